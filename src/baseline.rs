@@ -1,6 +1,8 @@
-//! What is normal on this machine: the latency of each device, operation and size class with one request at a time.
-//! docs/metrics.md, "Baselines". A baseline is learned from intervals in which the device had nearly one request at a time,
-//! never from one that is itself slow. Until there are enough of them it is provisional. Only `store` touches files.
+//! Baselines: the normal latency of each device, operation and request-size class with one request at a time.
+//! docs/metrics.md, "Baselines".
+//!
+//! A baseline is learned from intervals in which the device had about one request at a time, and not from slow intervals. Until
+//! there are enough of them it is provisional. Only `store` accesses files.
 
 pub mod device;
 pub mod format;
@@ -33,14 +35,14 @@ pub struct LatencyStatus {
     pub size: SizeClass,
     /// The baseline
     pub baseline: Millis,
-    /// Not learned yet: the class default or the lowest await that 5 intervals reached. Shown with `~`.
+    /// Not learned yet: the class default, or the lowest await that 5 intervals reached. Shown with `~`.
     pub provisional: bool,
-    /// await ÷ baseline; `None` where nothing completed
+    /// await ÷ baseline; `None` if nothing completed
     pub multiple: Option<f64>,
     /// Intervals that the baseline was learned from
     pub learned_intervals: u32,
-    /// The evaluated load: this interval, with as many before it, up to a second, as give enough completions; `None` if
-    /// even those are too few
+    /// The evaluated load: this interval and, up to a second, as many before it as are needed for enough completions; `None` if
+    /// there are too few
     pub window_load: Option<DeviceLoad>,
     /// The highest load at which it was at its baseline; `None` if not known
     pub baseline_load: Option<BaselineLoad>,
@@ -55,12 +57,12 @@ impl LatencyStatus {
 }
 
 /// The status of one operation of one device.
-pub fn find_status(standings: &[LatencyStatus], disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
-    let at = standings.binary_search_by_key(&(disk, operation), |standing| (standing.disk, standing.operation)).ok()?;
-    standings.get(at)
+pub fn find_status(statuses: &[LatencyStatus], disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
+    let at = statuses.binary_search_by_key(&(disk, operation), |status| (status.disk, status.operation)).ok()?;
+    statuses.get(at)
 }
 
-/// The highest load at which a device still answered within twice its baseline, of all kinds of requests together.
+/// The highest load, of all operations together, at which the latency of a device was within twice its baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselineLoad {
     /// Completions a second
@@ -69,11 +71,12 @@ pub struct BaselineLoad {
     pub outstanding: f64,
 }
 
-/// A steady change for the worse since the first days on which a device was known.
+/// A lasting increase of a device's latency since the first days of measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Latency in the first days, and in the last ones
+    /// Latency in the first days
     pub reference: Millis,
+    /// Latency in the last days
     pub current: Millis,
     /// The first day, in days after 1970-01-01
     pub since_day: i32,
@@ -87,7 +90,7 @@ impl Drift {
     }
 }
 
-/// One observation: a second (or one longer interval).
+/// One measurement to learn from: the load of one second, or of one longer interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     pub key: BaselineKey,
@@ -96,10 +99,11 @@ pub struct Observation {
     pub r#await: Millis,
     /// Time that the kernel counted for these requests, in milliseconds
     pub time_ms: f64,
-    /// Whether the device had nearly one request at a time
+    /// Whether the device had about one request at a time
     pub uncontended: bool,
-    /// Of all kinds of requests: completions a second, requests outstanding
+    /// Completions per second of all operations
     pub rate: f64,
+    /// Mean number of requests in flight, of all operations
     pub outstanding: f64,
     /// Seconds after 1970
     pub at_s: i64,
@@ -119,7 +123,7 @@ pub struct Baselines {
     entries: Arc<BTreeMap<BaselineKey, Arc<LearnedBaseline>>>,
 }
 
-/// Completions below which an interval is not learned from.
+/// Fewest completions of an observation.
 pub const MIN_COMPLETIONS: u64 = 5;
 
 /// Up to this mean number of outstanding requests the device is uncontended.
@@ -127,12 +131,12 @@ pub const MAX_UNCONTENDED_OUTSTANDING: f64 = 1.2;
 
 impl Baselines {
     /// The status of every operation with recent completions, against the baselines before this interval.
-    pub fn latency_statuses(&self, interval: &Interval, gathering: &LatencyWindow) -> Arc<[LatencyStatus]> {
-        let mut standings = Vec::new();
+    pub fn latency_statuses(&self, interval: &Interval, window: &LatencyWindow) -> Arc<[LatencyStatus]> {
+        let mut statuses = Vec::new();
         for (disk, span) in disks_with_spans(interval) {
             let mut device = None;
             for (operation, op) in span.operations() {
-                let judged = gathering.window_load(span.id, operation);
+                let judged = window.window_load(span.id, operation);
                 let kib = match (op.request_size_kib, &judged) {
                     _ if op.completed > 0 => op.request_size_kib,
                     (_, Some(judged)) => judged.request_kib(operation),
@@ -142,7 +146,7 @@ impl Baselines {
                 let device = device.get_or_insert_with(|| DeviceIdentity::from_disk(disk)).clone();
                 let learned = self.get(&BaselineKey { device, operation, size });
                 let (baseline, provisional) = effective_baseline(learned, disk);
-                standings.push(LatencyStatus {
+                statuses.push(LatencyStatus {
                     disk: span.id,
                     operation,
                     size,
@@ -155,7 +159,7 @@ impl Baselines {
                 });
             }
         }
-        standings.into()
+        statuses.into()
     }
 
     /// Devices that were active in this interval and have become slower since they were first measured: the worst operation
@@ -173,10 +177,10 @@ impl Baselines {
     }
 
     /// Observations of an interval that would change a baseline.
-    pub fn observations(&self, interval: &Interval, gathering: &LatencyWindow) -> Vec<Observation> {
+    pub fn observations(&self, interval: &Interval, window: &LatencyWindow) -> Vec<Observation> {
         let at_s = interval.at().realtime_ns.div_euclid(1_000_000_000);
-        let mut lessons = Vec::new();
-        for (id, load) in gathering.finished_loads() {
+        let mut observations = Vec::new();
+        for (id, load) in window.finished_loads() {
             let disks = interval.newer.disks.as_deref().unwrap_or_default();
             let Some(span) = interval.disk(id) else { continue };
             let Some(disk) = disks.get(span.index) else { continue };
@@ -186,7 +190,7 @@ impl Baselines {
                     continue;
                 };
                 let size = SizeClass::from_mean_kib(load.request_kib(operation));
-                let lesson = Observation {
+                let observation = Observation {
                     key: BaselineKey { device: device.clone(), operation, size },
                     name: String::from_utf8_lossy(disk.name.as_bytes()).into_owned(),
                     r#await,
@@ -196,39 +200,39 @@ impl Baselines {
                     outstanding: load.outstanding(),
                     at_s,
                 };
-                if self.get(&lesson.key).is_none_or(|learned| learned.would_change(&lesson)) {
-                    lessons.push(lesson);
+                if self.get(&observation.key).is_none_or(|learned| learned.would_change(&observation)) {
+                    observations.push(observation);
                 }
             }
         }
-        lessons
+        observations
     }
 
     /// Adds observations, of this or of another run.
-    pub fn learn(&mut self, lessons: &[Observation]) {
-        if lessons.is_empty() {
+    pub fn learn(&mut self, observations: &[Observation]) {
+        if observations.is_empty() {
             return;
         }
         let known = Arc::make_mut(&mut self.entries);
-        for lesson in lessons {
-            Arc::make_mut(known.entry(lesson.key.clone()).or_default()).add(lesson);
+        for observation in observations {
+            Arc::make_mut(known.entry(observation.key.clone()).or_default()).add(observation);
         }
     }
 
-    /// Sets a baseline by hand. It holds until it is forgotten.
+    /// Sets a baseline as the user wants it. It does not change until it is forgotten.
     pub fn set(&mut self, key: BaselineKey, baseline: Millis) {
         let known = Arc::make_mut(&mut self.entries);
         Arc::make_mut(known.entry(key).or_default()).by_hand_ms = Some(baseline.0);
     }
 
-    /// Forget all about a device; how many baselines that were.
+    /// Removes all baselines of a device and returns their number.
     pub fn forget(&mut self, device: &DeviceIdentity) -> usize {
         let before = self.entries.len();
         Arc::make_mut(&mut self.entries).retain(|key, _| key.device != *device);
         before - self.entries.len()
     }
 
-    /// Forgets the half of the learned baselines with the oldest observations; returns whether there were any.
+    /// Removes the half of the learned baselines with the oldest observations; returns whether there were any.
     fn forget_stalest(&mut self) -> bool {
         let mut confirmed: Vec<i64> =
             self.entries.values().filter(|learned| learned.by_hand_ms.is_none()).map(|learned| learned.last_s).collect();
@@ -241,12 +245,12 @@ impl Baselines {
         true
     }
 
-    /// Everything that is known, in order of device, operation and size.
+    /// All baselines, in the order of device, operation and size.
     pub fn iter(&self) -> impl Iterator<Item = (&BaselineKey, &LearnedBaseline)> {
         self.entries.iter().map(|(key, learned)| (key, &**learned))
     }
 
-    /// What is known of one device.
+    /// The baselines of one device.
     pub fn for_device(&self, device: &DeviceIdentity) -> impl Iterator<Item = (&BaselineKey, &LearnedBaseline)> {
         let first = BaselineKey { device: device.clone(), operation: Operation::Read, size: SizeClass::Small };
         let device = device.clone();

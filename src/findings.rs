@@ -1,8 +1,8 @@
-//! Findings: what is wrong (or worth knowing) in an interval, since when, and on which evidence.
+//! Findings: problems (or facts worth knowing) in an interval, with start time, severity and evidence.
 //!
-//! A rule is one item in `rules`: its explanation and a pure function from an interval to candidates. Help,
-//! docs/findings.md and the findings screen are generated from the list `RULES`. `Evaluator` keeps what depends on earlier
-//! intervals: a candidate becomes a finding after 2 of the last 3 intervals and ends after 5 clean ones.
+//! A rule is one item in `rules`: its explanation, and a pure function from an interval to candidates. Help,
+//! docs/findings.md and the findings screen are generated from the list `RULES`. `Evaluator` keeps the state between intervals:
+//! a candidate becomes a finding when 2 of the last 3 intervals show it, and the finding ends after 5 intervals without it.
 //!
 //! Imports point down: `evaluator`, then `rules` (families do not use each other), then what rules share (`rule_context`,
 //! `rule_state`, `wait_chain`, `disk_latency`, …), then `finding`, `thresholds` and `formatting`.
@@ -44,10 +44,10 @@ pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
 pub use wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
 
-/// The findings of one interval, worst first. Shared by a frame, a report and a history.
+/// The findings of one interval, worst first.
 pub type ActiveFindings = Arc<[Finding]>;
 
-/// An interval with its findings: all that a frame, a report or a check needs of one instant.
+/// An interval with its findings: everything that a frame, a report or `check` needs for one instant.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,

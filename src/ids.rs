@@ -1,5 +1,5 @@
-//! Identities across samples. A number that the kernel reuses (pid, device name, interface name) is never an identity by
-//! itself.
+//! Identities of tasks, devices, interfaces and groups across samples. The kernel reuses pids and device names: none of them
+//! alone is an identity.
 
 pub mod cpu_list;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A thread: (pid, tid, start time), so that a reused number is a new task.
+/// A thread: (pid, tid, start time), so that a reused tid is another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskId {
     /// Thread group id: what users call the PID.
@@ -27,7 +27,7 @@ pub struct ProcessId {
     pub start_ticks: u64,
 }
 
-/// The N of cpuN in /proc/stat. Sparse where CPUs are offline.
+/// Number of a CPU: the N of cpuN in /proc/stat. Offline CPUs leave gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CpuId(pub u32);
 
@@ -38,7 +38,7 @@ pub struct DiskId {
     pub minor: u32,
 }
 
-/// A network interface: its index and its name, since each alone is given away again.
+/// A network interface: its index and its name, since the kernel reuses each of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NicId {
     /// /sys/class/net/IF/ifindex; 0 where it cannot be read.
@@ -91,8 +91,7 @@ pub fn is_unprintable(character: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A name that came from outside: bytes as the kernel gave them, escaped only when shown.
-/// Shared, so that the same name in the next sample is not another copy.
+/// A name from the kernel or a user, as raw bytes; it is escaped when it is shown. Cloning shares the allocation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Name(Arc<[u8]>);
 

@@ -1,5 +1,5 @@
-//! An interval: the span between two samples. All arithmetic on counters happens here. A figure that is not known is `None`
-//! (a counter fell, a file was missing, nothing completed), never 0.
+//! An interval: the span between two samples. All arithmetic on counters is in this layer: differences, rates, shares, means.
+//! An unknown figure is `None`, never 0: a counter decreased, a file was missing, or nothing completed.
 
 pub mod blocked_threads;
 pub mod boot;
@@ -12,11 +12,11 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod idle_blocked;
+mod ipc_peers;
 pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;
-pub mod nicstat;
 mod pairing;
 pub mod pressure;
 pub mod process_groups;
@@ -25,6 +25,7 @@ pub mod short_lived;
 pub mod statistics;
 pub mod task;
 pub mod task_activity;
+pub mod wait_counts;
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +36,17 @@ use crate::sample::task::Process;
 use crate::sample::waits::BlockedThread;
 use crate::sample::{Host, Instant, Sample};
 
-/// Everything that can be said about the time between two samples of one boot of one machine.
+/// The figures of the time between two samples of the same boot of the same machine.
 #[derive(Clone, Debug)]
 pub struct Interval {
     pub host: Arc<Host>,
-    /// The samples it stands between; the newer one gives names, states and gauges.
+    /// Configured links, which its utilization of interfaces is relative to
+    pub link_overrides: network::LinkOverrides,
+    /// The sample at its start
     pub older: Arc<Sample>,
+    /// The sample at its end, which also has names, states and gauges
     pub newer: Arc<Sample>,
-    /// Seconds of CLOCK_BOOTTIME, never the nominal interval. Above 0.
+    /// Length in seconds by CLOCK_BOOTTIME, not the nominal interval. Above 0.
     pub seconds: f64,
     /// Seconds of it in which the machine was suspended (BOOTTIME without MONOTONIC).
     pub suspended_seconds: f64,
@@ -54,21 +58,23 @@ pub struct Interval {
     /// Same order as the newer sample's interfaces; interfaces present in both.
     pub nics: Vec<network::NicSpan>,
     pub protocols: network::ProtocolSpan,
-    /// CPUs whose packets could be counted
+    /// Receive processing by CPU, for CPUs whose counters could be paired
     pub softnet: Vec<network::softnet::SoftnetSpan>,
-    /// Remote hosts; `None` without a scan of the connections in between
+    /// Remote hosts; `None` if the connections were not scanned in this interval
     pub remote_hosts: Option<Arc<network::remote_hosts::RemoteHostsSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub io_limits: Vec<cgroup::IoLimitSpan>,
     pub tasks: Option<task::TaskSpan>,
-    /// Tasks that neither sample has.
+    /// Tasks that started and exited in the interval, so that neither sample contains them
     pub short_lived: Option<short_lived::ShortLived>,
-    /// What kept active threads waiting, sorted by task; empty without delay accounting
+    /// Shares of the time that active threads waited, by cause, sorted by task; empty without delay accounting
     pub delays: Vec<delays::DelaySpan>,
     /// Context switches of threads; `None` if they were not read
     pub context_switches: Option<context_switches::ContextSwitchSpans>,
-    /// Threads that wait for a CPU and may use only some of them
+    /// Threads that wait for a CPU and are restricted to some CPUs, by their set of CPUs
     pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
+    /// What the sub-samples saw, by wait class
+    pub wait_counts: wait_counts::WaitCounts,
     /// Threads that sub-samples saw blocked, one entry a thread; sorted by task
     pub blocked_threads: Vec<BlockedThread>,
     /// Idle-but-blocked: the part of the available time that is not free.
@@ -78,14 +84,26 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The span from `older` to `newer`; `None` when no time passed between them (or it ran backwards).
+    /// The interval from `older` to `newer`; `None` if it would be shorter than 1 ms.
     pub fn between(host: &Arc<Host>, older: &Arc<Sample>, newer: &Arc<Sample>) -> Option<Interval> {
-        Interval::with_totals(host, older, newer, None)
+        Interval::with_link_overrides(host, &network::LinkOverrides::default(), older, newer)
     }
 
-    /// The same where the totals over the processes of the older sample are known: the interval before ends with them.
+    /// As `between`, with speed and duplex of interfaces from the configuration.
+    pub fn with_link_overrides(
+        host: &Arc<Host>,
+        links: &network::LinkOverrides,
+        older: &Arc<Sample>,
+        newer: &Arc<Sample>,
+    ) -> Option<Interval> {
+        Interval::with_totals(host, links, older, newer, None)
+    }
+
+    /// The same where the totals over the processes of the older sample are known: they are `process_totals` of the interval
+    /// that ends with it.
     pub fn with_totals(
         host: &Arc<Host>,
+        links: &network::LinkOverrides,
         older: &Arc<Sample>,
         newer: &Arc<Sample>,
         totals: Option<&task::ProcessTotals>,
@@ -95,14 +113,17 @@ impl Interval {
             return None;
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
-        let tasks = task::TaskSpan::between(host, older, newer, seconds, totals);
+        let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
+        let tasks = task::TaskSpan::between(host, older, newer, seconds, &wait_counts, totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
-        let room = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
-        let ended = exited::ExitedSpan::between(host, older, newer, seconds, room);
-        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), ended.as_ref());
+        let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
+        let exited_span = exited::ExitedSpan::between(host, older, newer, seconds, max_cpus);
+        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), exited_span.as_ref());
         let clocks = cpu.as_ref().and_then(|cpu| cpu.accounting.as_ref());
-        let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
+        let short_lived = exited_span
+            .as_ref()
+            .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
         let blocked_threads = blocked_threads::blocked_threads(&newer.waits);
@@ -112,16 +133,18 @@ impl Interval {
             pressure: &pressure,
             disks: &disks,
             blocked_threads: &blocked_threads,
+            wait_counts: &wait_counts,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
             host: Arc::clone(host),
+            link_overrides: Arc::clone(links),
             older: Arc::clone(older),
             newer: Arc::clone(newer),
             seconds,
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
-            nics: network::between(older, newer, seconds),
+            nics: network::between(older, newer, seconds, links),
             protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
             softnet: network::softnet::between(older, newer, seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
@@ -139,24 +162,25 @@ impl Interval {
             cpu,
             tasks,
             short_lived,
+            wait_counts,
             blocked_threads,
             idle_blocked,
         })
     }
 
-    /// The process with this pid as it was last seen: one that has ended meanwhile is in the older sample.
+    /// The process with this pid, from the newer sample, or from the older one if it has exited.
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
         let samples = [&self.newer, &self.older];
         samples.into_iter().find_map(|sample| sample.tasks.as_ref().ok()?.process(pid))
     }
 
-    /// What kept a thread waiting, where it is counted.
+    /// The delays of a thread; `None` if the kernel does not count them.
     pub fn task_delays(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
         let at = self.delays.binary_search_by_key(&task, |span| span.task).ok()?;
         self.delays.get(at)
     }
 
-    /// What a device did.
+    /// The figures of a device, if both samples contain it.
     pub fn disk(&self, id: crate::ids::DiskId) -> Option<&disk::DiskSpan> {
         let at = self.disks.binary_search_by_key(&id, |span| span.id).ok()?;
         self.disks.get(at)
@@ -167,12 +191,12 @@ impl Interval {
         self.tasks.as_ref().map(|tasks| &tasks.totals)
     }
 
-    /// When it ended.
+    /// The time of the newer sample.
     pub fn at(&self) -> Instant {
         self.newer.at
     }
 
-    /// Online CPUs; 0 where /proc/stat could not be read.
+    /// Number of online CPUs; 0 if /proc/stat could not be read.
     pub fn online_cpus(&self) -> usize {
         self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())
     }

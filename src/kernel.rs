@@ -1,7 +1,8 @@
-//! Readers of the running kernel, one file for each subject, and the `Sampler`, which calls them.
+//! Readers of the running kernel, one file per subject, and the `Sampler`, which calls each of them once per sample.
 //!
-//! Readers return counters and facts as the kernel has them: no differences, no judgement. A reading that fails is `Absent`
-//! with its reason.
+//! Readers return counters and facts as the kernel has them, without differences or judgements. A reading that fails is
+//! `Absent` with its reason. The `Sampler` also takes sub-samples: between two samples, about ten times a second, it reads
+//! the threads again that ran recently, are runnable or are blocked (`scan`), and counts what they wait for (`waits`).
 
 pub mod cgroup;
 mod context_switches;
@@ -42,14 +43,13 @@ use scan::{TaskScanner, new_pids, read_clock_ns};
 use waits::budget::{CpuBudget, DEFAULT_SHARE};
 use waits::{CrossChecks, WaitCounter};
 
-/// Exits are fetched in one of this many sub-samples: the kernel's buffer holds about 3,000 of them, and without exits that
-/// is one system call. While no thread is blocked, the requests in flight are read as often, if there was I/O in the last
-/// sample.
+/// One sub-sample in this many is a full one: it also fetches exits (the kernel's buffer holds about 3,000 of them) and, if
+/// there was I/O in the last sample, reads the requests in flight. While a thread is blocked, every sub-sample reads those.
 const SUB_SAMPLES_PER_FULL_ONE: u32 = 3;
-/// After a thread was seen blocked, both are read in every sub-sample for this time: a group counts as blocked between two
-/// sub-samples that saw one of its threads blocked.
+/// For this long after a thread was seen blocked, every sub-sample reads CPU times and requests in flight: a group counts as
+/// blocked between two sub-samples that saw one of its threads blocked.
 const BLOCKED_HOLD_NS: u64 = 1_000_000_000;
-/// CPU times of the start of a sample are used at its end unless it took longer: they are counted in ticks of 10 ms.
+/// The CPU times read at the start of a sample are used for its closing sub-sample if they are not older than this, a tick.
 const MAX_CPU_TIMES_AGE_NS: u64 = 10_000_000;
 
 /// Why no samples can be taken.
@@ -59,7 +59,7 @@ pub enum KernelError {
     NoProc,
 }
 
-/// Sub-samples that were omitted because they would have read no thread.
+/// Sub-samples that the caller omits because they would read no thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct OmittedSubSamples {
     count: u32,
@@ -68,9 +68,10 @@ struct OmittedSubSamples {
     period_ns: u64,
 }
 
-/// Takes samples of one machine. It keeps only what saves reading something again.
+/// Takes samples of one machine. It keeps open files, facts and counters of the last reading, so that unchanged things are
+/// not read again.
 ///
-/// Reading /proc may block for seconds on a machine in trouble: it runs on a thread of its own.
+/// Reading /proc may block for seconds on an overloaded machine: callers run it on a thread of its own.
 #[derive(Debug)]
 pub struct Sampler {
     root: Root,
@@ -146,7 +147,7 @@ impl Sampler {
         self.context_switches.get_or_insert_default();
     }
 
-    /// Sets the share of one CPU for sub-samples; 1 % by default.
+    /// Sets the CPU budget of sub-samples, as a share of one CPU; 0.01 by default.
     pub fn set_sub_sample_cpu_share(&mut self, share: f64) {
         self.budget = CpuBudget::new(share);
     }
@@ -172,14 +173,13 @@ impl Sampler {
         self.scanner.set_process_clock(pid, cpu_ns);
     }
 
-    /// Whether the budget allows a sub-sample now. `sub_sample` checks by itself.
+    /// Whether the CPU budget allows a sub-sample now. `sub_sample` checks this, too.
     pub fn allows_sub_sample(&self) -> bool {
         self.budget.allows(clock_ns(ClockId::CLOCK_MONOTONIC))
     }
 
-    /// How many of the next `most` sub-samples would read no thread, so that the caller can omit them. The first is due after
-    /// `first`, the others a `period` apart. They are recorded with the next sub-sample or sample, with the states seen last,
-    /// which is what they would have recorded.
+    /// Returns how many of the next `most` sub-samples would read no thread, so that the caller can omit them. The first is due
+    /// after `first`, the others a `period` apart. The next sub-sample or sample records them with the thread states seen last.
     pub fn omit_idle_sub_samples(&mut self, first: Duration, period: Duration, most: u32) -> u32 {
         let now_ns = self.boottime_ns();
         let count = if self.was_blocked_recently() { 0 } else { self.scanner.idle_sub_samples(now_ns).min(most) };
@@ -197,13 +197,13 @@ impl Sampler {
         for boottime_ns in times.take_while(|&time_ns| time_ns < now_ns) {
             self.sub_samples_since_full_one = self.sub_samples_since_full_one.saturating_add(1);
             self.scanner.skip_sub_sample();
-            let witnesses = CrossChecks { boottime_ns, cpu: None, in_flight: self.in_flight };
-            self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
+            let cross_checks = CrossChecks { boottime_ns, cpu: None, in_flight: self.in_flight };
+            self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         }
     }
 
-    /// Takes a sub-sample of the active threads, about ten a second. Returns false, and counts it, when the budget did not
-    /// allow it.
+    /// Takes a sub-sample of the active threads; called about ten times a second. If the CPU budget does not allow it, counts it
+    /// as skipped and returns false.
     pub fn sub_sample(&mut self) -> bool {
         self.record_omitted_sub_samples();
         if !self.allows_sub_sample() {
@@ -217,15 +217,15 @@ impl Sampler {
         if all {
             self.sub_samples_since_full_one = 0;
         }
-        let stuck = self.was_blocked_recently();
+        let blocked = self.was_blocked_recently();
         // The two most expensive files. While no thread is blocked, requests in flight are only displayed, and CPU times are
-        // not used: the first sub-sample with a blocked thread reads them.
-        if stuck || (all && !self.disk.is_idle()) {
+        // not used.
+        if blocked || (all && !self.disk.is_idle()) {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
-        let cpu = if stuck { self.cpu.read_total(&self.root).ok() } else { None };
-        let witnesses = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
-        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
+        let cpu = if blocked { self.cpu.read_total(&self.root).ok() } else { None };
+        let cross_checks = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         if all {
             self.exits.fetch(self.boottime_ns(), &self.scanner);
         }
@@ -241,11 +241,11 @@ impl Sampler {
         if self.scanner.has_blocked_threads() {
             self.last_blocked_ns = Some(now_ns);
         }
-        self.last_blocked_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= BLOCKED_HOLD_NS)
+        self.last_blocked_ns.is_some_and(|blocked_ns| now_ns.saturating_sub(blocked_ns) <= BLOCKED_HOLD_NS)
     }
 
-    /// Reads everything once; the sample includes the sub-samples since the last one, and one of its own.
-    /// `cost.late_ns` and the number of omitted samples remain 0: only the caller knows them.
+    /// Reads everything once. The sample includes the sub-samples since the last sample, and a closing one.
+    /// `cost.start_delay_ns` and `cost.skipped_samples` remain 0: the caller sets them.
     pub fn sample(&mut self) -> Sample {
         self.record_omitted_sub_samples();
         let mut sample = Sample::empty(self.now());
@@ -283,8 +283,8 @@ impl Sampler {
                 self.cpu.read_total(&self.root).ok()
             }
         };
-        let witnesses = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
-        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
+        let cross_checks = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         let drained = self.waits.finish_interval();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
@@ -302,7 +302,7 @@ impl Sampler {
         sample
     }
 
-    /// The names of all users with a process: the same map as long as no name is added.
+    /// The names of all users with a process; the same allocation until a name is added.
     fn user_names(&mut self) -> Arc<BTreeMap<u32, Name>> {
         let known = &self.user_names;
         let mut new = Vec::new();

@@ -1,4 +1,4 @@
-//! stalltop: how much of the idle time is really free, who is stuck, on what, behind whom.
+//! stalltop: how much of the idle CPU time is really free, which threads are blocked, on what, and behind which thread.
 //!
 //! ```text
 //!     kernel ──┐                  ┌── recorder ── file, pipe
@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A sample is a point, raw and cumulative; an interval is the span between two samples; a finding is a judgement on
-//! intervals; a frame is a function of state. Imports point down this list (tests/architecture.rs holds them to it).
+//! intervals; a frame is a function of state. A module imports only modules above it in this list (tests/architecture.rs checks
+//! it). docs/ARCHITECTURE.md follows two figures from the kernel to the screen.
 
 pub mod units;
 

@@ -8,6 +8,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod mean_figures;
+pub mod missing;
 pub mod nagios;
 pub mod nicstat;
 pub mod report_data;

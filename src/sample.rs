@@ -1,8 +1,8 @@
-//! A sample: raw and cumulative counters at one instant, as the kernel gave them. The facts.
+//! A sample: raw, cumulative counters at one instant, as the kernel reported them. It has no rates, no differences and no
+//! judgements.
 //!
-//! Nothing here is a rate, a difference or a judgement, and no type of an outside crate appears in a field:
-//! these names are what a recording keeps. Everything that does not change from one sample to the next is behind
-//! an `Arc` which both samples share, so that an unchanged process costs neither a copy nor a comparison.
+//! No field has a type of an outside crate, because recordings keep these fields. What does not change between two samples is
+//! behind an `Arc` that both share, so that an unchanged process is neither copied nor compared.
 
 pub mod cgroup;
 pub mod context_switches;
@@ -26,12 +26,6 @@ use serde::{Deserialize, Serialize};
 pub use crate::ids::Name;
 pub use host::Host;
 
-/// Not readable for other users' tasks, and for tasks that a security module protects from root too.
-pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
-
-/// Hidden by hidepid or a container.
-pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
-
 /// All that was read at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -40,31 +34,31 @@ pub struct Sample {
     pub load: Reading<cpu::Load>,
     pub memory: Reading<memory::Memory>,
     pub pressure: pressure::Pressure,
-    /// Whole block devices that did I/O since boot, sorted by id.
+    /// Whole block devices that have done I/O since boot, sorted by id.
     pub disks: Reading<Vec<disk::Disk>>,
     /// In the order of /proc/net/dev.
     pub nics: Reading<Vec<network::Nic>>,
     pub protocols: network::Protocols,
-    /// Cgroups with a CPU quota, a CPU set, or a limit of memory or I/O, sorted by id. Where there are very many, those that
-    /// were near their limit, and some of the others each time.
+    /// Cgroups with a CPU quota, a cpuset, or a limit of memory or I/O, sorted by id. Of more than 512, those near their limit,
+    /// and some of the others in turn.
     pub cgroups: Reading<Vec<cgroup::Cgroup>>,
-    /// Their limits of I/O, one a device, sorted by group and device.
+    /// Their I/O limits, one per device, sorted by group and device.
     pub io_limits: Vec<cgroup::IoLimit>,
     pub tasks: Reading<task::Tasks>,
-    /// Delay accounting of active threads, sorted by task. Where kernel.task_delayacct is off `Absent::Unsupported`.
+    /// Delay accounting of active threads, sorted by task; `Absent::Unsupported` if kernel.task_delayacct is off.
     pub delays: Reading<Vec<delays::TaskDelays>>,
-    /// Context switches, sorted by task, where they were requested. Not recorded
+    /// Context switches, sorted by task; read only if they are requested, and not recorded.
     pub context_switches: Reading<Vec<context_switches::TaskContextSwitches>>,
     pub waits: waits::Waits,
     /// Exits of short-lived tasks (taskstats)
     pub exits: Reading<exits::Exits>,
-    /// What `record --ops` counts; `Absent::NotRead` where nothing is counted.
+    /// Operations counted by `record --ops`; `Absent::NotRead` without that option.
     pub operations: Reading<operations::Operations>,
     pub cost: SamplingCost,
 }
 
 impl Sample {
-    /// A sample in which nothing could be read yet: what a reader fills, and what tests start from.
+    /// A sample in which nothing has been read yet.
     pub fn empty(at: Instant) -> Sample {
         Sample {
             at,
@@ -86,68 +80,30 @@ impl Sample {
             cost: SamplingCost::default(),
         }
     }
-
-    /// Every missing reading, under the name that users know, with its reason.
-    pub fn absent(&self) -> Vec<(&'static str, Absent)> {
-        let mut list = Vec::new();
-        let mut note = |what, why: Option<&Absent>| {
-            if let Some(why) = why {
-                list.push((what, *why));
-            }
-        };
-        note("/proc/stat", self.cpu.as_ref().err());
-        note("/proc/loadavg", self.load.as_ref().err());
-        note("/proc/meminfo", self.memory.as_ref().err());
-        note("/proc/pressure/cpu", self.pressure.cpu.as_ref().err());
-        note("/proc/pressure/io", self.pressure.io.as_ref().err());
-        note("/proc/pressure/memory", self.pressure.memory.as_ref().err());
-        note("/proc/diskstats", self.disks.as_ref().err());
-        note("/proc/net/dev", self.nics.as_ref().err());
-        note("/proc/net/snmp Tcp", self.protocols.tcp.as_ref().err());
-        note("/proc/net/snmp Udp", self.protocols.udp.as_ref().err());
-        note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
-        // Recordings from before these were kept have none.
-        let missed = |why: Option<&'_ Absent>| why.copied().filter(|why| *why != Absent::NotRead);
-        note("listening sockets (sock_diag)", missed(self.protocols.listeners.as_ref().err()).as_ref());
-        note("connections of remote hosts (sock_diag)", missed(self.protocols.remote_hosts.as_ref().err()).as_ref());
-        note("/proc/net/softnet_stat", missed(self.protocols.softnet.as_ref().err()).as_ref());
-        note("cgroup cpu.stat", self.cgroups.as_ref().err());
-        // Off by default: `doctor` reports that.
-        let refused = self.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
-        note("delays of tasks (taskstats)", refused);
-        note("tasks", self.tasks.as_ref().err());
-        note("ends of short-lived processes (taskstats)", missed(self.exits.as_ref().err()).as_ref());
-        if let Ok(tasks) = &self.tasks {
-            note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
-            note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
-            note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
-        }
-        list
-    }
 }
 
-/// What a reader brings back: the reading, or why there is none.
+/// The result of a reading: the value, or why it is missing.
 pub type Reading<T> = Result<T, Absent>;
 
 /// Why a reading is missing. Shown as `-` with a legend, never as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Absent {
-    /// Not asked for yet, or in a recording from a version that did not keep it.
+    /// Not read in this sample.
     NotRead,
-    /// No such file or field on this kernel.
+    /// This kernel has no such file or field.
     NoSuchFile,
     /// EACCES or EPERM.
     NoPermission,
-    /// The kernel answers, but with nothing: another user's task, hidepid, a container.
+    /// The kernel returns an empty answer: a task of another user, hidepid, a container.
     Hidden,
-    /// Gone between finding and reading it (ENOENT, ESRCH).
+    /// It disappeared between discovery and reading (ENOENT, ESRCH).
     Vanished,
-    /// The kernel knows it but has it switched off (EOPNOTSUPP).
+    /// Switched off in this kernel (EOPNOTSUPP).
     Unsupported,
-    /// Read, and not understood.
+    /// It was read and cannot be parsed.
     Malformed,
-    /// Any other error of the operating system, by its errno.
+    /// Any other error, by its errno.
     Os(i32),
 }
 
@@ -166,12 +122,12 @@ impl fmt::Display for Absent {
     }
 }
 
-/// One instant on three clocks. Rates use BOOTTIME, which goes on during suspend; people read REALTIME, which may jump.
+/// One instant on three clocks. Rates use BOOTTIME, which continues during suspend; REALTIME, which may jump, is displayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Instant {
     /// CLOCK_BOOTTIME, nanoseconds.
     pub boottime_ns: u64,
-    /// CLOCK_MONOTONIC, nanoseconds: BOOTTIME without the time asleep.
+    /// CLOCK_MONOTONIC, nanoseconds: BOOTTIME without the time in suspend.
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME, nanoseconds after 1970 in UTC.
     pub realtime_ns: i64,
@@ -184,33 +140,19 @@ impl Instant {
     }
 }
 
-/// What taking this sample cost the machine: the monitor measures itself.
+/// The cost of taking a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplingCost {
-    /// CPU time of this whole process since its start, nanoseconds (CLOCK_PROCESS_CPUTIME_ID).
+    /// CPU time of the monitor since its start, nanoseconds (CLOCK_PROCESS_CPUTIME_ID).
     pub process_cpu_ns: crate::units::Counter,
     /// CPU time of the full scan of all tasks, nanoseconds.
     pub scan_cpu_ns: u64,
     /// CPU time of the sub-samples since the last sample, nanoseconds.
     pub sub_samples_cpu_ns: u64,
-    /// How long after its due time this sample was begun, nanoseconds.
+    /// Delay between the time at which this sample was due and its start, nanoseconds.
     pub start_delay_ns: u64,
     /// Tasks whose files were read in the full scan.
     pub tasks_read: u32,
-    /// Samples that were due before this one and were left out because they cost too much; see `app/sampling/pace.rs`.
+    /// Samples that were due before this one and were omitted because they cost too much; see `app/sampling/throttle.rs`.
     pub skipped_samples: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cannot_be_read_of_sockets_is_missed_and_what_was_never_kept_is_not() {
-        let mut sample = Sample::empty(Instant::default());
-        let missed = |sample: &Sample, what: &str| sample.absent().iter().any(|(known, _)| known.contains(what));
-        assert!(!missed(&sample, "sock_diag") && !missed(&sample, "softnet"));
-        sample.protocols = network::Protocols::absent(Absent::NoPermission);
-        assert!(missed(&sample, "remote hosts") && missed(&sample, "listening sockets") && missed(&sample, "softnet"));
-    }
 }

@@ -48,13 +48,13 @@ fn same(what: &[(PathBuf, String)]) {
 }
 
 #[test]
-fn the_page_on_configuration_is_what_is_read() {
+fn the_configuration_page_is_up_to_date() {
     same(&[(place("docs/configuration.md"), stalltop::app::config::docs::render())]);
 }
 
 /// All of it in effect at once is what there is by default, but for the devices.
 #[test]
-fn the_example_is_read_and_says_the_defaults() {
+fn the_example_configuration_is_valid_and_has_the_defaults() {
     use stalltop::app::config::parse::ParsedConfig;
     use stalltop::findings::THRESHOLDS;
     let example = stalltop::app::config::docs::example();
@@ -73,7 +73,7 @@ fn the_example_is_read_and_says_the_defaults() {
 }
 
 #[test]
-fn completions_are_those_of_the_commands() {
+fn completions_are_up_to_date() {
     let shells = [("bash", "stalltop.bash"), ("zsh", "_stalltop"), ("fish", "stalltop.fish")];
     let made = shells.map(|(shell, name)| (place("assets/completions").join(name), printed(&["completions", shell])));
     same(&made);
@@ -93,7 +93,7 @@ fn pages() -> Vec<(Vec<String>, String)> {
 }
 
 #[test]
-fn there_is_a_page_of_each_command() {
+fn each_command_has_a_manual_page() {
     let folder = place("assets/man");
     let mut made = Vec::new();
     for (words, name) in pages() {
@@ -123,7 +123,7 @@ fn said(tool: &str, arguments: &[&str], files: &[PathBuf]) -> Option<String> {
 }
 
 #[test]
-fn shells_and_groff_understand_them() {
+fn shells_and_groff_accept_the_generated_files() {
     // Not those in assets: another test may be writing them.
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: String| {

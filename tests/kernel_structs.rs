@@ -10,7 +10,7 @@ use std::process::Command;
 use stalltop::{app, kernel};
 
 #[test]
-fn structs_are_the_kernels() {
+fn structs_have_the_layout_of_the_kernel_headers() {
     let rows: Vec<_> =
         [kernel::sys::LAYOUT, kernel::taskstats::LAYOUT, kernel::taskstats::message::LAYOUT, app::sys::LAYOUT].concat();
     let headers: BTreeSet<&str> = rows.iter().map(|(header, ..)| *header).collect();

@@ -50,7 +50,7 @@ struct Recording {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Must {
     kind: String,
-    /// A part of its name, path or address; `box` for the whole
+    /// A part of its name, path or address; `host` for the whole
     subject: String,
     /// At least so bad
     severity: String,
@@ -76,7 +76,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn what_the_lab_showed_is_said_again() {
+fn recordings_of_the_lab_have_the_expected_findings() {
     let text = fs::read_to_string(folder().join("lab.toml")).expect("lab.toml");
     let table: Table = toml::from_str(&text).unwrap_or_else(|why| panic!("lab.toml: {why}"));
     assert!(!table.recording.is_empty());
@@ -172,6 +172,6 @@ fn about(finding: &Value) -> String {
     let subject = &finding["subject"];
     let cpu = subject["cpu"].as_u64().map(|cpu| format!("cpu{cpu}"));
     let words = ["name", "path", "address"].iter().find_map(|field| subject[*field].as_str().map(str::to_owned));
-    let whole = (subject["type"] == "box").then(|| "box".to_owned());
+    let whole = (subject["type"] == "box").then(|| "host".to_owned());
     cpu.or(words).or(whole).unwrap_or_default()
 }

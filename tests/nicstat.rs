@@ -155,7 +155,7 @@ fn timeless(text: &str) -> String {
 }
 
 #[test]
-fn every_form_text_for_text() {
+fn every_form_prints_the_expected_text() {
     let root = machine(&format!("{DEV}{ALIAS}"));
     let mut all = String::new();
     let more = ["-l", "-S virtio:10000,giga:1:10", "-xS half:100fd,huge:25000", "-US veth:100h", "-lS veth:10h,half:100x"];
@@ -168,7 +168,7 @@ fn every_form_text_for_text() {
 }
 
 #[test]
-fn wrong_words_are_told_in_one_line() {
+fn wrong_arguments_give_one_line() {
     let root = machine(DEV);
     for (options, code) in [
         ("0", 1),
@@ -191,7 +191,7 @@ fn wrong_words_are_told_in_one_line() {
 
 /// `-p` as scripts take it apart: epoch:int:rKB:wKB:rPk:wPk:%Util:Sat.
 #[test]
-fn what_programs_read_has_its_columns() {
+fn the_parsable_output_has_its_columns() {
     let root = machine(&format!("{DEV}{ALIAS}"));
     for (options, columns) in [("-p", 8), ("-px", 13), ("-pt", 12), ("-pu", 6)] {
         let (_, text, _) = nicstat(root.path(), options);
@@ -205,7 +205,7 @@ fn what_programs_read_has_its_columns() {
 }
 
 #[test]
-fn through_a_link_of_that_name_it_is_that_tool() {
+fn a_link_named_nicstat_runs_nicstat() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("nicstat");
     std::os::unix::fs::symlink(program(), &link).unwrap();

@@ -19,10 +19,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use load_process::{Load, plays, ready_until_killed};
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 use stalltop::sample::task::{TaskState, Thread};
-use stalltop::sample::waits::{ThreadWaits, WaitClass};
+use stalltop::sample::waits::WaitClass;
 
 /// One test at a time: equal loads would be siblings and so one group, and descriptors are counted for the whole process.
 fn alone() -> MutexGuard<'static, ()> {
@@ -160,7 +161,7 @@ fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) ->
 }
 
 #[test]
-fn parked_threads_are_not_hot_and_a_sleeper_is() {
+fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
     let _alone = alone();
     let load = Load::start("load_pool");
     let mut sampler = sampler();
@@ -168,7 +169,9 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
     let sees = sees_all(&sampler, "the sleeper's wait channel");
     let hot = |sample: &Sample| {
         let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
-        hot.map(|waits| waits.task.tid).collect::<Vec<_>>()
+        let mut tids: Vec<u32> = hot.map(|waits| waits.task.tid).collect();
+        tids.dedup();
+        tids
     };
     // Who told us that all is ready may still have run after the first sample.
     let is_it = |sample: &Sample| hot(sample) == [thread_named(sample, load.0.id(), "sleeper").tid];
@@ -178,8 +181,9 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
     assert!(sleeper.last_timeslice_ns.is_some());
     assert_eq!(thread_named(&sample, load.0.id(), "parked-3").last_timeslice_ns, None);
     if sees {
-        let waits = sample.waits.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
-        assert!(waits.class_counts[WaitClass::Timer as usize] > 0, "{waits:?}");
+        let counts = WaitCounts::new(sampler.host(), &sample.waits);
+        let waits = counts.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
+        assert!(waits.count(WaitClass::Timer) > 0, "{waits:?}");
     }
 }
 
@@ -192,27 +196,27 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     if !sees_all(&sampler, "the convoy's wait channels") {
         return;
     }
+    let host = sampler.host().clone();
     let waiting = |sample: &Sample| {
         let of_load = |group: u16| {
             let process = sample.tasks.as_ref().unwrap().process(load.0.id()).unwrap();
             sample.waits.groups[usize::from(group)] == process.group()
         };
-        let looks = sample.waits.sub_samples.iter();
-        let counts = looks.flat_map(|look| &look.groups).filter(|counts| of_load(counts.group));
-        counts.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
+        let counts = WaitCounts::new(&host, &sample.waits);
+        let of_load = counts.sub_samples.iter().flatten().filter(|counts| of_load(counts.group));
+        of_load.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
     // Seven wait at a time; a look goes from one thread to the next, and may find the one that had it waiting, too.
     assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
-    let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
-    let in_lock =
-        |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.class_counts[class as usize] > 0);
-    let locked = of_load.filter(in_lock).count();
+    let counts = WaitCounts::new(&host, &sample.waits);
+    let of_load = counts.process_threads(load.0.id()).iter();
+    let locked = of_load.filter(|waits| waits.count(WaitClass::Lock) + waits.count(WaitClass::Futex) > 0).count();
     assert!((6..=8).contains(&locked), "{locked}");
 }
 
 #[test]
-fn a_sampler_may_move_to_its_thread() {
+fn a_sampler_can_be_moved_to_another_thread() {
     let _alone = alone();
     let sampler = sampler();
     let taken = thread::spawn(move || ({ sampler }).sample()).join().unwrap();
@@ -255,7 +259,7 @@ fn ticks(thread: &Thread) -> u64 {
 }
 
 #[test]
-fn what_the_sweep_remembers_is_what_a_full_reading_says() {
+fn the_scan_equals_a_full_reading() {
     let _alone = alone();
     let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_turns"), Load::start("load_churn")];
     let mut remembering = sampler();
@@ -264,7 +268,7 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
 }
 
 #[test]
-fn what_is_known_of_thousands_of_threads_is_what_a_full_reading_says() {
+fn the_scan_of_thousands_of_threads_equals_a_full_reading() {
     let _alone = alone();
     let _loads = [Load::start("load_large"), Load::start("load_churn")];
     let mut remembering = sampler();
@@ -274,7 +278,7 @@ fn what_is_known_of_thousands_of_threads_is_what_a_full_reading_says() {
 
 /// The iterator names threads with their run time and timeslices, as their schedstat does.
 #[test]
-fn the_bpf_iterator_says_of_sleeping_threads_what_schedstat_says() {
+fn rows_of_the_bpf_iterator_for_sleeping_threads_equal_schedstat() {
     use stalltop::kernel::probe::loader_process::{LoaderProcess, has_bpf_capabilities};
     let _alone = alone();
     let _load = Load::start("load_large");
@@ -354,7 +358,7 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
 }
 
 #[test]
-fn every_figure_is_what_procfs_reads() {
+fn every_field_equals_what_procfs_reads() {
     let _alone = alone();
     let load = Load::start("load_pool");
     let mut sampler = sampler();
@@ -422,7 +426,7 @@ fn every_figure_is_what_procfs_reads() {
 }
 
 #[test]
-fn tasks_that_come_and_go_end_nothing() {
+fn tasks_that_start_and_exit_during_a_scan_cause_no_error() {
     let _alone = alone();
     let _load = Load::start("load_churn");
     let mut sampler = sampler();

@@ -66,7 +66,7 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
 }
 
 #[test]
-fn the_last_sample_begins_no_file() {
+fn no_segment_starts_with_the_last_sample() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("tape");
     let arguments = ["record", "-i", "100ms", "--rotate", "1s", "--for", "1s", directory.to_str().unwrap()];
@@ -134,7 +134,7 @@ fn only_own_closed_segments_are_deleted() {
 
 /// The owner of the parent directory may replace the directory by another one, or a link, during the recording.
 #[test]
-fn a_directory_that_is_replaced_gets_nothing() {
+fn nothing_is_written_to_a_replaced_directory() {
     let temporary = tempfile::tempdir().unwrap();
     let (directory, moved, victim) =
         (temporary.path().join("tape"), temporary.path().join("moved"), temporary.path().join("victim"));

@@ -15,7 +15,7 @@ use crate::app::program::stdio::print_stderr;
 use crate::app::program::timeout::with_timeout;
 use crate::cli::{Configuration, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
-use crate::interval::nicstat::Link;
+use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::sample::Host;
 use file::{ConfigFile, ReadError};
@@ -108,7 +108,7 @@ impl Settings {
             true => self.rule_config.clone(),
             false => RuleConfig {
                 thresholds: thresholds.clone(),
-                link_overrides: self.command_line_links.clone(),
+                link_overrides: Arc::new(self.command_line_links.clone()),
                 ..RuleConfig::default()
             },
         })
@@ -117,6 +117,7 @@ impl Settings {
     fn apply(&mut self, said: ParsedConfig) {
         self.set_thresholds(&said.thresholds);
         let RuleConfig { link_overrides: links, baseline_overrides: baselines, ignored, .. } = &mut self.rule_config;
+        let links = Arc::make_mut(links);
         for link in said.links {
             links.retain(|known| known.0 != link.0);
             links.push(link);

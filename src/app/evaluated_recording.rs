@@ -22,6 +22,7 @@ use crate::cli::time_range::TimeRange;
 use crate::figures::{self, Table};
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
 use crate::interval::Interval;
+use crate::interval::network::LinkOverrides;
 use crate::recording::{KeyGroup, KeyGroups, RecordingError, Replayer, SampleParts};
 use crate::report::formatting::pluralize;
 use crate::sample::{Host, Sample};
@@ -155,7 +156,10 @@ impl EvaluatedRecording {
 
     fn next_group_sample(&mut self) -> Option<GroupSample> {
         while self.group.is_empty() {
-            let start = || self.replayer.key_groups(self.next_index..usize::MAX, self.parts, pair_samples);
+            let start = || {
+                let links = LinkOverrides::clone(&self.rule_config.link_overrides);
+                self.replayer.key_groups(self.next_index..usize::MAX, self.parts, move |group| pair_samples(group, &links))
+            };
             self.group = self.groups.get_or_insert_with(start).next()?.into();
         }
         self.group.pop_front()
@@ -183,11 +187,11 @@ impl Iterator for EvaluatedRecording {
 }
 
 /// The intervals between the samples of a key group.
-fn pair_samples(group: KeyGroup) -> Vec<GroupSample> {
+fn pair_samples(group: KeyGroup, links: &LinkOverrides) -> Vec<GroupSample> {
     let mut pairing: Option<SamplePairing> = None;
     let pair = |(host, sample): (Arc<Host>, Result<Arc<Sample>, RecordingError>)| {
         let Ok(sample) = sample else { return GroupSample::Damaged };
-        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host)));
+        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(links)));
         match pairing.interval_for_host(&host, Arc::clone(&sample)) {
             Some(interval) => GroupSample::Paired(Box::new(interval)),
             None => GroupSample::Unpaired(host, sample),

@@ -6,6 +6,7 @@ use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
+use crate::interval::network::LinkOverrides;
 use crate::interval::task::ProcessTotals;
 use crate::sample::{Host, Sample};
 
@@ -13,20 +14,23 @@ use crate::sample::{Host, Sample};
 #[derive(Clone, Debug)]
 pub struct SamplePairing {
     host: Arc<Host>,
+    /// Speed and duplex of interfaces from the configuration
+    links: LinkOverrides,
     last_sample: Option<Arc<Sample>>,
     /// Over the processes of the last sample
     totals: Option<Arc<ProcessTotals>>,
 }
 
 impl SamplePairing {
-    pub fn new(host: Arc<Host>) -> SamplePairing {
-        SamplePairing { host, last_sample: None, totals: None }
+    pub fn new(host: Arc<Host>, links: LinkOverrides) -> SamplePairing {
+        SamplePairing { host, links, last_sample: None, totals: None }
     }
 
     /// The next interval begins with the newer sample of this one.
     pub fn after(interval: &Interval) -> SamplePairing {
         SamplePairing {
             host: Arc::clone(&interval.host),
+            links: LinkOverrides::clone(&interval.link_overrides),
             last_sample: Some(Arc::clone(&interval.newer)),
             totals: interval.process_totals().cloned(),
         }
@@ -36,7 +40,7 @@ impl SamplePairing {
     pub fn interval(&mut self, sample: Arc<Sample>) -> Option<Interval> {
         let totals = self.totals.take();
         let older = self.last_sample.replace(Arc::clone(&sample))?;
-        let interval = Interval::with_totals(&self.host, &older, &sample, totals.as_deref())?;
+        let interval = Interval::with_totals(&self.host, &self.links, &older, &sample, totals.as_deref())?;
         self.totals = interval.process_totals().cloned();
         Some(interval)
     }
@@ -68,7 +72,8 @@ pub struct SampleEvaluator {
 
 impl SampleEvaluator {
     pub fn new(host: Arc<Host>, evaluator: Evaluator) -> SampleEvaluator {
-        SampleEvaluator { pairing: SamplePairing::new(host), evaluator }
+        let links = LinkOverrides::clone(&evaluator.rule_config().link_overrides);
+        SampleEvaluator { pairing: SamplePairing::new(host, links), evaluator }
     }
 
     /// The interval that this sample ends; `None` for the first one.
@@ -91,7 +96,7 @@ impl SampleEvaluator {
 
     /// The time from boot to this sample; nothing is learned from it.
     pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
-        Some(self.evaluator.clone().evaluate(since_boot(&self.pairing.host, sample)?))
+        Some(self.evaluator.clone().evaluate(since_boot(&self.pairing.host, &self.pairing.links, sample)?))
     }
 
     /// The next interval begins with this sample; nothing is evaluated.

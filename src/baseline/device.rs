@@ -1,5 +1,5 @@
-//! Identity of a device, size classes of requests, and the latency assumed for a class of devices before anything was
-//! learned.
+//! Keys of baselines: the identity of a device across reboots and the size class of requests; and the default latency of a class
+//! of devices.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-/// Identity of a device over reboots: model and serial (or WWID), otherwise the file behind it, its place on the bus, or
-/// its name. Names, places and paths are reused: with them the size distinguishes devices.
+/// Identity of a device across reboots: model and serial (or WWID), otherwise the file of a loop device, the hardware path, or
+/// the name. Names and paths are reused: with them the size distinguishes devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceIdentity(pub Arc<str>);
 
 impl DeviceIdentity {
+    /// The identity of a disk, from its facts.
     pub fn from_disk(disk: &Disk) -> DeviceIdentity {
         let facts = &disk.facts;
         let model = facts.model.as_ref().map(trimmed_text).filter(|model| !model.is_empty());
@@ -34,13 +35,13 @@ impl DeviceIdentity {
     }
 }
 
-/// Whether a serial number identifies one device: cheap series have 0 or 000000000000 on all of them.
+/// Whether a serial number identifies one device: some vendors use 0 or 000000000000 for all devices.
 fn is_distinctive_serial(serial: &str) -> bool {
     let mut letters = serial.chars().filter(|letter| letter.is_alphanumeric());
     letters.next().is_some_and(|first| letters.any(|letter| letter != first))
 }
 
-/// Mean size of the requests of an interval.
+/// Class of the mean request size of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SizeClass {
     #[serde(rename = "<=16K")]
@@ -52,7 +53,7 @@ pub enum SizeClass {
 }
 
 impl SizeClass {
-    /// Of the mean size of a request in KiB. A flush has none: it is small.
+    /// The class of a mean request size in KiB. A flush has no size: it is small.
     pub fn from_mean_kib(kib: Option<f64>) -> SizeClass {
         match kib.unwrap_or(0.0) {
             kib if kib <= 16.0 => SizeClass::Small,
@@ -73,7 +74,7 @@ impl SizeClass {
     }
 }
 
-/// Devices whose `rotational` does not describe what is below them.
+/// Name prefixes of devices whose `rotational` does not describe the storage below them.
 const VIRTUAL_PREFIXES: &[&str] = &["loop", "zram", "ram", "vd", "xvd", "nbd", "rbd", "drbd", "zd"];
 
 /// The latency of a healthy device of this class: rotational 8 ms, SSD 0.5 ms, NVMe 0.2 ms, virtual 1 ms.

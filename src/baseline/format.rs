@@ -1,4 +1,4 @@
-//! Baselines as bytes: readable TOML, in the state directory and in a section of a recording.
+//! Encodes baselines as TOML, for the file in the state directory and for a section of a recording.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,13 +46,13 @@ struct VersionHeader {
 }
 
 impl Baselines {
-    /// As the store and a recording keep them: no more than `from_bytes` takes.
+    /// Encodes the baselines in at most `MAX_FILE_BYTES`.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_within(MAX_FILE_BYTES)
     }
 
-    /// Machines with short-lived devices (containers, cloud volumes) learn new ones for ever: of too many, those without
-    /// recent observations are left out.
+    /// Machines with short-lived devices (containers, cloud volumes) learn ever more baselines: if there are too many, those with
+    /// the oldest observations are left out.
     fn to_bytes_within(&self, most: u64) -> Vec<u8> {
         let mut kept = self.clone();
         loop {
@@ -71,7 +71,7 @@ impl Baselines {
             learned: learned.clone(),
         });
         let table = BaselineTable { format: FORMAT, baselines: rows.collect() };
-        // Plain structs with string keys: there is nothing in them that TOML cannot say.
+        // Structs with string keys can always be written as TOML.
         toml::to_string(&table).unwrap_or_default().into_bytes()
     }
 
@@ -99,7 +99,7 @@ mod tests {
     use crate::units::Millis;
 
     #[test]
-    fn of_too_many_the_latest_and_those_set_by_hand_are_kept() {
+    fn of_too_many_baselines_the_latest_and_those_set_by_the_user_are_kept() {
         let key = |number: i64| BaselineKey {
             device: DeviceIdentity(format!("disk {number}").into()),
             operation: Operation::Read,
@@ -121,6 +121,6 @@ mod tests {
             "{devices:?}"
         );
         let by_hand = Baselines::from_bytes(&baselines.to_bytes_within(1)).unwrap();
-        assert_eq!(by_hand.iter().count(), 1, "what somebody said stays whatever its size");
+        assert_eq!(by_hand.iter().count(), 1, "a baseline set by the user is always kept");
     }
 }

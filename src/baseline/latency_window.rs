@@ -1,6 +1,6 @@
-//! Completions of each device over up to a second of intervals: at ten samples a second a disk with 30 requests a second
-//! never has five in one interval. The evaluated load is the shortest run of the latest intervals with enough completions;
-//! observations are made of each second once.
+//! Combines short intervals to up to a second, by device: at ten samples a second a disk with 30 requests a second never has five
+//! completions in one interval. The evaluated load is that of the shortest run of latest intervals with enough completions. Each
+//! second becomes one observation.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::units::Millis;
 
-/// An observation covers at least this (a second, with room for late samples): otherwise a second at ten samples a second
-/// would count as ten observations.
+/// An observation covers at least this time (a second, with tolerance for late samples): otherwise a second at ten samples a
+/// second would count as ten observations.
 const MIN_OBSERVATION_S: f64 = 0.95;
 
 /// The evaluated load covers at most this, unless one interval alone is longer.
@@ -61,6 +61,7 @@ impl DeviceLoad {
         self.operations.get(operation as usize).copied().unwrap_or_default()
     }
 
+    /// Completions of this operation.
     pub fn completed(&self, operation: Operation) -> u64 {
         self.totals(operation).completed
     }
@@ -70,7 +71,7 @@ impl DeviceLoad {
         self.totals(operation).time_ms
     }
 
-    /// Mean time a request; `None` where none completed.
+    /// Mean time of a request; `None` if none completed.
     pub fn r#await(&self, operation: Operation) -> Option<Millis> {
         let sum = self.totals(operation);
         (sum.completed > 0).then(|| Millis(sum.time_ms / sum.completed as f64))
@@ -108,9 +109,9 @@ impl DeviceLoad {
         self.data_concurrency() + self.concurrency(Operation::Flush)
     }
 
-    /// Whether an operation was uncontended. Reads and writes delay each other, so all of them count. The writes of a
-    /// commit wait for the flushes before and after them, and the kernel adds that time to the writes: a flush is
-    /// uncontended beside one such writer.
+    /// Whether the operation was uncontended (about one request at a time). Reads and writes delay each other, so both count. The
+    /// writes of a commit wait for the flushes before and after them, and the kernel adds that time to the writes: a flush beside
+    /// one such write is uncontended.
     pub fn is_uncontended(&self, operation: Operation) -> bool {
         match operation {
             Operation::Flush => {
@@ -127,7 +128,7 @@ impl DeviceLoad {
     }
 }
 
-/// Loads of the last second; nothing for devices that did nothing in it.
+/// Loads of the last second, by device; idle devices have none.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyWindow {
     /// Sorted by id, as an interval's devices are
@@ -146,7 +147,7 @@ struct DiskWindow {
 }
 
 impl LatencyWindow {
-    /// Takes in the interval that follows those before.
+    /// Adds the next interval.
     pub fn push(&mut self, interval: &Interval) {
         let mut disks = Vec::with_capacity(self.windows.len());
         let mut known = std::mem::take(&mut self.windows).into_iter().peekable();
@@ -165,11 +166,11 @@ impl LatencyWindow {
                 disks.push(gathered);
             }
         }
-        // A device that was not there at both ends of the interval is another one when it comes back.
+        // A device that is missing in an interval starts anew when it comes back.
         self.windows = disks;
     }
 
-    /// What one operation of one device is judged by; `None` where a second had too few completions.
+    /// The load by which an operation of a device is evaluated; `None` if a second had too few completions.
     pub fn window_load(&self, disk: DiskId, operation: Operation) -> Option<DeviceLoad> {
         let gathered = self.windows.get(self.windows.binary_search_by_key(&disk, |gathered| gathered.id).ok()?)?;
         let mut sum = DeviceLoad::default();

@@ -1,4 +1,5 @@
-//! What was learned about one operation and size class on one device. docs/metrics.md, "Baselines".
+//! The learned baseline of one device, operation and size class: the median over days, drift, and confidence.
+//! docs/metrics.md, "Baselines".
 
 use std::collections::BTreeSet;
 
@@ -8,14 +9,14 @@ use super::reservoir::{Day, Reservoir, is_valid_latency, median, unix_day};
 use super::{BaselineLoad, Drift, Observation};
 use crate::units::Millis;
 
-/// Latencies with (nearly) one request at a time: of today, of the last days with observations, and of the first days,
-/// which are kept so that slow drift is visible.
+/// Latencies at about one request at a time: of today, of the last days with observations, and of the first days, as the reference
+/// for drift.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LearnedBaseline {
     /// Number of observations
     pub intervals: u32,
-    /// Set by hand: nothing learned changes it
+    /// Set by the user: learning does not change it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_hand_ms: Option<f64>,
     /// Kernel name of the device when it was last learned from
@@ -24,28 +25,26 @@ pub struct LearnedBaseline {
     /// Seconds after 1970 of the first and the last observation
     pub first_s: i64,
     pub last_s: i64,
-    /// Recordings of the first version: their latest awaits, without a day
-    #[serde(skip_serializing)]
-    awaits_ms: Vec<f32>,
-    /// The `REACHED` lowest awaits of any interval, ascending
+    /// The `LOWEST_KEPT` lowest awaits of any interval, ascending
     lowest_ms: Vec<f32>,
-    /// The `WELL` highest rates and outstanding requests of all kinds with which it still was at its baseline, descending
+    /// The `HIGHEST_LOADS_KEPT` highest completions per second with a latency near the baseline, descending
     well_rates: Vec<f32>,
+    /// The same for the mean number of requests in flight
     well_outstanding: Vec<f32>,
-    /// The last days with observations or uncontended intervals, in order of time
+    /// The last days with observations or uncontended intervals, in time order
     days: Vec<Day>,
     /// The first days with observations
     early: Vec<Day>,
     today: Today,
 }
 
-/// The latest day, which is not over.
+/// The current day.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Today {
     day: i32,
     taught: Reservoir,
-    /// Uncontended intervals, too slow to learn from or not
+    /// All uncontended intervals, also those too slow to learn from
     seen: Reservoir,
 }
 
@@ -53,9 +52,9 @@ struct Today {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     ByHand,
-    /// Learned on several days, and lately
+    /// Learned on several days, and recently
     Good,
-    /// Learned once
+    /// Learned on one day
     Fair,
     /// Not confirmed for months
     Stale,
@@ -64,7 +63,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// As a table says it.
+    /// The word in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Confidence::ByHand => "by hand",
@@ -76,7 +75,7 @@ impl Confidence {
     }
 }
 
-/// Observations that make a baseline.
+/// Observations from which a baseline is learned and no longer provisional.
 pub const MIN_INTERVALS: u32 = 10;
 
 /// Observations that must reach the lowest await.
@@ -85,33 +84,33 @@ const LOWEST_KEPT: usize = 5;
 /// Observations that must reach the highest load.
 const HIGHEST_LOADS_KEPT: usize = 3;
 
-/// An interval above this multiple of the baseline is not learned from.
+/// Intervals above this multiple of the baseline are not learned.
 const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
 
-/// Days that the baseline is the median of; a change of a day or two does not move it.
+/// The baseline is the median of this many days, so that one or two unusual days do not change it.
 const MEDIAN_DAYS: usize = 8;
 
-/// The first days, which later ones are compared with.
+/// Number of first days that are the reference for drift.
 const REFERENCE_DAYS: usize = 5;
 
-/// A drift is reported when this many last days show it, this long after the first ones.
+/// A drift is reported when this many last days show it, at least `MIN_DRIFT_AGE_DAYS` after the first ones.
 const DRIFT_DAYS: usize = 3;
 const MIN_DRIFT_AGE_DAYS: i32 = 7;
 
-/// Less than this is no drift whatever the multiple: the kernel counts whole milliseconds.
+/// A smaller change is no drift, since the kernel counts whole milliseconds.
 const MIN_DRIFT_MS: f64 = 0.1;
 
-/// No latency is taken to be lower, for the same reason.
+/// Lower bound of all latencies, since the kernel counts whole milliseconds.
 const MIN_LATENCY_MS: f64 = 0.01;
 
 /// With less time than this counted in an interval its await is too coarse to be the lowest.
 const MIN_TIME_FOR_LOWEST_MS: f64 = 10.0;
 
-/// Not confirmed for so long it is stale.
+/// A baseline without an observation for this long is stale.
 const STALE_AFTER_S: i64 = 90 * 86_400;
 
 impl LearnedBaseline {
-    /// Set by hand, or the median of enough intervals.
+    /// The baseline: as set by the user, or the median of enough intervals; `None` before that.
     pub fn latency(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
@@ -125,13 +124,13 @@ impl LearnedBaseline {
         self.lowest_ms.get(LOWEST_KEPT - 1).map(|&ms| Millis(f64::from(ms).max(MIN_LATENCY_MS)))
     }
 
-    /// The load at which it still was at its baseline; `None` before a few intervals have shown it.
+    /// The highest load with a latency near the baseline; `None` before `HIGHEST_LOADS_KEPT` intervals have shown it.
     pub fn baseline_load(&self) -> Option<BaselineLoad> {
         let highest = |list: &[f32]| list.get(HIGHEST_LOADS_KEPT - 1).map(|&value| f64::from(value));
         Some(BaselineLoad { rate: highest(&self.well_rates)?, outstanding: highest(&self.well_outstanding)? })
     }
 
-    /// How far it can be trusted now.
+    /// How reliable the baseline is at this time (seconds after 1970).
     pub fn confidence(&self, now_s: i64) -> Confidence {
         match self.latency() {
             _ if self.by_hand_ms.is_some() => Confidence::ByHand,
@@ -142,8 +141,7 @@ impl LearnedBaseline {
         }
     }
 
-    /// What has become of it since the first days, where that is a steady change for the worse: none of the last days
-    /// is as good as the worst of the first.
+    /// The increase since the first days; `None` unless every one of the last days is slower than the slowest of the first.
     pub fn drift(&self) -> Option<Drift> {
         if self.by_hand_ms.is_some() {
             return None;
@@ -167,51 +165,50 @@ impl LearnedBaseline {
         (now - was >= MIN_DRIFT_MS).then_some(drift)
     }
 
-    /// Whether `take` would do anything: an unchanged baseline stays shared between its clones.
-    pub(super) fn would_change(&self, lesson: &Observation) -> bool {
+    /// Whether `add` would change anything: an unchanged baseline stays shared between clones.
+    pub(super) fn would_change(&self, observation: &Observation) -> bool {
         let known = self.latency();
-        lesson.uncontended || self.is_among_lowest(lesson) || is_near_baseline(lesson, known) && self.is_among_highest(lesson)
+        observation.uncontended
+            || self.is_among_lowest(observation)
+            || is_near_baseline(observation, known) && self.is_among_highest(observation)
     }
 
-    pub(super) fn add(&mut self, lesson: &Observation) {
-        if !lesson.r#await.0.is_finite() {
+    /// Adds an observation.
+    pub(super) fn add(&mut self, observation: &Observation) {
+        if !observation.r#await.0.is_finite() {
             return;
         }
         let known = self.latency();
-        let taught = lesson.uncontended && known.is_none_or(|known| lesson.r#await.0 <= known.0 * MAX_LEARNABLE_MULTIPLE);
-        if self.is_among_lowest(lesson) {
-            insert_sorted(&mut self.lowest_ms, lesson.r#await.0 as f32, LOWEST_KEPT, |a, b| a <= b);
+        let taught =
+            observation.uncontended && known.is_none_or(|known| observation.r#await.0 <= known.0 * MAX_LEARNABLE_MULTIPLE);
+        if self.is_among_lowest(observation) {
+            insert_sorted(&mut self.lowest_ms, observation.r#await.0 as f32, LOWEST_KEPT, |a, b| a <= b);
         }
-        if taught || is_near_baseline(lesson, known) {
-            insert_sorted(&mut self.well_rates, lesson.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
-            insert_sorted(&mut self.well_outstanding, lesson.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+        if taught || is_near_baseline(observation, known) {
+            insert_sorted(&mut self.well_rates, observation.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+            insert_sorted(&mut self.well_outstanding, observation.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
         }
-        if !lesson.uncontended {
+        if !observation.uncontended {
             return;
         }
-        self.advance_to_day(unix_day(lesson.at_s));
-        self.today.seen.push(lesson.r#await.0 as f32);
+        self.advance_to_day(unix_day(observation.at_s));
+        self.today.seen.push(observation.r#await.0 as f32);
         if !taught {
             return;
         }
-        self.today.taught.push(lesson.r#await.0 as f32);
+        self.today.taught.push(observation.r#await.0 as f32);
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
-            self.first_s = lesson.at_s;
+            self.first_s = observation.at_s;
         }
-        self.last_s = self.last_s.max(lesson.at_s);
-        self.name = Some(lesson.name.clone());
+        self.last_s = self.last_s.max(observation.at_s);
+        self.name = Some(observation.name.clone());
     }
 
-    /// The same without what only a damaged file can hold.
+    /// Removes values that only a damaged file can have.
     pub(super) fn sanitized(mut self) -> LearnedBaseline {
         self.today.taught = self.today.taught.sanitized();
         self.today.seen = self.today.seen.sanitized();
-        let old: Vec<f32> = std::mem::take(&mut self.awaits_ms).into_iter().filter(|ms| is_valid_latency(*ms)).collect();
-        if self.today.taught.count() == 0 && !old.is_empty() {
-            let taught = Reservoir::from_values(old);
-            self.today = Today { day: unix_day(self.last_s), seen: taught.clone(), taught };
-        }
         self.days.retain(Day::is_valid);
         self.days.truncate(5 * MEDIAN_DAYS);
         self.early.retain(Day::is_valid);
@@ -231,7 +228,7 @@ impl LearnedBaseline {
         self
     }
 
-    /// Intervals that the median rests on.
+    /// Number of intervals in the median.
     fn median_intervals(&self) -> u32 {
         self.days.iter().map(|day| day.learned).fold(self.today.taught.count(), u32::saturating_add)
     }
@@ -259,7 +256,8 @@ impl LearnedBaseline {
         self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day).collect()
     }
 
-    /// A day that is over becomes one line. What another run kept back from just before midnight still is of today.
+    /// Summarizes the current day when a later one begins. An observation of another run from just before midnight counts for the
+    /// current day.
     fn advance_to_day(&mut self, day: i32) {
         if day == self.today.day || day.saturating_add(1) == self.today.day {
             return;
@@ -271,12 +269,12 @@ impl LearnedBaseline {
             self.days.push(over);
         }
         self.today = Today { day, ..Today::default() };
-        // Days on which nothing or hardly anything was learned do not push out those that the baseline rests on.
+        // Days with few or no learned intervals do not displace the days of the median.
         self.drop_oldest_days(DRIFT_DAYS, 0, |day| day.learned == 0);
         self.drop_oldest_days(MEDIAN_DAYS, MIN_INTERVALS, |day| day.learned > 0);
     }
 
-    /// Of the days of a kind the last so many are kept, and more where these taught less than that.
+    /// Keeps the last `most` days of a kind, and more if those have fewer than `taught` learned intervals.
     fn drop_oldest_days(&mut self, most: usize, taught: u32, kind: fn(&Day) -> bool) {
         loop {
             let mut of_kind = self.days.iter().enumerate().filter(|(_, day)| kind(day));
@@ -289,29 +287,29 @@ impl LearnedBaseline {
         }
     }
 
-    fn is_among_lowest(&self, lesson: &Observation) -> bool {
-        let lower = || self.lowest_ms.last().is_some_and(|&highest| lesson.r#await.0 < f64::from(highest));
-        lesson.r#await.0.is_finite()
-            && lesson.time_ms >= MIN_TIME_FOR_LOWEST_MS
+    fn is_among_lowest(&self, observation: &Observation) -> bool {
+        let lower = || self.lowest_ms.last().is_some_and(|&highest| observation.r#await.0 < f64::from(highest));
+        observation.r#await.0.is_finite()
+            && observation.time_ms >= MIN_TIME_FOR_LOWEST_MS
             && (self.lowest_ms.len() < LOWEST_KEPT || lower())
     }
 
-    fn is_among_highest(&self, lesson: &Observation) -> bool {
+    fn is_among_highest(&self, observation: &Observation) -> bool {
         let higher = |list: &[f32], value: f64| {
             list.len() < HIGHEST_LOADS_KEPT || list.last().is_some_and(|&lowest| value > f64::from(lowest))
         };
-        higher(&self.well_rates, lesson.rate) || higher(&self.well_outstanding, lesson.outstanding)
+        higher(&self.well_rates, observation.rate) || higher(&self.well_outstanding, observation.outstanding)
     }
 }
 
 type Comparator = fn(&f32, &f32) -> std::cmp::Ordering;
 
-/// Whether it answered near a baseline that is known.
-fn is_near_baseline(lesson: &Observation, known: Option<Millis>) -> bool {
-    known.is_some_and(|known| lesson.r#await.0 < known.0 * MAX_LEARNABLE_MULTIPLE)
+/// Whether the latency was near a known baseline.
+fn is_near_baseline(observation: &Observation, known: Option<Millis>) -> bool {
+    known.is_some_and(|known| observation.r#await.0 < known.0 * MAX_LEARNABLE_MULTIPLE)
 }
 
-/// Into a list that is in order, of which only so many at the front are kept.
+/// Inserts a value into a sorted list, of which the first `most` values are kept.
 fn insert_sorted(list: &mut Vec<f32>, value: f32, most: usize, before: fn(f32, f32) -> bool) {
     let at = list.partition_point(|&other| before(other, value));
     list.insert(at, value);

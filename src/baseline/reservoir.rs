@@ -1,29 +1,24 @@
-//! Latencies as they are kept: a sample that is spread evenly over a day, and days that have passed, each by its median.
+//! Storage of latencies: a bounded, evenly spaced subset of the current day, and the medians of past days.
 
 use serde::{Deserialize, Serialize};
 
-/// A sample of bounded size that is spread evenly over all that came, however many that were: when it is full every
-/// second one is left out, and from then on only every second one is taken.
+/// A bounded, evenly spaced subset of a sequence of values. When it is full, every second value is removed, and from then on only
+/// every second value of the sequence is kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reservoir {
-    /// All that came
+    /// Number of values in the sequence
     count: u32,
-    /// One of so many was taken, as a power of two
+    /// One value in 2^`thinned` is kept
     thinned: u8,
     ms: Vec<f32>,
 }
 
-/// The most that are kept.
+/// Most values that are kept.
 const CAPACITY: usize = 64;
 
 impl Reservoir {
-    pub fn from_values(ms: Vec<f32>) -> Reservoir {
-        let mut spread = Reservoir::default();
-        ms.into_iter().for_each(|ms| spread.push(ms));
-        spread
-    }
-
+    /// Adds the next value of the sequence.
     pub fn push(&mut self, ms: f32) {
         let every = 1_u32 << self.thinned.min(31);
         if self.count.is_multiple_of(every) {
@@ -40,20 +35,22 @@ impl Reservoir {
         }
     }
 
+    /// Number of values in the sequence, also those not kept.
     pub fn count(&self) -> u32 {
         self.count
     }
 
+    /// The values that are kept.
     pub fn values_ms(&self) -> &[f32] {
         &self.ms
     }
 
-    /// `None` where there is nothing.
+    /// The median; `None` without values.
     pub fn weighted_median(&self) -> Option<f64> {
         median(self.ms.iter().map(|&ms| (ms, 1)).collect())
     }
 
-    /// Without what only a damaged file can hold.
+    /// Removes values that only a damaged file can have.
     pub fn sanitized(mut self) -> Reservoir {
         self.ms.retain(|ms| is_valid_latency(*ms));
         self.ms.truncate(CAPACITY - 1);
@@ -74,7 +71,7 @@ pub struct Day {
     pub uncontended_ms: f32,
 }
 
-/// A day in a file: one short line.
+/// A day as the file has it: an array in one line.
 type DayRow = (i32, u32, f32, u32, f32);
 
 impl From<DayRow> for Day {
@@ -90,17 +87,18 @@ impl From<Day> for DayRow {
 }
 
 impl Day {
+    /// Whether all numbers are in their range; a damaged file may have others.
     pub fn is_valid(&self) -> bool {
         is_valid_latency(self.learned_ms) && is_valid_latency(self.uncontended_ms)
     }
 
-    /// How much it counts among other days: as much as today's sample can.
+    /// Weight of the day in the median, at most that of the current day.
     pub fn weight(self) -> u32 {
         self.learned.min(CAPACITY as u32 / 2)
     }
 }
 
-/// The day of a time.
+/// Days after 1970-01-01 of a time in seconds after 1970.
 pub fn unix_day(at_s: i64) -> i32 {
     i32::try_from(at_s.div_euclid(86_400)).unwrap_or_default()
 }
@@ -109,7 +107,7 @@ pub fn is_valid_latency(ms: f32) -> bool {
     ms.is_finite() && ms >= 0.0
 }
 
-/// The median of values that count several times; between two of them, their mean.
+/// The median of weighted values; the mean of two if it lies between them.
 pub fn median(mut values: Vec<(f32, u32)>) -> Option<f64> {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: u64 = values.iter().map(|value| u64::from(value.1)).sum();
@@ -132,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_between_two_or_one_of_them() {
+    fn the_median_is_a_value_or_the_mean_of_two() {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![(3.0, 1), (1.0, 1), (2.0, 1)]), Some(2.0));
         assert_eq!(median(vec![(4.0, 1), (1.0, 1), (2.0, 1), (3.0, 1)]), Some(2.5));
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_stays_small_and_even() {
+    fn a_reservoir_stays_bounded_and_evenly_spaced() {
         let mut spread = Reservoir::default();
         (0..86_400).for_each(|second| spread.push(second as f32));
         assert!(

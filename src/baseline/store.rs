@@ -1,8 +1,8 @@
 //! The file of baselines in the state directory.
 //!
-//! It is only ever replaced whole: read, changed, written aside, brought to the disk, renamed, all of that under a lock on
-//! the directory, so that two programs that learn at the same time both have their say. One that cannot be understood is
-//! kept aside as .bad and learned anew. Nothing is followed through a link, and nobody else's directory is written to.
+//! It is replaced atomically: read, changed, written to a temporary file, synced, renamed, under a lock on the directory, so that
+//! what two concurrent programs learn is merged. A file that cannot be parsed is renamed to .bad, and learning starts again. No
+//! symbolic link is followed, and no directory of another user is written to.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ pub struct BaselineStore {
     effective_uid: u32,
 }
 
-/// What was found in a store.
+/// The content of a store.
 #[derive(Debug, Default)]
 pub struct LoadedBaselines {
     pub baselines: Baselines,
@@ -31,7 +31,7 @@ pub struct LoadedBaselines {
     pub notice: Option<String>,
 }
 
-/// Which version of the file is there: it is replaced whole, so each has an inode of its own.
+/// Identifies a version of the file. Each version has its own inode, since the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     inode: u64,
@@ -39,7 +39,7 @@ pub struct FileStamp {
     length: u64,
 }
 
-/// Why there are no baselines although there is a file.
+/// Why an existing file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(transparent)]
@@ -48,14 +48,14 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
-/// How long another program that writes is waited for, in steps.
+/// Interval and number of attempts to take the lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const LOCK_RETRIES: u32 = 100;
 
 impl BaselineStore {
-    /// The one file: in $XDG_STATE_HOME/stalltop where that is set, else /var/lib/stalltop for root (whose home may be
-    /// read-only or not mounted) and ~/.local/state/stalltop for everybody else. `None` where there is no home either.
-    /// Root does not take a variable's word for a place that is not root's: it may be that of the user behind sudo.
+    /// The default file: in $XDG_STATE_HOME/stalltop if that is set, else in /var/lib/stalltop for root (whose home may be
+    /// read-only or not mounted) and in ~/.local/state/stalltop for other users. `None` without a home directory. For root the
+    /// variable is ignored if its directory belongs to another user, such as the one who called sudo.
     pub fn at_default_path(effective_uid: u32) -> Option<BaselineStore> {
         let set = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match set {
@@ -75,7 +75,7 @@ impl BaselineStore {
         &self.path
     }
 
-    /// What the file holds; nothing where there is none. Changes nothing.
+    /// Reads the file; no baselines if it does not exist. Changes nothing.
     pub fn read(&self) -> Result<Baselines, StoreError> {
         match self.read_bytes()? {
             Some(bytes) => Ok(Baselines::from_bytes(&bytes)?),
@@ -83,14 +83,14 @@ impl BaselineStore {
         }
     }
 
-    /// Which version of the file is there; `None` where there is none.
+    /// The current version of the file; `None` if it does not exist.
     pub fn file_stamp(&self) -> Option<FileStamp> {
         let facts = fs::symlink_metadata(&self.path).ok()?;
         let modified_ns = i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec());
         Some(FileStamp { inode: facts.ino(), modified_ns, length: facts.len() })
     }
 
-    /// What the file holds. Never fails: no file is no baselines, a file that is none is kept aside, with a notice.
+    /// Reads the file. Does not fail: a missing file has no baselines, a malformed one is renamed, with a notice.
     pub fn load(&self) -> LoadedBaselines {
         let trouble = match self.read() {
             Ok(baselines) => return LoadedBaselines { baselines, notice: None },
@@ -102,7 +102,7 @@ impl BaselineStore {
             return LoadedBaselines { baselines: Baselines::default(), notice: Some(notice) };
         };
         let notice = match self.with_lock(|| self.move_malformed_aside()) {
-            // Another program was faster: what is there now is good.
+            // Another program has replaced the file meanwhile.
             Ok(None) => None,
             Ok(Some(aside)) => Some(format!("baselines in {file}: {why}: kept as {}, learning anew", aside.display())),
             Err(error) => Some(format!("baselines in {file}: {why}, and it cannot be put aside: {error}: learning anew")),
@@ -110,7 +110,7 @@ impl BaselineStore {
         LoadedBaselines { baselines: self.read().unwrap_or_default(), notice }
     }
 
-    /// Changes what is in the file, whatever others have written meanwhile, and gives back what is in it now.
+    /// Reads the file, applies `change` and replaces it, under the lock. Returns the result of `change`.
     pub fn update<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> io::Result<T> {
         self.make_directory()?;
         self.with_lock(|| {
@@ -129,7 +129,7 @@ impl BaselineStore {
         })
     }
 
-    /// Why the baselines cannot be saved, as far as that is known without writing; `None` if they can.
+    /// Why the baselines cannot be saved, determined without writing; `None` if they probably can.
     pub fn write_obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
         let directory = self.directory();
         match fs::symlink_metadata(&self.path) {
@@ -160,7 +160,7 @@ impl BaselineStore {
         self.check_directory()
     }
 
-    /// A directory that others may write is one in which they may have laid something out for us.
+    /// Refuses a directory that other users may write to, since they could have put files there.
     fn check_directory(&self) -> io::Result<()> {
         let directory = self.directory();
         let facts = fs::metadata(directory)?;
@@ -173,7 +173,7 @@ impl BaselineStore {
         }
     }
 
-    /// Alone among the programs that use this directory. A file system without locks is used without.
+    /// Runs `body` under an exclusive lock on the directory; without a lock on file systems that have none.
     fn with_lock<T>(&self, body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let directory = File::open(self.directory())?;
         for _ in 0..LOCK_RETRIES {
@@ -186,7 +186,7 @@ impl BaselineStore {
         Err(io::Error::new(io::ErrorKind::TimedOut, "another program keeps it locked"))
     }
 
-    /// Moves a file that is no baselines out of the way, if there is one.
+    /// Renames a malformed file to .bad; returns its new path.
     fn move_malformed_aside(&self) -> io::Result<Option<PathBuf>> {
         if !matches!(self.read(), Err(StoreError::Malformed(_))) {
             return Ok(None);
@@ -196,7 +196,7 @@ impl BaselineStore {
         Ok(Some(aside))
     }
 
-    /// `None` where there is no file.
+    /// `None` if the file does not exist.
     fn read_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -230,12 +230,12 @@ impl BaselineStore {
     }
 }
 
-/// Whether a place, or the directory in which it would be made, belongs to that user.
+/// Whether a path, or its nearest existing ancestor, belongs to that user.
 fn is_owned_by(path: &Path, uid: u32) -> bool {
     path.ancestors().find_map(|path| fs::metadata(path).ok()).is_some_and(|facts| facts.uid() == uid)
 }
 
-/// A new file, ours alone.
+/// Creates a file with mode 0600, writes and syncs it.
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,6 +1,7 @@
-//! What is learned, what is not, and what survives being kept.
+//! Learning of baselines, drift, confidence.
 
 mod edges;
+mod store;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,12 +19,12 @@ use crate::sample::disk::{DiskFacts, OpCounters};
 use crate::synthetic;
 use crate::units::Millis;
 
-/// One disk whose counters go on; an interval of a second at a time.
+/// A disk with cumulative counters, sampled once a second.
 struct Bench {
     baselines: Baselines,
-    gathering: LatencyWindow,
-    /// All that was learned
-    lessons: Vec<Observation>,
+    window: LatencyWindow,
+    /// All observations
+    observations: Vec<Observation>,
     name: &'static str,
     facts: DiskFacts,
     reads: OpCounters,
@@ -34,8 +35,8 @@ impl Bench {
     fn of(name: &'static str, facts: DiskFacts) -> Bench {
         Bench {
             baselines: Baselines::default(),
-            gathering: LatencyWindow::default(),
-            lessons: Vec::new(),
+            window: LatencyWindow::default(),
+            observations: Vec::new(),
             name,
             facts,
             reads: OpCounters::default(),
@@ -53,7 +54,7 @@ impl Bench {
         synthetic::sample(self.at_ms as f64 / 1000.0).disk(disk).shared()
     }
 
-    /// One second with so many reads of 4 KiB that took so long each.
+    /// One second with `completed` reads of 4 KiB that took `await_ms` each.
     fn second(&mut self, completed: u64, await_ms: u64) -> Interval {
         self.interval(1000, completed, await_ms)
     }
@@ -66,7 +67,7 @@ impl Bench {
         self.reads.time_ms.0 += completed * await_ms;
         let host = Arc::new(synthetic::host());
         let interval = Interval::between(&host, &older, &self.sample()).expect("time passed");
-        self.gathering.push(&interval);
+        self.window.push(&interval);
         interval
     }
 
@@ -77,13 +78,13 @@ impl Bench {
     fn teach_every(&mut self, ms: u64, intervals: usize, completed: u64, await_ms: u64) {
         for _ in 0..intervals {
             let interval = self.interval(ms, completed, await_ms);
-            let lessons = self.baselines.observations(&interval, &self.gathering);
-            self.baselines.learn(&lessons);
-            self.lessons.extend(lessons);
+            let observations = self.baselines.observations(&interval, &self.window);
+            self.baselines.learn(&observations);
+            self.observations.extend(observations);
         }
     }
 
-    /// The same on so many days that follow.
+    /// The same on `days` consecutive days.
     fn teach_days(&mut self, days: usize, completed: u64, await_ms: u64) {
         for _ in 0..days {
             self.teach(20, completed, await_ms);
@@ -91,10 +92,10 @@ impl Bench {
         }
     }
 
-    /// (baseline, provisional) as the next second would be judged by.
+    /// (baseline, provisional) for the next second.
     fn standing(&mut self, completed: u64, await_ms: u64) -> (f64, bool) {
         let interval = self.second(completed, await_ms);
-        let standings = self.baselines.latency_statuses(&interval, &self.gathering);
+        let standings = self.baselines.latency_statuses(&interval, &self.window);
         standings.first().map(|standing| (standing.baseline.0, standing.provisional)).expect("reads completed")
     }
 
@@ -121,27 +122,27 @@ fn ten_intervals_alone_make_a_baseline_and_nine_do_not() {
 }
 
 #[test]
-fn a_queue_teaches_nothing() {
+fn intervals_with_a_queue_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 600, 109);
     assert_eq!(bench.standing(600, 109), (8.0, true), "66 at once: the class default stands");
 }
 
 #[test]
-fn four_completions_teach_nothing() {
+fn intervals_with_four_completions_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 4, 2);
     assert_eq!(bench.standing(4, 2), (8.0, true));
 }
 
 #[test]
-fn a_fault_is_not_learned_away() {
+fn a_slow_device_does_not_raise_its_own_baseline() {
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
     bench.teach(500, 30, 30);
     assert_eq!(bench.standing(30, 30), (8.0, false));
     let interval = bench.second(100, 24);
-    let standings = bench.baselines.latency_statuses(&interval, &bench.gathering);
+    let standings = bench.baselines.latency_statuses(&interval, &bench.window);
     assert_eq!(standings[0].multiple, Some(3.0));
     assert_eq!(standings[0].window_multiple(), Some(3.0));
     assert_eq!(standings[0].learned_intervals, 12);
@@ -156,13 +157,13 @@ fn classes_have_their_defaults() {
     assert_eq!(default("sda", Some(true)), 8.0);
     assert_eq!(default("sda", Some(false)), 0.5);
     assert_eq!(default("nvme0n1", Some(false)), 0.2);
-    // virtio says rotational of everything.
+    // virtio reports every disk as rotational.
     assert_eq!(default("vda", Some(true)), 1.0);
     assert_eq!(default("loop0", Some(true)), 1.0);
 }
 
 #[test]
-fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_its_name() {
+fn a_device_is_identified_by_serial_then_file_then_hardware_path_then_name() {
     let device = |name, facts: DiskFacts| {
         let bench = Bench::of(name, facts);
         let sample = bench.sample();
@@ -187,14 +188,14 @@ fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_it
 }
 
 #[test]
-fn short_intervals_are_gathered_for_a_second() {
+fn short_intervals_are_combined_to_one_second() {
     let mut bench = Bench::new();
     // 30 reads a second, ten times a second: never five in one.
     bench.teach_every(100, 99, 3, 7);
     assert_eq!(bench.learned().intervals, 9, "a second teaches once, however it was cut");
     bench.teach_every(100, 11, 3, 7);
     let interval = bench.interval(100, 3, 7);
-    let standing = bench.baselines.latency_statuses(&interval, &bench.gathering)[0];
+    let standing = bench.baselines.latency_statuses(&interval, &bench.window)[0];
     assert_eq!((standing.baseline.0, standing.provisional), (7.0, false));
     let judged = standing.window_load.expect("six in two intervals");
     assert_eq!(judged.completed(Operation::Read), 6);
@@ -205,11 +206,11 @@ fn short_intervals_are_gathered_for_a_second() {
     bench.teach_every(250, 80, 1, 7);
     assert_eq!(bench.baselines.iter().count(), 0);
     let interval = bench.interval(250, 1, 7);
-    assert!(bench.baselines.latency_statuses(&interval, &bench.gathering)[0].window_load.is_none());
+    assert!(bench.baselines.latency_statuses(&interval, &bench.window)[0].window_load.is_none());
 }
 
 #[test]
-fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
+fn a_slow_second_is_evaluated_as_one_at_ten_samples_a_second() {
     let mut bench = Bench::new();
     bench.teach_every(100, 110, 3, 7);
     // One at a time, and each takes ten times as long: one completes in every second interval or so.
@@ -217,13 +218,13 @@ fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
         bench.interval(100, 1, 70);
     }
     let interval = bench.interval(100, 0, 0);
-    let standing = bench.baselines.latency_statuses(&interval, &bench.gathering)[0];
+    let standing = bench.baselines.latency_statuses(&interval, &bench.window)[0];
     assert_eq!(standing.multiple, None, "nothing completed in this one");
     assert_eq!(standing.window_multiple(), Some(10.0));
 }
 
 #[test]
-fn the_load_that_it_bore_well_is_remembered() {
+fn the_highest_load_at_normal_latency_is_kept() {
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
     // Four at once, near its baseline, three times; then a flood.
@@ -238,19 +239,19 @@ fn a_slow_change_of_the_baseline_is_a_drift() {
     let mut bench = Bench::new();
     bench.teach_days(6, 100, 5);
     assert_eq!(bench.drift(), None);
-    // Worn by and by, never above twice what was known: it is learned, and told.
+    // The latency rises slowly, never above twice the baseline: it is learned, and reported as a drift.
     for await_ms in [6, 7, 8, 9, 10, 11, 12] {
         bench.teach_days(5, 70, await_ms);
     }
     let baseline = bench.learned().latency().expect("learned").0;
-    assert!(baseline > 9.0, "what it is judged by has followed: {baseline}");
-    let drift = bench.drift().expect("told");
+    assert!(baseline > 9.0, "the baseline has followed: {baseline}");
+    let drift = bench.drift().expect("reported");
     assert_eq!((drift.reference.0, drift.current.0), (5.0, 12.0));
     assert!((35..45).contains(&drift.days), "{drift:?}");
 }
 
 #[test]
-fn another_storage_class_is_a_drift_though_it_is_never_learned() {
+fn another_storage_class_is_a_drift_even_if_it_is_never_learned() {
     let mut bench = Bench::new();
     bench.teach_days(14, 100, 5);
     bench.teach_days(2, 70, 12);
@@ -265,7 +266,7 @@ fn another_storage_class_is_a_drift_though_it_is_never_learned() {
 }
 
 #[test]
-fn a_bad_hour_or_day_is_no_drift() {
+fn one_slow_hour_or_day_is_no_drift() {
     let mut bench = Bench::new();
     bench.teach_days(20, 100, 5);
     bench.teach(30, 70, 12);
@@ -273,7 +274,7 @@ fn a_bad_hour_or_day_is_no_drift() {
     bench.teach_days(3, 100, 5);
     assert_eq!(bench.drift(), None);
     assert_eq!(bench.learned().latency().map(|ms| ms.0), Some(5.0));
-    // Nor is a baseline that somebody has set.
+    // Nor is a baseline set by the user.
     bench.teach_days(12, 70, 12);
     assert!(bench.drift().is_some());
     let key = bench.baselines.iter().next().expect("known").0.clone();
@@ -296,7 +297,7 @@ fn confidence_grows_with_days_and_ends_with_months() {
 }
 
 #[test]
-fn one_set_by_hand_holds_until_it_is_forgotten() {
+fn a_baseline_set_by_the_user_is_kept_until_it_is_forgotten() {
     let mut bench = Bench::new();
     bench.baselines.set(key("ST4000 S3Z8"), Millis(5.0));
     bench.teach(20, 100, 8);
@@ -306,143 +307,11 @@ fn one_set_by_hand_holds_until_it_is_forgotten() {
 }
 
 #[test]
-fn bytes_give_back_the_same() {
+fn an_encoded_store_decodes_to_the_same_store() {
     let mut bench = Bench::new();
     bench.teach(70, 100, 8);
     bench.baselines.set(key("name:\"odd\" = [x]\n"), Millis(1.5));
     let again = Baselines::from_bytes(&bench.baselines.to_bytes()).expect("its own bytes");
     assert_eq!(again, bench.baselines);
     assert_eq!(Baselines::from_bytes(&Baselines::default().to_bytes()).expect("nothing known"), Baselines::default());
-}
-
-/// Directories that the store trusts are nobody else's to write.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
-    folder
-}
-
-fn store(path: PathBuf) -> BaselineStore {
-    BaselineStore::new(path, nix::unistd::geteuid().as_raw())
-}
-
-#[test]
-fn the_store_is_private_and_replaced_whole() {
-    let folder = folder();
-    let store = store(folder.path().join("state/baselines.toml"));
-    assert!(store.load().notice.is_none(), "no file is no complaint");
-    let mut bench = Bench::new();
-    bench.teach(12, 100, 8);
-    store.update(|baselines| baselines.learn(&bench.lessons)).expect("kept");
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
-    assert_eq!((mode(store.path()), mode(&folder.path().join("state"))), (0o600, 0o700));
-    assert_eq!(store.load().baselines, bench.baselines);
-    assert_eq!(fs::read_dir(folder.path().join("state")).expect("the folder").count(), 1, "nothing is left aside");
-}
-
-#[test]
-fn two_runs_that_learn_at_the_same_time_both_have_their_say() {
-    let folder = folder();
-    let place = store(folder.path().join("baselines.toml"));
-    // Both began with nothing known; what each learned of the same device is added up.
-    let (mut live, mut check) = (Bench::new(), Bench::new());
-    live.teach(6, 100, 8);
-    check.teach(5, 100, 8);
-    place.update(|baselines| baselines.learn(&live.lessons)).expect("kept");
-    place.update(|baselines| baselines.learn(&check.lessons)).expect("kept");
-    let known = place.load().baselines;
-    let learned = known.iter().next().expect("known").1;
-    assert_eq!((learned.intervals, learned.latency()), (11, Some(Millis(8.0))));
-    // What is forgotten meanwhile is not written back by who still knows it.
-    let device = known.iter().next().expect("known").0.device.clone();
-    place.update(|baselines| baselines.forget(&device)).expect("kept");
-    live.lessons.clear();
-    live.teach(2, 100, 8);
-    place.update(|baselines| baselines.learn(&live.lessons)).expect("kept");
-    assert_eq!(place.load().baselines.iter().next().expect("known").1.intervals, 2);
-    // At the same time, from several threads with descriptors of their own: nothing is lost.
-    let writers: Vec<_> = (0..8)
-        .map(|_| {
-            let (place, lessons) = (place.clone(), live.lessons.clone());
-            std::thread::spawn(move || (0..5).for_each(|_| place.update(|b| b.learn(&lessons)).expect("kept")))
-        })
-        .collect();
-    writers.into_iter().for_each(|writer| writer.join().expect("no writer fails"));
-    assert_eq!(place.load().baselines.iter().next().expect("known").1.intervals, 2 + 8 * 5 * 2);
-}
-
-#[test]
-fn a_file_that_is_none_is_kept_aside_with_one_notice() {
-    let folder = folder();
-    let store = store(folder.path().join("baselines.toml"));
-    let later = b"stalltop-baselines = 99\n".to_vec();
-    for damaged in [b"\xff\xfe\0".to_vec(), b"stalltop-baselines = 1\n[[baseline]]\ndevice = 3".to_vec(), later, Vec::new()] {
-        fs::write(store.path(), &damaged).expect("written");
-        assert!(store.read().is_err() && store.path().exists(), "a look changes nothing");
-        let loaded = store.load();
-        assert_eq!(loaded.baselines, Baselines::default());
-        assert!(loaded.notice.is_some_and(|notice| notice.contains(".bad") && !notice.contains('\n')));
-        assert_eq!(fs::read(folder.path().join("baselines.toml.bad")).expect("kept aside"), damaged);
-        assert!(store.load().notice.is_none(), "told once");
-    }
-    // It became damaged while a run was learning: what that run learned is kept all the same.
-    fs::write(store.path(), b"not a table").expect("written");
-    let mut bench = Bench::new();
-    bench.teach(12, 100, 8);
-    store.update(|baselines| baselines.learn(&bench.lessons)).expect("kept");
-    assert_eq!(store.load().baselines, bench.baselines);
-    assert_eq!(fs::read(folder.path().join("baselines.toml.bad")).expect("kept aside"), b"not a table");
-}
-
-#[test]
-fn no_link_is_followed_and_no_strange_directory_written() {
-    let folder = folder();
-    let lessons = {
-        let mut bench = Bench::new();
-        bench.teach(12, 100, 8);
-        bench.lessons
-    };
-    let victim = folder.path().join("victim");
-    fs::write(&victim, b"precious").expect("written");
-    for (name, make) in [("link", true), ("folder", false)] {
-        let place = store(folder.path().join(name).join("baselines.toml"));
-        fs::create_dir(folder.path().join(name)).expect("made");
-        if make {
-            std::os::unix::fs::symlink(&victim, place.path()).expect("a link");
-        } else {
-            fs::create_dir(place.path()).expect("made");
-        }
-        assert!(place.load().notice.is_some(), "{name}");
-        assert!(place.write_obstacle(|_| true).is_some(), "{name}");
-        assert!(place.update(|baselines| baselines.learn(&lessons)).is_err(), "{name}");
-        assert_eq!(fs::read(&victim).expect("still there"), b"precious");
-    }
-    let open = folder.path().join("open");
-    fs::create_dir(&open).expect("made");
-    fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("ours");
-    let place = store(open.join("baselines.toml"));
-    assert!(place.write_obstacle(|_| true).is_some_and(|why| why.contains("0777")));
-    assert!(place.update(|baselines| baselines.learn(&lessons)).is_err());
-    assert!(!place.path().exists());
-}
-
-#[test]
-fn numbers_that_only_a_damaged_file_holds_do_not_get_in() {
-    let text = "stalltop-baselines = 1\n[[baseline]]\ndevice = \"d\"\noperation = \"read\"\nsize = \"<=16K\"\nintervals = 12\n\
-                by_hand_ms = -3.0\nawaits_ms = [nan, inf, -1.0, 8.0]\nlowest_ms = [nan, 2.0]\n\
-                days = [[20000, 40, nan, 40, 8.0], [20001, 9, 8.0, 9, 8.0]]\n";
-    let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
-    let (_, learned) = baselines.iter().next().expect("one");
-    assert_eq!(learned.latency(), Some(Millis(8.0)), "nine of a day and one of today");
-}
-
-#[test]
-fn recordings_of_the_first_version_are_understood() {
-    let text = "stalltop-baselines = 1\n[[baseline]]\ndevice = \"ST4000 S3Z8\"\noperation = \"read\"\nsize = \"<=16K\"\n\
-                intervals = 12\nmodel = \"ST4000\"\nlast_s = 1700000000\nawaits_ms = [5.0, 5.0, 5.0, 5.0, 5.0, 5.5, 5.5, 5.5, \
-                5.5, 5.5, 5.5, 5.5]\nlowest_ms = [5.0]\n";
-    let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
-    let (_, learned) = baselines.iter().next().expect("one");
-    assert_eq!(learned.latency(), Some(Millis(5.5)));
-    assert_eq!(Baselines::from_bytes(&baselines.to_bytes()).as_ref(), Ok(&baselines));
 }

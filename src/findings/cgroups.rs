@@ -1,4 +1,4 @@
-//! Which processes a control group's limit applies to, and how a sentence names them.
+//! The processes to which the limit of a cgroup applies, and their names for a sentence.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
 
-/// Whether a cgroup is this one or below it.
+/// Whether `inner` is this cgroup or one below it.
 pub fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
     let (outer_path, path) = (group.path.as_bytes(), inner.path.as_bytes());
     let below =
@@ -20,7 +20,7 @@ pub fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
     group.version == inner.version && below
 }
 
-/// Whether the limit of a group applies to a process. v1's limits of I/O bind the group alone, not those below it.
+/// Whether the limit of a group applies to a process. I/O limits of v1 do not apply to child groups.
 pub fn limit_applies(controller: Controller, group: &CgroupId, process: &Process) -> bool {
     let Some(own) = process.cgroup_for(controller) else { return false };
     match (controller, group.version) {
@@ -29,10 +29,11 @@ pub fn limit_applies(controller: Controller, group: &CgroupId, process: &Process
     }
 }
 
-/// Something of each of some groups, found by the groups of a process: its own and those above.
+/// Values of type `T` by cgroup, to look up those of a process's cgroup and of its ancestors.
 pub struct CgroupAncestors<'a, T>(FxHashMap<(CgroupVersion, &'a [u8]), T>);
 
 impl<'a, T> CgroupAncestors<'a, T> {
+    /// One value for each of these cgroups.
     pub fn from_cgroups(groups: impl Iterator<Item = (&'a CgroupId, T)>) -> CgroupAncestors<'a, T> {
         CgroupAncestors(groups.map(|(id, of_it)| ((id.version, id.path.as_bytes()), of_it)).collect())
     }
@@ -41,7 +42,7 @@ impl<'a, T> CgroupAncestors<'a, T> {
         self.0.is_empty()
     }
 
-    /// What there is of the groups that contain this one.
+    /// The values of this cgroup and of its ancestors.
     pub fn ancestors_of<'s>(&'s self, inner: &'s CgroupId) -> impl Iterator<Item = &'s T> {
         ancestor_paths(inner).filter_map(move |path| self.0.get(&(inner.version, path)))
     }
@@ -55,12 +56,13 @@ fn ancestor_paths(id: &CgroupId) -> impl Iterator<Item = &[u8]> {
     cuts.filter_map(|at| whole.get(..at)).chain(root).chain([whole])
 }
 
-/// The processes to which one kind of limit applies, by group: found in one pass over all processes, however many groups there
-/// are. The limits are of CPU or memory: they bind the groups below, too.
+/// The processes in each of some cgroups, found in one pass over all processes. For limits of CPU or memory, which also apply to
+/// child groups.
 pub struct CgroupMembers<'a>(FxHashMap<(CgroupVersion, &'a [u8]), Vec<&'a Process>>);
 
 impl<'a> CgroupMembers<'a> {
-    /// Of these groups. `None` where tasks cannot be read. Where all of a group have ended by now, those that were in it.
+    /// The members of these groups. `None` if tasks cannot be read. If all processes of a group have exited, those of the older
+    /// sample.
     pub fn for_cgroups(
         context: &RuleContext<'a>,
         controller: Controller,
@@ -68,17 +70,17 @@ impl<'a> CgroupMembers<'a> {
     ) -> Option<CgroupMembers<'a>> {
         let interval: &'a Interval = context.interval;
         let now = interval.newer.tasks.as_ref().ok()?;
-        let mut residents = CgroupMembers(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
-        residents.assign(controller, &now.processes);
-        let deserted = residents.0.iter().filter(|(_, inside)| inside.is_empty()).map(|(&group, _)| (group, Vec::new()));
+        let mut members = CgroupMembers(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
+        members.assign(controller, &now.processes);
+        let deserted = members.0.iter().filter(|(_, inside)| inside.is_empty()).map(|(&group, _)| (group, Vec::new()));
         let mut gone = CgroupMembers(deserted.collect());
         gone.assign(controller, interval.older.tasks.as_ref().map_or(&[], |tasks| tasks.processes.as_slice()));
-        residents.0.extend(gone.0);
-        Some(residents)
+        members.0.extend(gone.0);
+        Some(members)
     }
 
     fn assign(&mut self, controller: Controller, processes: &'a [Arc<Process>]) {
-        // Mostly no group is asked about.
+        // Usually no group is wanted.
         for process in if self.0.is_empty() { &[][..] } else { processes } {
             let Some(own) = process.cgroup_for(controller) else { continue };
             for path in ancestor_paths(own) {
@@ -98,21 +100,21 @@ impl<'a> CgroupMembers<'a> {
 /// The processes to which a group's limit applies, those with most weight first: `spin (4711), 3 more`.
 pub fn describe_members(
     context: &RuleContext,
-    residents: Option<&CgroupMembers>,
+    members: Option<&CgroupMembers>,
     group: &CgroupId,
     weight: impl Fn(&ProcessSpan) -> f64,
 ) -> String {
-    let Some(residents) = residents else { return "tasks that cannot be read".into() };
+    let Some(members) = members else { return "tasks that cannot be read".into() };
     let spans = context.interval.tasks.as_ref();
     let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
-    let mut inside: Vec<_> = residents.members_of(group).iter().map(|process| (weigh(process), process)).collect();
+    let mut inside: Vec<_> = members.members_of(group).iter().map(|process| (weigh(process), process)).collect();
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut told: Vec<String> =
+    let mut listed: Vec<String> =
         inside.iter().take(3).map(|(_, process)| format!("{} ({})", lossy_name(&process.comm), process.pid)).collect();
     match inside.len() {
         0 => return "no task visible to this user".into(),
-        all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
+        all if all > 3 => listed.push(format!("{} more", count((all - 3) as f64))),
         _ => {}
     }
-    told.join(", ")
+    listed.join(", ")
 }

@@ -1,4 +1,4 @@
-//! Where iowait and PSI contradict idle-but-blocked. docs/metrics.md, "Cross-checks".
+//! Cross-checks: sentences for cases in which iowait or PSI contradict idle-but-blocked. docs/metrics.md, "Cross-checks".
 
 use super::formatting::{lossy_name, percent, plural};
 use crate::interval::Interval;
@@ -9,48 +9,47 @@ use crate::sample::task::TaskState;
 /// iowait or PSI from which a contradiction is reported.
 const MIN_CONTRADICTING_SHARE: f64 = 0.3;
 
-/// Mean numbers of threads and requests below this are negligible: every machine writes a journal now and then.
+/// Mean numbers of threads and requests below this are negligible: every machine writes a journal from time to time.
 const NEGLIGIBLE: f64 = 0.1;
 
-/// One sentence if iowait or PSI mislead: nothing waits, or they do not count threads that wait for locks. `None` if they
-/// agree with idle-but-blocked.
+/// A sentence if iowait or PSI mislead: they report waiting although nothing waits, or they do not count threads that wait for
+/// locks. `None` if they agree with idle-but-blocked.
 pub fn contradiction_sentence(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
     current_io_uring_artifact(interval).or_else(|| waits_outside_iowait(blocked))
 }
 
-/// The first case: iowait or PSI report waiting, and nothing waits.
+/// First case, for the current interval: iowait or PSI report waiting although nothing waits.
 pub fn current_io_uring_artifact(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
     let sleeper = || io_uring_sleeper(&interval.newer);
     io_uring_artifact(&blocked.cross_checks, blocked.blocked_threads, blocked.lower_bound, sleeper)
 }
 
-/// The same for the means over any time. Since Linux 6.5 a thread that waits in io_uring_enter counts as waiting for I/O,
-/// whatever its requests are (io_uring/io_uring.c, io_cqring_wait); since 6.15 a program can opt out
-/// (IORING_ENTER_NO_IOWAIT), which few do.
+/// First case, for means over any time. Since Linux 6.5 a thread in io_uring_enter counts as waiting for I/O whatever its
+/// requests are (io_uring/io_uring.c, io_cqring_wait); since 6.15 a program can opt out (IORING_ENTER_NO_IOWAIT), which few do.
 pub fn io_uring_artifact(
-    witnesses: &CrossChecks,
+    cross_checks: &CrossChecks,
     blocked_threads: f64,
     lower_bound: bool,
     sleeper: impl FnOnce() -> Option<String>,
 ) -> Option<String> {
-    let (iowait, psi) = (witnesses.iowait.unwrap_or(0.0), witnesses.psi_io_some);
+    let (iowait, psi) = (cross_checks.iowait.unwrap_or(0.0), cross_checks.psi_io_some);
     let loud = iowait >= MIN_CONTRADICTING_SHARE || psi.is_some_and(|psi| psi >= MIN_CONTRADICTING_SHARE);
-    let nobody = blocked_threads < NEGLIGIBLE && witnesses.d_threads < NEGLIGIBLE && !lower_bound;
-    let nothing = witnesses.in_flight.is_some_and(|requests| requests < NEGLIGIBLE);
-    (loud && nobody && nothing).then(|| {
+    let none_blocked = blocked_threads < NEGLIGIBLE && cross_checks.d_threads < NEGLIGIBLE && !lower_bound;
+    let nothing = cross_checks.in_flight.is_some_and(|requests| requests < NEGLIGIBLE);
+    (loud && none_blocked && nothing).then(|| {
         let psi = psi.map_or_else(|| "-".into(), percent);
-        let who = sleeper().map_or_else(String::new, |who| format!(" of {who}"));
+        let label = sleeper().map_or_else(String::new, |label| format!(" of {label}"));
         format!(
-            "iowait {}, PSI io {psi}, but no blocked thread and nothing in flight: an io_uring artefact{who} (its idle waits \
+            "iowait {}, PSI io {psi}, but no blocked thread and nothing in flight: an io_uring artefact{label} (its idle waits \
              count as I/O), ignore it",
             percent(iowait)
         )
     })
 }
 
-/// The second case: threads that wait for other threads are not in iowait.
+/// Second case: threads that wait for other threads do not count as iowait.
 fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     let iowait = blocked.cross_checks.iowait.unwrap_or(0.0);
     if blocked.ratio < 0.1 || iowait >= blocked.ratio / 2.0 {

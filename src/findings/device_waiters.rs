@@ -1,5 +1,4 @@
-//! Whether threads wait for a device: a group is blocked on it (or may be), with a mean of `threads`, or a thread was seen
-//! blocked on it at least once.
+//! Whether threads wait for a device, by the blocked groups and the blocked threads of an interval.
 
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -8,8 +7,8 @@ use crate::sample::disk::find_disk;
 use crate::sample::waits::WaitClass;
 use crate::units::reaches_threshold;
 
-/// Whether threads wait for a device: a group is stuck on it (or may be), for `threads` on average, or some thread was seen
-/// to be, were it only once: with a file on it, or, of a group that is stuck on nothing else.
+/// Whether threads wait for a device: a group has at least `threads` blocked threads on average that wait for it, or may; or at
+/// least one sub-sample saw a thread blocked with a file on the device, or a blocked thread of a group with no other device.
 pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     let Some(blocked) = &interval.idle_blocked else { return true };
     if blocked.lower_bound {
@@ -36,10 +35,10 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
 const MAX_DEVICE_DEPTH: u32 = 8;
 
 /// Whether requests to `above` become requests to `below`. The device below a loop device's file is not known.
-fn is_stacked_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) -> bool {
+fn is_stacked_on(interval: &Interval, above: DiskId, below: DiskId, depth: u32) -> bool {
     let find = |id: DiskId| find_disk(interval.newer.disks.as_ref().ok()?, id);
-    let Some(disk) = find(above).filter(|_| storeys > 0) else { return false };
+    let Some(disk) = find(above).filter(|_| depth > 0) else { return false };
     let is_loop = |id: DiskId| find(id).is_some_and(|disk| disk.facts.backing_file.is_some());
     (disk.facts.backing_file.is_some() && !is_loop(below))
-        || disk.facts.slaves.iter().any(|&slave| slave == below || is_stacked_on(interval, slave, below, storeys - 1))
+        || disk.facts.slaves.iter().any(|&slave| slave == below || is_stacked_on(interval, slave, below, depth - 1))
 }

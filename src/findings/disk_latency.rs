@@ -1,4 +1,4 @@
-//! The latency of a device against its baseline: which operation is too slow, and a summary for sentences.
+//! Latency of a device against its baseline: finds operations that are too slow, and summarizes all for a sentence.
 
 use crate::baseline::{DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::formatting::lossy_name;
@@ -7,57 +7,51 @@ use crate::findings::wait_chain::bottleneck::Bottleneck;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 
-/// Whether some operation of a device takes a multiple of its baseline that is felt.
+/// Whether some operation of the device is a `SlowOperation`.
 pub fn is_disk_slow(context: &RuleContext, span: &DiskSpan) -> bool {
     span.operations().any(|(operation, _)| SlowOperation::detect(context, span, operation).is_some())
 }
 
-/// One operation that is too slow.
+/// An operation whose latency exceeds its baseline by the threshold's multiple, and whose excess matters (`latency-felt`).
 pub struct SlowOperation<'a> {
     pub operation: Operation,
     pub load: DeviceLoad,
-    pub standing: &'a LatencyStatus,
+    pub status: &'a LatencyStatus,
     pub await_ms: f64,
     pub multiple: f64,
-    /// Seconds lost a second
+    /// (await − baseline) × completions per second
     pub lost_seconds_per_second: f64,
 }
 
 impl<'a> SlowOperation<'a> {
+    /// The operation of this device, if it is too slow.
     pub fn detect(context: &'a RuleContext, span: &DiskSpan, operation: Operation) -> Option<SlowOperation<'a>> {
         let thresholds = context.thresholds;
-        let standing = context.latency_status(span.id, operation)?;
-        let load = standing.window_load?;
-        let (r#await, multiple) = (load.r#await(operation)?, standing.window_multiple()?);
-        let needed = match standing.provisional {
-            // What a device does with one request at a time is its baseline.
+        let status = context.latency_status(span.id, operation)?;
+        let load = status.window_load?;
+        let (r#await, multiple) = (load.r#await(operation)?, status.window_multiple()?);
+        let needed = match status.provisional {
+            // The latency at one request at a time is the baseline.
             true if load.concurrency(operation) <= MAX_UNCONTENDED_OUTSTANDING => return None,
             true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
             false => thresholds.latency_multiple,
         };
-        let felt = (r#await.0 - standing.baseline.0) / 1000.0 * load.rate(operation);
+        let felt = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
         let slow = multiple >= needed && felt >= thresholds.latency_felt;
-        slow.then_some(SlowOperation {
-            operation,
-            load,
-            standing,
-            await_ms: r#await.0,
-            multiple,
-            lost_seconds_per_second: felt,
-        })
+        slow.then_some(SlowOperation { operation, load, status, await_ms: r#await.0, multiple, lost_seconds_per_second: felt })
     }
 
-    /// What a learned baseline says comes before what a provisional one does.
+    /// Orders by multiple; operations with a learned baseline come before those with a provisional one.
     pub fn rank(&self) -> f64 {
-        if self.standing.provisional { self.multiple.min(1e9) } else { 1e9 + self.multiple }
+        if self.status.provisional { self.multiple.min(1e9) } else { 1e9 + self.multiple }
     }
 }
 
-/// How a device answers, in a line: `writes 0.5 ms = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
+/// The latencies of a device, for evidence: `writes 0.5 ms = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
 pub fn latency_summary(context: &RuleContext, id: DiskId) -> String {
     let Some(span) = context.disk_span(id) else { return String::new() };
     let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {
-        let limit = Bottleneck { operation, span: op, standing: context.latency_status(id, operation) };
+        let limit = Bottleneck { operation, span: op, status: context.latency_status(id, operation) };
         limit.sentence()
     });
     lines.collect::<Vec<_>>().join(", ")

@@ -1,6 +1,6 @@
-//! Evaluates the rules on each interval and tracks their candidates. A candidate becomes a finding after 2 of the last 3
-//! intervals and ends after 5 clean ones; its severity rises and falls by the same rule, so that a figure near a threshold
-//! does not flicker.
+//! Evaluates the rules on each interval and tracks their candidates (hysteresis). A candidate becomes a finding when 2 of the
+//! last 3 intervals show it, and ends after 5 intervals without it. Its severity changes by the same rule, so that a figure near
+//! a threshold does not raise and end a finding again and again.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
 use crate::sample::Instant;
 
-/// All state that the next evaluation depends on. Small and cheap to clone: it keeps no interval and no sample.
+/// The evaluator and all its state. It keeps no interval and no sample, so that checkpoints of it are small.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluator {
     rule_config: Arc<RuleConfig>,
@@ -31,7 +31,7 @@ struct TrackedFinding {
     finding: Arc<Finding>,
     /// State for each of `SEVERITIES`; the first says whether the finding holds at all
     levels: [SeverityState; SEVERITIES.len()],
-    /// When each of the last intervals began, the latest first
+    /// Start times of the last intervals, the latest first
     interval_starts: [Instant; HYSTERESIS_INTERVALS],
     /// When the latest interval that showed it ended
     last_shown: Instant,
@@ -42,7 +42,7 @@ struct TrackedFinding {
 struct SeverityState {
     /// Which of the last intervals showed it: bit 0 is the latest
     shown_mask: u8,
-    /// How many intervals have not
+    /// Number of the latest intervals that did not show it
     clean_intervals: u8,
     raised: bool,
 }
@@ -65,17 +65,18 @@ const GAP_TOLERANCE_SECONDS: f64 = 0.001;
 const MAX_SUSPENDED_SHARE: f64 = 0.1;
 
 impl Evaluator {
+    /// An evaluator with the default configuration.
     pub fn new(baselines: Baselines) -> Evaluator {
         Evaluator { baselines, ..Evaluator::default() }
     }
 
-    /// The same, judging by these instead of the defaults.
-    pub fn with_rule_config(mut self, criteria: Arc<RuleConfig>) -> Evaluator {
-        self.rule_config = criteria;
+    /// Sets the configuration of the rules.
+    pub fn with_rule_config(mut self, rule_config: Arc<RuleConfig>) -> Evaluator {
+        self.rule_config = rule_config;
         self
     }
 
-    /// One that judges by the same and knows the same baselines, but remembers nothing.
+    /// An evaluator with the same configuration and baselines, and without findings and state.
     pub fn without_history(&self) -> Evaluator {
         Evaluator::new(self.baselines.clone()).with_rule_config(Arc::clone(&self.rule_config))
     }
@@ -84,19 +85,18 @@ impl Evaluator {
         &self.rule_config
     }
 
-    /// Judges by other baselines from the next interval on.
+    /// Replaces the baselines from the next interval on.
     pub fn set_baselines(&mut self, baselines: Baselines) {
         self.baselines = baselines;
     }
 
-    /// What it has learned so far: what the store keeps.
+    /// The baselines with everything learned so far.
     pub fn baselines(&self) -> &Baselines {
         &self.baselines
     }
 
     /// Evaluates the next interval.
-    pub fn evaluate(&mut self, mut interval: Interval) -> Evaluation {
-        self.rule_config.apply_link_overrides(&mut interval);
+    pub fn evaluate(&mut self, interval: Interval) -> Evaluation {
         if let Ok(disks) = &interval.newer.disks {
             self.rule_config.apply_baseline_overrides(disks, &mut self.baselines);
         }
@@ -106,47 +106,52 @@ impl Evaluator {
         if awake {
             self.latency_window.push(&interval);
         }
-        let standings = self.baselines.latency_statuses(&interval, &self.latency_window);
+        let statuses = self.baselines.latency_statuses(&interval, &self.latency_window);
         let baselines = self.baselines.clone();
-        let mut lessons = Vec::new();
+        let mut observations = Vec::new();
         if awake {
-            let criteria = Arc::clone(&self.rule_config);
-            let thresholds = &criteria.thresholds;
+            let rule_config = Arc::clone(&self.rule_config);
+            let thresholds = &rule_config.thresholds;
             self.rule_state.update(&interval, thresholds);
-            let streaks = self.rule_state.clone();
+            let rule_state = self.rule_state.clone();
             let drifts = baselines.drifts(&interval);
-            let context =
-                RuleContext { interval: &interval, latency_statuses: &standings, drifts: &drifts, thresholds, state: &streaks };
-            for case in &mut self.tracked {
-                case.begin_interval();
+            let context = RuleContext {
+                interval: &interval,
+                latency_statuses: &statuses,
+                drifts: &drifts,
+                thresholds,
+                state: &rule_state,
+            };
+            for tracked in &mut self.tracked {
+                tracked.begin_interval();
             }
             for rule in RULES {
-                let told =
-                    (rule.evaluate)(&context).into_iter().filter(|suspicion| !criteria.ignored.contains(&suspicion.subject));
-                for suspicion in told {
-                    self.track(rule, suspicion, &interval);
+                let candidates =
+                    (rule.evaluate)(&context).into_iter().filter(|candidate| !rule_config.ignored.contains(&candidate.subject));
+                for candidate in candidates {
+                    self.track(rule, candidate, &interval);
                 }
             }
-            self.tracked.retain(|case| match case.levels[0] {
+            self.tracked.retain(|tracked| match tracked.levels[0] {
                 SeverityState { raised: true, clean_intervals: CLEAN_INTERVALS_TO_END.., .. } => {
-                    ended.push(case.to_ended());
+                    ended.push(tracked.to_ended());
                     false
                 }
                 level => level.raised || level.shown_mask != 0,
             });
-            lessons = self.baselines.observations(&interval, &self.latency_window);
-            self.baselines.learn(&lessons);
+            observations = self.baselines.observations(&interval, &self.latency_window);
+            self.baselines.learn(&observations);
         }
-        let peers = self.rule_state.remote_hosts().cloned();
+        let remote_hosts = self.rule_state.remote_hosts().cloned();
         Evaluation {
             rule_config: Arc::clone(&self.rule_config),
             active: self.active_findings(),
             interval,
             ended,
-            latency_statuses: standings,
+            latency_statuses: statuses,
             baselines,
-            observations: lessons.into(),
-            remote_hosts: peers,
+            observations: observations.into(),
+            remote_hosts,
         }
     }
 
@@ -166,36 +171,36 @@ impl Evaluator {
         let away = if slept { interval.suspended_seconds } else { hole };
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * MAX_GAP_INTERVALS || begin < end;
         let mut ended = Vec::new();
-        self.tracked.retain_mut(|case| {
-            case.levels.iter_mut().for_each(|level| level.shown_mask = 0);
-            let raised = case.is_raised();
+        self.tracked.retain_mut(|tracked| {
+            tracked.levels.iter_mut().for_each(|level| level.shown_mask = 0);
+            let raised = tracked.is_raised();
             if raised && over {
-                ended.push(case.to_ended());
+                ended.push(tracked.to_ended());
             }
             raised && !over
         });
         ended
     }
 
-    fn track(&mut self, rule: &Rule, suspicion: Candidate, interval: &Interval) {
+    fn track(&mut self, rule: &Rule, candidate: Candidate, interval: &Interval) {
         let began = interval.older.at;
         let limit_seconds = self.rule_config.thresholds.limit_seconds;
-        let at = self.tracked.iter().position(|case| case.matches(rule.kind, &suspicion.subject));
-        let case = match at.and_then(|at| self.tracked.get_mut(at)) {
-            Some(case) => case,
+        let at = self.tracked.iter().position(|tracked| tracked.matches(rule.kind, &candidate.subject));
+        let tracked = match at.and_then(|at| self.tracked.get_mut(at)) {
+            Some(tracked) => tracked,
             None => {
-                self.tracked.push(TrackedFinding::new(new_finding(rule, suspicion.clone(), began), interval.at()));
-                let Some(case) = self.tracked.last_mut() else { return };
-                case
+                self.tracked.push(TrackedFinding::new(new_finding(rule, candidate.clone(), began), interval.at()));
+                let Some(tracked) = self.tracked.last_mut() else { return };
+                tracked
             }
         };
-        case.observe(rule, suspicion, interval, limit_seconds);
+        tracked.observe(rule, candidate, interval, limit_seconds);
     }
 
     /// Current findings, worst first, then by the share of the host that they explain.
     fn active_findings(&self) -> ActiveFindings {
         let mut holding: Vec<Finding> =
-            self.tracked.iter().filter(|case| case.is_raised()).map(|case| Finding::clone(&case.finding)).collect();
+            self.tracked.iter().filter(|tracked| tracked.is_raised()).map(|tracked| Finding::clone(&tracked.finding)).collect();
         holding.sort_by(|a, b| {
             let worst = b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share));
             worst.then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
@@ -232,15 +237,15 @@ impl TrackedFinding {
         }
     }
 
-    fn observe(&mut self, rule: &Rule, suspicion: Candidate, interval: &Interval, limit_seconds: f64) {
+    fn observe(&mut self, rule: &Rule, candidate: Candidate, interval: &Interval, limit_seconds: f64) {
         self.interval_starts[0] = interval.older.at;
         self.last_shown = interval.at();
         self.levels[0].shown_mask |= 1;
         let since = if self.is_raised() { self.finding.since } else { self.first_shown() };
         let lasted = interval.at().boottime_ns.saturating_sub(since.boottime_ns) as f64 / 1e9;
-        let suspicion = match rule.hysteresis {
-            Hysteresis::Sustained if lasted < limit_seconds => Candidate { severity: Severity::Note, ..suspicion },
-            _ => suspicion,
+        let candidate = match rule.hysteresis {
+            Hysteresis::Sustained if lasted < limit_seconds => Candidate { severity: Severity::Note, ..candidate },
+            _ => candidate,
         };
         for (level, severity) in self.levels.iter_mut().zip(SEVERITIES) {
             let enough = match rule.hysteresis {
@@ -249,7 +254,7 @@ impl TrackedFinding {
                 Hysteresis::Sustained if severity == Severity::Warning => 1,
                 Hysteresis::Sustained | Hysteresis::TwoOfThree => 2,
             };
-            if suspicion.severity >= severity {
+            if candidate.severity >= severity {
                 level.shown_mask |= 1;
                 level.clean_intervals = 0;
             }
@@ -257,10 +262,10 @@ impl TrackedFinding {
                 level.clean_intervals < CLEAN_INTERVALS_TO_END && (level.raised || level.shown_mask.count_ones() >= enough);
         }
         let raised = self.levels.iter().zip(SEVERITIES).rev().find(|(level, _)| level.raised);
-        let severity = raised.map_or(suspicion.severity, |(_, severity)| severity);
+        let severity = raised.map_or(candidate.severity, |(_, severity)| severity);
         // An interval of lower severity changes the finding only once the higher severity has ended.
-        if suspicion.severity >= severity {
-            self.finding = Arc::new(new_finding(rule, Candidate { severity, ..suspicion }, since));
+        if candidate.severity >= severity {
+            self.finding = Arc::new(new_finding(rule, Candidate { severity, ..candidate }, since));
         }
     }
 
@@ -276,19 +281,19 @@ impl TrackedFinding {
     }
 }
 
-fn new_finding(rule: &Rule, suspicion: Candidate, since: Instant) -> Finding {
+fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
     Finding {
         kind: rule.kind,
-        severity: suspicion.severity,
-        subject: suspicion.subject,
+        severity: candidate.severity,
+        subject: candidate.subject,
         since,
         until: None,
-        value: suspicion.value,
-        threshold: suspicion.threshold,
-        unit: suspicion.unit,
-        sentence: suspicion.sentence,
-        evidence: suspicion.evidence,
+        value: candidate.value,
+        threshold: candidate.threshold,
+        unit: candidate.unit,
+        sentence: candidate.sentence,
+        evidence: candidate.evidence,
         next: rule.next_steps.iter().map(|&line| line.to_owned()).collect(),
-        explained_share: suspicion.explained_share,
+        explained_share: candidate.explained_share,
     }
 }

@@ -1,11 +1,11 @@
-//! What a finding consists of: kind, severity, subject, evidence.
+//! A finding and its parts: kind, severity, subject, evidence.
 
 use crate::findings::wait_chain::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 use serde::{Deserialize, Serialize};
 
-/// Kinds of findings. The names never change once released.
+/// Kinds of findings. Users script against their names, so these do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// How bad it is. Ordered: note < warning < critical.
+/// Severity of a finding: note < warning < critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -127,21 +127,21 @@ pub struct Evidence {
 pub enum Value {
     Number(f64),
     Text(Name),
-    /// Who waits for whom, from the waiting threads to what they wait for
+    /// A wait chain, from the waiting threads to what they wait for
     Chain(Vec<ChainLink>),
     /// Not known: null in JSON, `-` on a screen
     Unknown,
 }
 
-/// Something that is wrong (or worth knowing), now or before.
+/// A problem, or a fact worth knowing, that is active or has ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     pub kind: Kind,
     pub severity: Severity,
     pub subject: Subject,
-    /// Beginning of the first interval that showed it
+    /// Start of the first interval that showed it
     pub since: Instant,
-    /// When it ended; `None` while it lasts
+    /// End time; `None` while it is active
     pub until: Option<Instant>,
     /// The evaluated figure, in `unit`
     pub value: f64,
@@ -149,11 +149,11 @@ pub struct Finding {
     pub threshold: f64,
     /// ratio, seconds, per_second, threads, count
     pub unit: &'static str,
-    /// One plain sentence. Names in it are raw kernel bytes shown lossily; the code that draws or prints it escapes it.
+    /// One sentence. Names in it are not escaped: the code that draws or prints it does that.
     pub sentence: String,
     pub evidence: Vec<Evidence>,
     /// What to check next, one line each
     pub next: Vec<String>,
-    /// Share of the host that it explains, 0 … 1: the order among equals
+    /// Share of the host that it explains, 0 … 1: orders findings of equal severity
     pub explained_share: f64,
 }

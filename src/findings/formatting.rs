@@ -3,6 +3,7 @@
 use crate::sample::Name;
 use crate::units::format;
 pub use crate::units::format::{bytes, significant_digits};
+pub use crate::units::time::duration;
 
 /// A share as per cent: `50.5 %`.
 pub fn percent(ratio: f64) -> String {
@@ -34,17 +35,6 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// Seconds: `7 s`, `0.30 s`, `2 min`.
-pub fn seconds(value: f64) -> String {
-    match value {
-        _ if value >= 7200.0 => format!("{:.1} h", value / 3600.0),
-        _ if value >= 600.0 => format!("{:.0} min", value / 60.0),
-        _ if value >= 120.0 => format!("{:.1} min", value / 60.0),
-        _ if value >= 9.95 || (value - value.round()).abs() < 0.05 => format!("{value:.0} s"),
-        _ => format!("{value:.1} s"),
-    }
-}
-
 /// `1 thread`, `63 threads`, `1.5 threads`.
 pub fn plural(value: f64, one: &str, many: &str) -> String {
     format::plural(count(value), one, many)
@@ -55,7 +45,7 @@ pub fn cpus(all: usize) -> String {
     plural(all as f64, "CPU", "CPUs")
 }
 
-/// A name as the kernel gave it, shown lossily.
+/// A name as text; bytes that are not UTF-8 become U+FFFD.
 pub fn lossy_name(name: &Name) -> String {
     name.to_string_lossy()
 }

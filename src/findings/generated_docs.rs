@@ -10,9 +10,9 @@ pub fn findings_docs() -> String {
     let mut page = String::from(
         "# Findings\n\n\
          <!-- Generated from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
-         A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones; \
-         its severity rises and falls in the same way. \
-         Findings are ordered by severity, then by the share of the host that they explain. A kind never changes once released.\n\n",
+         A finding is raised when 2 of the last 3 intervals show it (some rules: at once), and ends after 5 intervals without \
+         it. Its severity rises and falls in the same way. Findings are ordered by severity, then by the share of the host that \
+         they explain. The name of a kind does not change.\n\n",
     );
     for rule in RULES {
         let word = rule.kind.as_str();
@@ -42,7 +42,7 @@ pub fn findings_docs() -> String {
     page.push_str(
         "\n## Thresholds\n\nAll of them can be set: in section `thresholds` of the [configuration](configuration.md), in \
          `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for its first threshold.\n\n\
-         | name | default | unit | of | meaning |\n| --- | --- | --- | --- | --- |\n",
+         | name | default | unit | used by | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
     for limit in THRESHOLDS {
         let Threshold { default, unit, kinds, .. } = limit;
@@ -57,7 +57,7 @@ pub fn findings_docs() -> String {
 fn lowercase_first(title: &str) -> String {
     let mut letters = title.chars();
     match letters.next() {
-        Some(first) if !title.chars().nth(1).is_some_and(char::is_uppercase) => first.to_lowercase().chain(letters).collect(),
+        Some(first) if title.chars().nth(1).is_some_and(char::is_lowercase) => first.to_lowercase().chain(letters).collect(),
         _ => title.to_owned(),
     }
 }

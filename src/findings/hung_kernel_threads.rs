@@ -1,4 +1,4 @@
-//! Kernel threads that hang, as evidence of what else hangs.
+//! Hung kernel threads as evidence for findings about stalled devices and hung tasks.
 
 use crate::findings::finding::Evidence;
 use crate::findings::formatting::lossy_name;
@@ -7,10 +7,10 @@ use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule_context::{RuleContext, evidence_optional, evidence_text};
 use crate::ids::DiskId;
 
-/// So many are named.
+/// Number of threads that a sentence names.
 const MAX_NAMED: usize = 3;
 
-/// A wait may have begun in the interval before the one that shows what it is for.
+/// A kernel thread may have entered D this long before the device is seen to be stalled.
 const ONSET_SLACK_NS: u64 = 2_000_000_000;
 
 /// Kernel threads that have hung for `hung_seconds`.
@@ -43,6 +43,7 @@ pub fn kernel_thread_names(threads: &[&HungKernelThread]) -> String {
     format!("{}{more}", named.join(", "))
 }
 
+/// Names of the threads, as evidence.
 pub fn kernel_thread_evidence(threads: &[&HungKernelThread]) -> Evidence {
     match threads {
         [] => evidence_optional("kernel_threads", None),

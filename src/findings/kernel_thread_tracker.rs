@@ -1,24 +1,23 @@
-//! Kernel threads in D: which of them always are, and which hang with something else. Threads of some drivers are in D for
-//! as long as the machine runs: they are learned by name and left out. The memory is of one session on purpose: a name kept
-//! over runs would hide the one hang that it was learned from.
+//! Tracks kernel threads in D. Threads of some drivers are always in D: they are learned by name and left out. The others are
+//! hung. Names are learned anew in each session: a name kept over sessions could hide a hang.
 
 use crate::ids::TaskId;
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::task::{Process, TaskState, Thread};
 
-/// A name is learned when it has been in D this long, at this many scans, while nothing else hung.
+/// A name is learned when it has been in D for this long, in at least `LEARNED_SCANS` scans, while nothing else hung.
 const LEARNED_SECONDS: f64 = 10.0;
 
 const LEARNED_SCANS: u32 = 5;
 
-/// A thread with at most this many timeslices has been in the same wait since it started. A workqueue worker may have
-/// started for the very work in which it hangs.
+/// A thread with at most this many timeslices has been in the same wait since it started. Workqueue workers are excepted: one
+/// may have been started for the work in which it hangs.
 const MAX_STARTUP_TIMESLICES: u64 = 2;
 
 const KWORKER_PREFIX: &[u8] = b"kworker/";
 
-/// Known kernel threads in D. Small: replay keeps copies of it.
+/// The kernel threads in D. Small, since checkpoints of a replay contain it.
 #[derive(Clone, Debug, Default)]
 pub struct KernelThreadTracker {
     /// Whether there was an earlier scan
@@ -49,9 +48,9 @@ pub struct HungKernelThread {
 }
 
 impl KernelThreadTracker {
-    /// Updates the state. `trouble`: a device completes nothing, or a task of a program hangs: a kernel thread in D may
-    /// wait for the same cause.
-    pub fn update(&mut self, interval: &Interval, trouble: bool) {
+    /// Updates the state with an interval. `other_hang`: a device is stalled or a user thread is hung, so that a kernel thread in
+    /// D may have the same cause.
+    pub fn update(&mut self, interval: &Interval, other_hang: bool) {
         let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return };
         let began = std::mem::replace(&mut self.has_previous, true);
         let (start_ns, now_ns) = (interval.older.at.boottime_ns, interval.at().boottime_ns);
@@ -61,33 +60,33 @@ impl KernelThreadTracker {
         let sits = |thread: &Thread| thread.last_timeslice_ns.is_none_or(|at| at <= start_ns);
 
         let mut doubtful = Vec::new();
-        self.permanent.retain_mut(|habit| {
-            habit.scans = habit.scans.saturating_add(1);
-            let seconds = now_ns.saturating_sub(habit.since_ns) as f64 / 1e9;
-            habit.learned |= !trouble && habit.scans >= LEARNED_SCANS && seconds >= LEARNED_SECONDS;
-            // What is not learned yet may have been found in the middle of what hangs now.
-            if trouble && !habit.learned {
-                doubtful.push(habit.clone());
+        self.permanent.retain_mut(|entry| {
+            entry.scans = entry.scans.saturating_add(1);
+            let seconds = now_ns.saturating_sub(entry.since_ns) as f64 / 1e9;
+            entry.learned |= !other_hang && entry.scans >= LEARNED_SCANS && seconds >= LEARNED_SECONDS;
+            // A name that is not learned yet may be in D because of the current hang.
+            if other_hang && !entry.learned {
+                doubtful.push(entry.clone());
             }
-            let still = in_d.iter().any(|(_, thread)| sits(thread) && name_without_cpu(&thread.comm) == habit.name.as_bytes());
-            still && (habit.learned || !trouble)
+            let still = in_d.iter().any(|(_, thread)| sits(thread) && name_without_cpu(&thread.comm) == entry.name.as_bytes());
+            still && (entry.learned || !other_hang)
         });
         let mut hanging = Vec::new();
         for (process, thread) in in_d {
             let name = name_without_cpu(&thread.comm);
-            if self.permanent.iter().any(|habit| habit.name.as_bytes() == name) {
+            if self.permanent.iter().any(|entry| entry.name.as_bytes() == name) {
                 continue;
             }
             let task = process.task_id(thread);
             let before = self.hung.iter().find(|before| before.task == task);
-            let candidate = doubtful.iter().find(|habit| habit.name.as_bytes() == name);
+            let candidate = doubtful.iter().find(|entry| entry.name.as_bytes() == name);
             let found = !began || candidate.is_some() || before.is_some_and(|before| before.seen_at_start);
             let learned = has_never_run(thread);
-            if learned || (sits(thread) && found && !trouble) {
+            if learned || (sits(thread) && found && !other_hang) {
                 self.permanent.push(PermanentDState { name: name.into(), since_ns: start_ns, scans: 1, learned });
                 continue;
             }
-            let earlier = before.map(|before| before.since_ns).or(candidate.map(|habit| habit.since_ns));
+            let earlier = before.map(|before| before.since_ns).or(candidate.map(|entry| entry.since_ns));
             let since_ns = thread.last_timeslice_ns.or(earlier).unwrap_or(start_ns);
             let (name, channel) = (thread.comm.clone(), thread.wait.wchan.clone().ok());
             hanging.push(HungKernelThread { task, name, channel, since_ns, seen_at_start: found });

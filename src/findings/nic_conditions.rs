@@ -1,4 +1,4 @@
-//! When an interface counts as dropping packets or as held back by its queueing discipline, and which interface drops TCP segments.
+//! Conditions of network interfaces: drops packets, has a backlog in its queueing discipline, drops TCP segments.
 
 use crate::findings::thresholds::Thresholds;
 use crate::ids::NicId;
@@ -32,7 +32,7 @@ const SEGMENT_BYTES: f64 = 1500.0;
 /// A packet before segmentation has at most 64 KiB.
 const MAX_GSO_SEGMENTS: f64 = 45.0;
 
-/// Share of the retransmitted segments from which an interface's queueing discipline is the cause.
+/// An interface's queueing discipline is the cause of retransmits if it dropped this share of the retransmitted segments.
 pub const MIN_LOCAL_DROP_SHARE: f64 = 0.5;
 
 /// The interface whose queueing discipline dropped most of the retransmitted segments.

@@ -1,4 +1,4 @@
-//! Round trips to a remote host against their minimum, and what limits its connections.
+//! Round-trip times to a remote host against their minimum, and what limits its connections.
 
 use crate::findings::thresholds::Thresholds;
 use crate::interval::Interval;
@@ -21,18 +21,18 @@ pub enum LimitedBy {
     LocalShaper {
         nic: Name,
         kind: Name,
-        /// A second
+        /// Per second
         overlimits: f64,
         dropped: f64,
     },
     /// The receiver's window
     ReceiveWindow,
     SendBuffer,
-    /// Nothing to send
+    /// The application had nothing to send
     Application,
-    /// Acknowledgements and answers are outstanding, and there is nothing more to send: the slow part is not known
+    /// Acknowledgements or answers are outstanding and there is nothing more to send: either the path or the host is slow
     PathOrRemoteHost,
-    /// Nothing local
+    /// No local cause was found
     Path,
 }
 
@@ -52,26 +52,26 @@ impl LimitedBy {
 
 /// The round trip that is evaluated: of the connections with a send backlog if there are any, otherwise of all that carried
 /// data.
-pub fn evaluated_rtt(peer: &RemoteHostSpan) -> Option<&RttSpan> {
-    peer.send_backlogged.as_ref().or(peer.active.as_ref())
+pub fn evaluated_rtt(remote_host: &RemoteHostSpan) -> Option<&RttSpan> {
+    remote_host.send_backlogged.as_ref().or(remote_host.active.as_ref())
 }
 
 /// Whether its round trips are far above their minimum.
-pub fn is_slow(peer: &RemoteHostSpan, thresholds: &Thresholds) -> bool {
-    let far = |trip: &RttSpan, excess_ms: f64| {
-        trip.srtt_to_min_ratio().is_some_and(|times| times >= thresholds.round_trip_multiple)
-            && trip.srtt.0 >= thresholds.round_trip_ms
-            && trip.excess().is_some_and(|excess| excess.0 >= excess_ms)
+pub fn is_slow(remote_host: &RemoteHostSpan, thresholds: &Thresholds) -> bool {
+    let far = |rtt: &RttSpan, excess_ms: f64| {
+        rtt.srtt_to_min_ratio().is_some_and(|times| times >= thresholds.round_trip_multiple)
+            && rtt.srtt.0 >= thresholds.round_trip_ms
+            && rtt.excess().is_some_and(|excess| excess.0 >= excess_ms)
     };
-    let pressed = peer.send_backlogged.as_ref().is_some_and(|trip| far(trip, 0.0));
-    let other = peer.active.as_ref().is_some_and(|trip| far(trip, thresholds.round_trip_unpressed_ms));
-    !peer.local && (pressed || other)
+    let backlogged = remote_host.send_backlogged.as_ref().is_some_and(|rtt| far(rtt, 0.0));
+    let other = remote_host.active.as_ref().is_some_and(|rtt| far(rtt, thresholds.round_trip_unpressed_ms));
+    !remote_host.local && (backlogged || other)
 }
 
 /// What limits the connections with a host; `None` if none carried data, or the kernel does not report it.
-pub fn limited_by(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
-    let limits = peer.send_limits.as_ref()?;
-    if let Some(queue) = local_queue(interval, peer) {
+pub fn limited_by(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {
+    let limits = remote_host.send_limits.as_ref()?;
+    if let Some(queue) = local_queue(interval, remote_host) {
         return Some(queue);
     }
     let most = |share: f64| share >= 0.5;
@@ -79,17 +79,17 @@ pub fn limited_by(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedB
         _ if most(limits.rwnd_limited.0) => LimitedBy::ReceiveWindow,
         _ if most(limits.sndbuf_limited.0) => LimitedBy::SendBuffer,
         _ if most(limits.app_limited.0) => LimitedBy::Application,
-        _ if peer.send_backlogged.is_none() => LimitedBy::PathOrRemoteHost,
+        _ if remote_host.send_backlogged.is_none() => LimitedBy::PathOrRemoteHost,
         // Weaker evidence than the connections' own counters: other connections may be delayed there, too.
-        _ => local_shaper(interval, peer).unwrap_or(LimitedBy::Path),
+        _ => local_shaper(interval, remote_host).unwrap_or(LimitedBy::Path),
     })
 }
 
 /// The queue on the interface of the route, if at the rate of this interval it takes at least half of the excess to send
 /// its backlog. Both samples are used: the larger backlog counts.
-fn local_queue(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
-    let interface = peer.ifindex?;
-    let excess = peer.send_backlogged.as_ref()?.excess()?.0 / 1000.0;
+fn local_queue(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {
+    let interface = remote_host.ifindex?;
+    let excess = remote_host.send_backlogged.as_ref()?.excess()?.0 / 1000.0;
     let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
     let at = |nics: &[Nic]| nics.iter().find(|nic| nic.id == span.id).and_then(|nic| nic.qdisc.clone());
     let both = [at(interval.newer.nics.as_deref().ok()?), interval.older.nics.as_deref().ok().and_then(at)];
@@ -110,9 +110,9 @@ const MIN_OVERLIMITS_SHARE: f64 = 0.1;
 const MIN_DROPPED_SHARE: f64 = 0.001;
 
 /// The same queueing discipline by its counters over the interval: its queue may be empty at both samples.
-fn local_shaper(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
-    let interface = peer.ifindex?;
-    peer.send_backlogged.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
+fn local_shaper(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {
+    let interface = remote_host.ifindex?;
+    remote_host.send_backlogged.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
     let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
     let qdisc = span.qdisc.as_ref()?;
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);

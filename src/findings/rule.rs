@@ -1,9 +1,10 @@
-//! What a rule is, and the list of all rules: help, docs/findings.md and the findings screen are generated from it.
+//! The type of a rule. The list of all rules is `RULES` in `rules`.
 
 use crate::findings::finding::Kind;
 use crate::findings::rule_context::{Candidate, RuleContext};
 
-/// One rule: a kind of finding, its explanation, and the pure function that detects it.
+/// A rule: a kind of finding, its explanation, and the pure function that detects it. Help, docs/findings.md and the findings
+/// screen print the texts.
 pub struct Rule {
     pub kind: Kind,
     /// A few words for a heading
@@ -30,6 +31,6 @@ pub enum Hysteresis {
     TwoOfThree,
     /// 2 of the last 3; a note until it has lasted for `limit_seconds`: short saturation is normal
     Sustained,
-    /// 1: it is an event, or the rule itself measures how long it has lasted
+    /// 1: it is an event, or the rule itself measures its duration
     Immediate,
 }

@@ -1,10 +1,9 @@
-//! What is configured and not learned: thresholds, baselines, link speeds, devices to ignore. Constant for a run.
+//! Configuration of the rules: thresholds, configured baselines and link speeds, ignored devices. Constant for a run.
 
 use super::{Subject, Thresholds};
 use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
-use crate::interval::Interval;
 use crate::interval::disk::Operation;
-use crate::interval::nicstat::Link;
+use crate::interval::network::LinkOverrides;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
@@ -13,12 +12,12 @@ use crate::units::Millis;
 pub struct RuleConfig {
     pub thresholds: Thresholds,
     pub ignored: IgnoredDevices,
-    /// Speed and duplex of interfaces by name; they come before those of the driver
-    pub link_overrides: Vec<(String, Link)>,
+    /// An input of each interval, not of the rules
+    pub link_overrides: LinkOverrides,
     pub baseline_overrides: Vec<BaselineOverride>,
 }
 
-/// A baseline that was set by hand in the configuration.
+/// A baseline from the configuration file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineOverride {
     /// Kernel name, or the identity that `stalltop baseline show` prints
@@ -38,17 +37,6 @@ pub struct IgnoredDevices {
 }
 
 impl RuleConfig {
-    /// Applies the configured link speeds.
-    pub fn apply_link_overrides(&self, interval: &mut Interval) {
-        for (name, link) in &self.link_overrides {
-            interval
-                .nics
-                .iter_mut()
-                .filter(|nic| nic.id.name.as_bytes() == name.as_bytes())
-                .for_each(|nic| nic.set_configured_link(*link));
-        }
-    }
-
     /// Sets the configured baselines of these disks.
     pub fn apply_baseline_overrides(&self, disks: &[Disk], baselines: &mut Baselines) {
         for said in &self.baseline_overrides {

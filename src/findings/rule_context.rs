@@ -1,4 +1,4 @@
-//! What a rule is evaluated on, and what it returns.
+//! The input of a rule (`RuleContext`) and its output (`Candidate`).
 
 use super::formatting;
 use super::rule_state::RuleState;
@@ -11,7 +11,7 @@ use crate::sample::Name;
 use crate::sample::disk::{Disk, find_disk};
 use crate::sample::task::Process;
 
-/// One interval with everything that a rule may use.
+/// One interval, with the other inputs of a rule.
 pub struct RuleContext<'a> {
     pub interval: &'a Interval,
     pub latency_statuses: &'a [LatencyStatus],
@@ -22,7 +22,7 @@ pub struct RuleContext<'a> {
     pub state: &'a RuleState,
 }
 
-/// What a rule returns for one interval. It becomes a finding when enough intervals show it.
+/// A possible finding of one interval. It becomes a finding when enough intervals show it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub severity: Severity,
@@ -46,6 +46,7 @@ impl RuleContext<'_> {
         find_disk(self.interval.newer.disks.as_ref().ok()?, id)
     }
 
+    /// The latency status of one operation of a device; `None` without completions.
     pub fn latency_status(&self, disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
         find_status(self.latency_statuses, disk, operation)
     }
@@ -55,6 +56,7 @@ impl RuleContext<'_> {
         self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| formatting::lossy_name(&disk.name))
     }
 
+    /// The figures of a device in this interval.
     pub fn disk_span(&self, id: DiskId) -> Option<&DiskSpan> {
         self.interval.disk(id)
     }

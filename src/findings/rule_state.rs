@@ -1,4 +1,5 @@
-//! State of earlier intervals, for rules that measure how long something has lasted. Small: replay keeps copies of it.
+//! State from earlier intervals, for rules that measure how long a condition has lasted. Small, since checkpoints of a replay
+//! contain it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use super::hung_threads::hung_threads;
 use super::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
 use super::nic_conditions;
 
-/// What has held in the last intervals without a break.
+/// Conditions that hold since earlier intervals.
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
-    /// Devices with requests in flight that complete none, and since when (CLOCK_BOOTTIME)
+    /// Stalled devices (requests in flight, none completes), with the start of the stall (CLOCK_BOOTTIME, ns)
     stalled: Vec<(DiskId, u64)>,
-    /// Interfaces that were saturated, and how many intervals in a row
+    /// Interfaces that drop packets, with the number of consecutive intervals
     dropping_intervals: Vec<(NicId, u32)>,
-    /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
+    /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
     backlogged_samples: Vec<(NicId, u32)>,
     /// Consecutive intervals in which run time and ticks differed in one direction
     accounting_difference: Option<AccountingDifference>,
@@ -82,8 +83,8 @@ impl RuleState {
         self.update_remote_hosts(interval, thresholds);
         let now_ns = interval.at().boottime_ns;
         let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
-        let trouble = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
-        self.kernel_threads.update(interval, trouble);
+        let other_hang = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
+        self.kernel_threads.update(interval, other_hang);
     }
 
     /// Kernel threads that hang, the longest first, without those that are always in D.
@@ -95,15 +96,15 @@ impl RuleState {
         if interval.newer.protocols.remote_hosts.is_err() {
             (self.remote_hosts, self.slow_history) = (None, Vec::new());
         }
-        let Some(peers) = &interval.remote_hosts else { return };
+        let Some(remote_hosts) = &interval.remote_hosts else { return };
         let before =
-            |address: IpAddr| self.slow_history.iter().find(|(other, _)| *other == address).map_or(0, |(_, looks)| *looks);
-        let look = |peer: &crate::interval::network::remote_hosts::RemoteHostSpan| {
-            let slow = u8::from(super::remote_host_limits::is_slow(peer, thresholds));
-            (peer.address, (before(peer.address) << 1 | slow) & SLOW_HISTORY_MASK)
+            |address: IpAddr| self.slow_history.iter().find(|(other, _)| *other == address).map_or(0, |(_, scans)| *scans);
+        let scan = |remote_host: &crate::interval::network::remote_hosts::RemoteHostSpan| {
+            let slow = u8::from(super::remote_host_limits::is_slow(remote_host, thresholds));
+            (remote_host.address, (before(remote_host.address) << 1 | slow) & SLOW_HISTORY_MASK)
         };
-        self.slow_history = peers.rows.iter().map(look).filter(|(_, looks)| *looks != 0).collect();
-        self.remote_hosts = Some(Arc::clone(peers));
+        self.slow_history = remote_hosts.rows.iter().map(scan).filter(|(_, scans)| *scans != 0).collect();
+        self.remote_hosts = Some(Arc::clone(remote_hosts));
     }
 
     /// Remote hosts at the last scan of the connections.
@@ -113,7 +114,7 @@ impl RuleState {
 
     /// Whether a host was slow at the last scan and at one of the two before.
     pub fn is_slow(&self, address: IpAddr) -> bool {
-        self.slow_history.iter().any(|&(other, looks)| other == address && looks & 1 != 0 && looks.count_ones() >= 2)
+        self.slow_history.iter().any(|&(other, scans)| other == address && scans & 1 != 0 && scans.count_ones() >= 2)
     }
 
     fn accumulate_difference(
@@ -147,7 +148,7 @@ impl RuleState {
         (enough && proven).then_some(sum.difference / sum.seconds)
     }
 
-    /// Since when a device has completed nothing although it has requests in flight (CLOCK_BOOTTIME).
+    /// Start of the stall of a device (CLOCK_BOOTTIME, ns); `None` if it is not stalled.
     pub fn stalled_since(&self, disk: DiskId) -> Option<u64> {
         let at = self.stalled.binary_search_by_key(&disk, |(id, _)| *id).ok()?;
         self.stalled.get(at).map(|&(_, since)| since)
@@ -158,15 +159,17 @@ impl RuleState {
         self.listen_drop_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_RETRY_NS)
     }
 
-    /// Whether that interface dropped most of the retransmitted segments, now or lately.
+    /// Whether that interface dropped most of the retransmitted segments, now or in the last `RETRANSMIT_DELAY_NS`.
     pub fn had_local_drop(&self, nic: &NicId, now_ns: u64) -> bool {
         self.local_drop.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
     }
 
+    /// Number of consecutive intervals in which the interface dropped packets.
     pub fn dropping_intervals(&self, nic: &NicId) -> u32 {
         self.dropping_intervals.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }
 
+    /// Number of consecutive samples at which the interface had a backlog.
     pub fn backlogged_samples(&self, nic: &NicId) -> u32 {
         self.backlogged_samples.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }

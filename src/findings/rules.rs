@@ -1,4 +1,5 @@
-//! The rules, a file each, by family. Families do not use each other: what they share lies beside `rule_context`.
+//! The rules, one file each, by family, and the list of them. Families do not import each other: what they share is in
+//! `findings`.
 
 mod blocked_tasks;
 mod cpu;

@@ -1,12 +1,12 @@
-//! What the judge keeps, and how sentences write figures.
+//! Thresholds, ignored devices, the size of the evaluator, and figures in sentences.
 
-use super::formatting::{bytes, count, millis, multiple, percent, plural, seconds, significant_digits};
+use super::formatting::{bytes, count, millis, multiple, percent, plural, significant_digits};
 use super::{Evaluator, IgnoredDevices, Kind, RULES, Subject, THRESHOLDS, Threshold, ThresholdSetting, Thresholds};
 use crate::ids::{DiskId, NicId};
 use crate::sample::Name;
 
 #[test]
-fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
+fn figures_have_three_significant_digits_and_no_share_rounds_to_zero() {
     assert_eq!(percent(1.0 / 256.0), "0.39 %");
     assert_eq!(percent(0.00004), "0.0040 %");
     assert_eq!(
@@ -22,13 +22,12 @@ fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
     assert_eq!([millis(108.7), millis(7.8), millis(0.15), millis(12_500.0)], ["108.7 ms", "7.8 ms", "0.15 ms", "12.5 s"]);
     assert_eq!([multiple(13.936), multiple(1.0), multiple(432.1)], ["13.9×", "1.0×", "432×"]);
     assert_eq!([count(63.0), count(1.0), count(0.6), count(61.7)], ["63", "1", "0.6", "62"]);
-    assert_eq!([seconds(7.0), seconds(154.0), seconds(1200.0), seconds(10_800.0)], ["7 s", "2.6 min", "20 min", "3.0 h"]);
     assert_eq!([bytes(512.0), bytes(33_554_432.0), bytes(22.0 * 1_073_741_824.0)], ["512 B", "32.0 MiB", "22.0 GiB"]);
     assert_eq!([plural(1.0, "thread", "threads"), plural(2.0, "thread", "threads")], ["1 thread", "2 threads"]);
 }
 
 #[test]
-fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
+fn thresholds_that_a_file_omits_have_their_defaults() {
     let mut some = Thresholds::default();
     let set = |some: &mut Thresholds, name, value| {
         let setting = ThresholdSetting::new(Threshold::from_name(name).expect("its name"), value);
@@ -36,7 +35,7 @@ fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
     };
     assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
-    assert!(Threshold::from_name("blocked-ration").is_none(), "a word that is none is told");
+    assert!(Threshold::from_name("blocked-ration").is_none(), "an unknown name is refused");
     for (name, value) in [
         ("blocked-ratio", 1.1),
         ("blocked-ratio", f64::NAN),
@@ -48,11 +47,11 @@ fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
     ] {
         assert!(set(&mut some, name, value).is_err(), "{name} = {value}");
     }
-    assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() }, "what is refused changes nothing");
+    assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() }, "a refused value changes nothing");
 }
 
 #[test]
-fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
+fn each_threshold_is_one_word_and_its_default_is_valid() {
     for limit in THRESHOLDS {
         assert_eq!(limit.get(&Thresholds::default()), limit.default, "{}", limit.name());
         assert!(ThresholdSetting::new(limit, limit.default).is_ok(), "{}", limit.name());
@@ -67,7 +66,7 @@ fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
 }
 
 #[test]
-fn a_device_to_be_ignored_is_named_or_begins_so() {
+fn ignored_devices_match_by_name_or_prefix() {
     let ignored = IgnoredDevices { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
     let disk = |name: &str| Subject::Disk { id: DiskId { major: 7, minor: 0 }, name: Name::from(name) };
     assert_eq!(
@@ -79,6 +78,6 @@ fn a_device_to_be_ignored_is_named_or_begins_so() {
 }
 
 #[test]
-fn a_judge_is_small_enough_to_be_kept_many_times() {
+fn an_evaluator_is_small_enough_for_many_checkpoints() {
     assert!(std::mem::size_of::<Evaluator>() <= 384, "{}", std::mem::size_of::<Evaluator>());
 }

@@ -1,4 +1,4 @@
-//! A threshold as an item that can be named, read and set.
+//! The type of a threshold: name, unit, default, and access to its value.
 
 use super::{Kind, THRESHOLDS, Thresholds};
 
@@ -35,6 +35,7 @@ impl ThresholdSetting {
         if allowed { Ok(ThresholdSetting { limit, value }) } else { Err(format!("{} is {what}", limit.name())) }
     }
 
+    /// The threshold that is set.
     pub fn limit(&self) -> &'static Threshold {
         self.limit
     }
@@ -44,6 +45,7 @@ impl ThresholdSetting {
         self.value
     }
 
+    /// Writes the value into `thresholds`.
     pub fn apply(&self, thresholds: &mut Thresholds) {
         (self.limit.set)(thresholds, self.value);
     }
@@ -88,6 +90,7 @@ impl Threshold {
         self.meaning.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
 
+    /// Its value in `thresholds`.
     pub fn get(&self, thresholds: &Thresholds) -> f64 {
         (self.get)(thresholds)
     }

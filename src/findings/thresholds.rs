@@ -1,11 +1,11 @@
-//! Every threshold of every rule, with its unit and default: docs, the configuration's example and `check --threshold` are
-//! made from this list. Shares are of the CPUs that the work may use where it is CPU.
+//! Every threshold of every rule, with unit and default. The docs, the example configuration and `check --threshold` are generated
+//! from this list.
 
 use super::threshold::{Threshold, ThresholdUnit};
 use super::{Kind, Severity};
 
-/// A line: what it means, its name, the kinds that it concerns (the first is the one whose own it is, and the first line of
-/// a kind is the figure that its findings state), unit and default.
+/// Each line has meaning, name, kinds, unit and default. A threshold belongs to the first of its kinds; the first threshold of a
+/// kind is the one that its findings state.
 macro_rules! thresholds {
     ($($(#[doc = $doc:literal])+ $name:ident($($kind:ident),+): $unit:ident = $default:literal,)+) => {
         /// All thresholds; docs/metrics.md defines the figures.

@@ -1,5 +1,5 @@
-//! Who waits for whom: from the waiting threads over the lock, the thread on storage, its file and mount to the device.
-//! Each link says how it is known.
+//! Wait chains (who waits for whom): from the waiting threads over the lock to the thread on storage (`holder`), its file, mount
+//! and device (`bottleneck`). Each link says how it is known.
 
 pub mod bottleneck;
 pub mod holder;
@@ -20,7 +20,7 @@ use crate::sample::disk::find_disk;
 use crate::sample::waits::BlockedThread;
 use serde::Serialize;
 
-/// One group and what it is blocked by.
+/// A process group and what blocks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitChain {
     /// `postgres (64 processes)`
@@ -53,6 +53,7 @@ pub enum ChainConfidence {
 }
 
 impl ChainConfidence {
+    /// The word in JSON and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {
             ChainConfidence::Low => "low",
@@ -69,11 +70,11 @@ pub const MIN_REPORTED_THREADS: f64 = 0.05;
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
 /// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
-pub fn wait_chains(interval: &Interval, standings: &[LatencyStatus]) -> Vec<WaitChain> {
+pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitChain> {
     let Some(blocked) = &interval.idle_blocked else { return Vec::new() };
     let least = blocked.groups.first().map_or(0.0, BlockedGroup::blocked_threads) * MIN_SECONDARY_SHARE;
     let groups = blocked.groups.iter().filter(|group| group.blocked_threads() >= MIN_REPORTED_THREADS.max(least));
-    let chains = groups.map(|group| wait_chain(interval, standings, group));
+    let chains = groups.map(|group| wait_chain(interval, statuses, group));
     // Groups that only wait for a remote host come last.
     let stuck = |waiting: &RemoteWait| blocked.groups.iter().any(|group| group.group == *waiting.group);
     let others = remote_waits(interval).into_iter().filter(|waiting| !stuck(waiting)).map(|waiting| WaitChain {
@@ -86,7 +87,7 @@ pub fn wait_chains(interval: &Interval, standings: &[LatencyStatus]) -> Vec<Wait
 }
 
 /// The chain of one group.
-pub fn wait_chain(interval: &Interval, standings: &[LatencyStatus], group: &BlockedGroup) -> WaitChain {
+pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &BlockedGroup) -> WaitChain {
     let mut links = Vec::new();
     let mut guesses = 0;
     let mut push = |what: String, known_by: &'static str, guess: bool| {
@@ -130,7 +131,7 @@ pub fn wait_chain(interval: &Interval, standings: &[LatencyStatus], group: &Bloc
         push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
     }
     if let Some((device, by)) = group.holder_device {
-        let limit = bottleneck(interval, standings, device, group.holder.as_ref());
+        let limit = bottleneck(interval, statuses, device, group.holder.as_ref());
         let answers = limit.map_or_else(|| "completes nothing".into(), |limit| limit.with_iostat_column());
         let (known_by, guess) = match by {
             DeviceEvidence::File if is_block_device_file(group.holder.as_ref()) => ("that file is the device", false),

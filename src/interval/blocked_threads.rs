@@ -1,8 +1,8 @@
-//! Threads that sub-samples saw blocked: one entry a thread, made from the waits that the sample has of it.
+//! Threads that sub-samples saw blocked, one entry per thread, made from the waits in `Waits::blocked`.
 //!
-//! In a convoy each thread is on storage for a moment and behind the others for the rest of the time. What the last sub-sample saw of it
-//! is mostly the waiting, and a single sighting on storage may have met a moment that says little. So all sightings on storage are
-//! counted, and one thread of each group stands where most of its group's were: the end of the group's chain.
+//! In a lock convoy each thread is on storage for a moment and waits for the lock for the rest of the time. So the last
+//! sub-sample mostly sees it in the lock wait. To find what the group waits for, all sightings on storage are counted by kernel
+//! function (wchan), and one thread of each group is shown in the function with the most sightings: the end of its wait chain.
 
 use rustc_hash::FxHashMap;
 
@@ -10,11 +10,11 @@ use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::waits::{BlockedThread, WaitClass, Waits};
 
-/// A thread that has been in its last wait for so long is shown in that one, wherever it was before.
+/// A thread that has been in its last wait for at least this long is shown in that wait.
 const LONG_WAIT_NS: u64 = 1_000_000_000;
 
-/// Each thread in the wait it was last seen in, with the sightings of all its waits; of each group one thread in the wait on storage
-/// where most sightings of that group were. Sorted by task.
+/// One entry per thread, sorted by task: its last wait, with the number of sightings of all its waits. One thread of each group
+/// is shown in the wait on storage that was seen most often in that group instead.
 pub fn blocked_threads(waits: &Waits) -> Vec<BlockedThread> {
     let mut threads: Vec<BlockedThread> = waits.blocked.chunk_by(|a, b| a.task == b.task).filter_map(last_wait).collect();
     let now_ns = waits.sub_samples.last().map_or(0, |last| last.boottime_ns);

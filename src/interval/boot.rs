@@ -1,10 +1,11 @@
-//! The time since boot as one interval: what vmstat, iostat and mpstat print first. The kernel counts from 0 at boot, so
-//! the older sample is all zeros. What does not begin at boot, or is known for short times only, has no value: cgroups,
-//! idle-but-blocked, queues.
+//! The time since boot as one interval, as in the first report of vmstat, iostat and mpstat. The kernel counts from 0 at boot,
+//! so all counters of the older sample are 0. Figures that do not start at boot (cgroups) or that need sub-samples
+//! (idle-but-blocked, queues) are absent.
 
 use std::sync::Arc;
 
 use super::Interval;
+use super::network::LinkOverrides;
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -14,9 +15,10 @@ use crate::sample::task::Tasks;
 use crate::sample::{Absent, Host, Instant, Reading, Sample};
 use crate::units::Counter;
 
-/// From boot to the sample; `None` where its clock says that no time passed.
-pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
-    let mut interval = Interval::between(host, &Arc::new(zero_sample_at_boot(sample)), sample)?;
+/// The interval from boot to this sample; `None` if its CLOCK_BOOTTIME is 0.
+pub fn since_boot(host: &Arc<Host>, links: &LinkOverrides, sample: &Arc<Sample>) -> Option<Interval> {
+    let older = Arc::new(zero_sample_at_boot(sample));
+    let mut interval = Interval::with_link_overrides(host, links, &older, sample)?;
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {
@@ -81,6 +83,7 @@ fn memory(now: Memory) -> Memory {
         refaulted_pages: zeroed(now.refaulted_pages),
         allocation_stalls: zeroed(now.allocation_stalls),
         thp_fault_fallbacks: zeroed(now.thp_fault_fallbacks),
+        compaction_stalls: zeroed(now.compaction_stalls),
         oom_kills: zeroed(now.oom_kills),
         ..now
     }

@@ -1,4 +1,4 @@
-//! Control groups against their limits. docs/metrics.md, "Control groups".
+//! Control groups: use of CPU, memory and I/O against their limits. docs/metrics.md, "Control groups".
 
 use crate::ids::{CgroupId, DiskId};
 use crate::interval::pressure::stalled_share;
@@ -10,19 +10,19 @@ use crate::units::{Bytes, Counter, PerSecond, Ratio, delta};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CgroupSpan {
     pub id: CgroupId,
-    /// What the quota allows, in CPUs; `None` is no limit
+    /// CPU quota, in CPUs; `None` is no limit
     pub quota_cpus: Option<f64>,
-    /// What it used, in CPUs
+    /// CPU time used ÷ Δt, in CPUs
     pub used_cpus: Option<f64>,
-    /// Share of the periods with work in which it was throttled
+    /// nr_throttled ÷ nr_periods: share of the periods with work in which it was throttled
     pub throttled_periods: Option<Ratio>,
-    /// Throttled time ÷ Δt; may pass 1 on several CPUs, since each CPU's is added
+    /// Throttled time ÷ Δt, summed over CPUs, so that it may exceed 1
     pub throttled: Option<Ratio>,
     pub memory_limit: Option<Bytes>,
     pub memory_used: Option<Bytes>,
     pub refaults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
-    /// Allocations that met this group's own memory limit
+    /// Allocations that reached this group's own memory limit
     pub memory_limit_hits: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
@@ -54,7 +54,7 @@ impl CgroupPressureSpan {
     }
 }
 
-/// What a group did on one device against what it may do there; present at both samples.
+/// The I/O of a group on one device against its limits there; present at both samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoLimitSpan {
     pub cgroup: CgroupId,
@@ -72,7 +72,7 @@ pub struct IoLimitUsage {
 }
 
 impl IoLimitUsage {
-    /// Use ÷ limit.
+    /// Use ÷ limit; `None` if the use is unknown.
     pub fn utilization(&self) -> Option<f64> {
         Ratio::new(self.used?.0, self.limit.0).map(|share| share.0)
     }

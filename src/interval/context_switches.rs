@@ -1,4 +1,4 @@
-//! Context switches of threads over an interval. They are only read where a screen or an option needs them.
+//! Context switches per second of threads and processes. They are read only if a screen or an option needs them.
 
 use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
@@ -15,7 +15,7 @@ pub struct ContextSwitchSpan {
     pub rates: ContextSwitchRates,
 }
 
-/// How often a thread left a CPU, a second.
+/// How often a thread left a CPU, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextSwitchRates {
     /// Because it had to wait for something
@@ -29,7 +29,7 @@ pub struct ContextSwitchRates {
 pub struct ContextSwitchSpans(Vec<ContextSwitchSpan>);
 
 impl ContextSwitchSpans {
-    /// `None` where context switches were not read.
+    /// `None` if context switches were not read.
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<ContextSwitchSpans> {
         let now = newer.context_switches.as_ref().ok()?;
         let was = older.context_switches.as_deref().unwrap_or_default();
@@ -46,13 +46,13 @@ impl ContextSwitchSpans {
         Some(ContextSwitchSpans(now.iter().filter_map(span).collect()))
     }
 
-    /// `None` where it could not be counted.
+    /// The rates of a thread; `None` if its context switches are unknown.
     pub fn task(&self, task: TaskId) -> Option<ContextSwitchRates> {
         let at = self.0.binary_search_by_key(&task, |span| span.task).ok()?;
         self.0.get(at).map(|span| span.rates)
     }
 
-    /// Its threads' added; `None` where none could be counted.
+    /// The sum over the threads of a process; `None` if none is known.
     pub fn process(&self, process: &Process) -> Option<ContextSwitchRates> {
         let threads = process.threads.iter().filter_map(|thread| self.task(process.task_id(thread)));
         threads.reduce(|a, b| ContextSwitchRates {

@@ -11,9 +11,9 @@ use crate::units::{Counter, PerSecond, Ratio, delta};
 /// CPU use of the host and of each CPU.
 #[derive(Clone, Debug)]
 pub struct CpuSpan {
-    /// The whole host; shares of n CPUs.
+    /// The whole host, as shares of all CPUs
     pub total: CpuShares,
-    /// CPUs that were online at both samples and whose counters did not fall.
+    /// CPUs that were online at both samples and whose counters did not decrease
     pub cpus: Vec<CpuUsage>,
     pub context_switches: Option<PerSecond>,
     pub interrupts: Option<PerSecond>,
@@ -22,9 +22,9 @@ pub struct CpuSpan {
     pub scheduler_busy_cpus: Option<f64>,
     /// Busy time by clock tick, from /proc/stat, in CPUs.
     pub tick_busy_cpus: f64,
-    /// Run time against ticks; `None` if CPUs came or went, or tasks could not be read.
+    /// Comparison of run time and ticks; `None` if CPUs went online or offline, or tasks could not be read
     pub accounting: Option<CpuAccounting>,
-    /// Run time that no tick saw, in CPUs; 0 unless it is more than chance
+    /// Hidden CPU time: run time that no tick counted, in CPUs; 0 unless it is significant
     pub hidden_cpus: f64,
 }
 
@@ -35,14 +35,14 @@ pub struct CpuUsage {
     pub shares: CpuShares,
     /// Run time of the threads that stayed on it ÷ Δt: a lower bound of its use.
     pub scheduler_busy: f64,
-    /// Share of its time that was used and that no tick saw; 0 unless it is more than chance
+    /// Hidden CPU time as a share of this CPU; 0 unless it is significant
     pub hidden: f64,
-    /// The thread that used most of it, by the CPU it was last seen on, and its share of that CPU.
+    /// The thread that used most of it, among those last seen on this CPU, and its share of the CPU
     pub top_thread: Option<(TaskId, Ratio)>,
 }
 
-/// Shares of the time of one CPU or of the whole host. They add up to 1 with `unaccounted`, unless the kernel counted
-/// more than passed.
+/// Shares of the time of one CPU or of the whole host, as in mpstat. With `unaccounted` they add up to 1, unless the kernel
+/// counted more time than passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuShares {
     pub user: f64,
@@ -53,22 +53,23 @@ pub struct CpuShares {
     pub steal: f64,
     pub idle: f64,
     pub iowait: f64,
-    /// Inside user and nice
+    /// Part of `user`
     pub guest: f64,
+    /// Part of `nice`
     pub guest_nice: f64,
-    /// Time in no field: on a tickless kernel the first evidence of hidden-cpu. Never normalised away.
+    /// Time in none of the fields. On a tickless kernel hidden CPU time is here. The other shares are not scaled up to hide it.
     pub unaccounted: f64,
-    /// Counted beyond the time that passed, ÷ that time. Shares are of what was counted then.
+    /// Time counted beyond the elapsed time, as a share of the elapsed time. If it is above 0, the shares are of the time counted.
     pub excess: f64,
 }
 
 impl CpuShares {
-    /// user + nice + system + irq + softirq. Steal is not busy: the hypervisor gave that time to another guest.
+    /// user + nice + system + irq + softirq. Steal is not included: the hypervisor gave that time to another guest.
     pub fn busy(&self) -> f64 {
         self.user + self.nice + self.system + self.irq + self.softirq
     }
 
-    /// idle + iowait: what no task used. iowait is a kind of idle.
+    /// idle + iowait: time that no task used.
     pub fn available(&self) -> f64 {
         self.idle + self.iowait
     }
@@ -123,7 +124,7 @@ impl CpuSpan {
         let line = || shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64);
         let total = match cpus.is_empty() {
             true => line()?,
-            // Its counters may fall where those of no single CPU did (an offline CPU that came back).
+            // The counters of the line `cpu` may decrease although those of no online CPU did (a CPU came back online).
             false => Some(()).filter(|()| same).and_then(|()| line()).unwrap_or_else(|| mean_shares(&cpus)),
         };
         Some(CpuSpan {

@@ -1,8 +1,8 @@
-//! Compares two clocks of the same work: the scheduler's run time, which counts every context switch, and the clock tick,
-//! which samples each CPU 100 to 1000 times a second and is what /proc/stat shows. docs/metrics.md, "Hidden CPU time".
+//! Hidden CPU time: compares two measurements of the same work, the scheduler's run time, which is exact, and the clock ticks
+//! of /proc/stat, which sample each CPU 100 to 1000 times a second. docs/metrics.md, "Hidden CPU time".
 //!
-//! They always differ a little: by sampling, because /proc/stat and the tasks are read one after the other, and because
-//! only the tick includes interrupts. A larger difference is work that no tick sees, or that is counted twice.
+//! Both always differ a little: by sampling error, because /proc/stat and the tasks are read one after the other, and because
+//! only the ticks include interrupts. A larger difference is work between two ticks, or time that is counted twice.
 
 use crate::interval::cpu::{CpuUsage, idle_ticks};
 use crate::interval::exited::ExitedSpan;
@@ -11,7 +11,7 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, delta};
 
-/// The figures of both clocks, in CPUs.
+/// Run time and ticks of one interval, in CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuAccounting {
     /// Run time of all tasks, exited ones included
@@ -51,7 +51,7 @@ impl CpuAccounting {
         ended: Option<&ExitedSpan>,
     ) -> Option<CpuAccounting> {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
-        // If CPUs came or went, the sum lacks their time.
+        // If CPUs went online or offline, the sum lacks their time.
         if cpus.len() != now.cpus.len() || was.cpus.len() != now.cpus.len() {
             return None;
         }
@@ -77,7 +77,7 @@ impl CpuAccounting {
         })
     }
 
-    /// Above 0: run time that no tick saw. Below 0: ticks for which no task ran.
+    /// Run time minus ticks, in CPUs. Above 0: run time that no tick counted. Below 0: ticks without run time of a task.
     pub fn difference(&self) -> f64 {
         let hidden = self.scheduler_cpus - self.tick_cpus - self.steal_cpus;
         let counted_too_much = self.task_tick_cpus - self.scheduler_cpus;
@@ -88,12 +88,12 @@ impl CpuAccounting {
         }
     }
 
-    /// The difference that chance and read skew explain in this interval.
+    /// The largest difference that sampling error and read skew explain in this interval, in CPUs.
     pub fn tolerance(&self) -> f64 {
         MIN_DIFFERENCE_CPUS + self.read_skew_cpus + MIN_DEVIATIONS * self.variance.sqrt()
     }
 
-    /// Run time that no tick saw, if this interval alone proves it; otherwise 0.
+    /// Hidden CPU time in CPUs, if the difference exceeds the tolerance; otherwise 0.
     pub fn hidden_cpus(&self) -> f64 {
         let gap = self.difference();
         if gap > self.tolerance() { gap } else { 0.0 }

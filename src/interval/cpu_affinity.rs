@@ -1,4 +1,4 @@
-//! Threads that wait for a CPU and are restricted to some CPUs (cpuset, taskset), by the set of CPUs.
+//! Threads that wait for a CPU and are restricted to some CPUs (cpuset, taskset), grouped by the set of CPUs.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::sample::{Name, Sample};
 pub struct AffinityWaiters {
     /// As the kernel lists them: `0-3,8`
     pub cpus_allowed_list: Name,
-    /// Those of them that are online, fewer than all
+    /// The online CPUs among them; fewer than all online CPUs
     pub cpus: Vec<CpuId>,
     /// Mean share of these CPUs that is busy or stolen, 0 … 1
     pub busy: f64,
     /// Mean number of these threads that run
     pub running: f64,
-    /// Each of them that waited for a CPU, and for what share of the time; the longest first
+    /// The threads that waited for a CPU, with the share of the interval that each waited; longest first
     pub waiters: Vec<(TaskId, f64)>,
 }
 

@@ -1,20 +1,20 @@
-//! Shares of the time in which threads were kept waiting, by delay accounting.
+//! Shares of the interval that threads waited, by cause, from the kernel's delay accounting.
 
 use crate::ids::TaskId;
 use crate::sample::Sample;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::units::Ratio;
 
-/// One thread over the interval; each a share of Δt, 0 to 1. `None` where the kernel does not count it.
+/// The delays of one thread, each as a share of Δt from 0 to 1. `None` if the kernel does not count it.
 ///
-/// A wait is counted when it ends: of one that began before the interval only Δt is taken. And one wait may be counted
-/// under several names, so that they have no sum: a page of a file that came back is waited for in `thrashing` and, since
-/// it is read, in `block_io` (mm/filemap.c, folio_wait_bit_common); one from swap in `swap_in`, in `thrashing` where it
-/// was needed not long ago, and in `block_io` (mm/page_io.c, swap_read_folio); reclaim that writes waits in `block_io`, too.
+/// The kernel counts a wait when it ends: a wait that began before the interval is cut to Δt. It may count one wait under
+/// several causes, so the shares must not be added. A wait for a refaulted file page is in `thrashing` and `block_io`
+/// (mm/filemap.c, folio_wait_bit_common). A wait for a page from swap is in `swap_in`, `block_io` and, if the page was evicted
+/// recently, `thrashing` (mm/page_io.c, swap_read_folio). Reclaim that writes is in `reclaim` and `block_io`.
 ///
-/// Since Linux 6.12 the kernel counts too much `block_io` where CPUs are short (140 % of a thread's time was seen): a task
-/// whose dequeue was delayed has the begin of its wait written into another one's account (kernel/sched/sched.h,
-/// __block_task). Nobody is said to have waited longer than there was time.
+/// Since Linux 6.12 the kernel counts too much `block_io` when CPUs are saturated (up to 140 % of a thread's time was seen): the
+/// start of the wait of a task with a delayed dequeue is written to another task (kernel/sched/sched.h, __block_task). Shares
+/// are cut to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelaySpan {
     pub task: TaskId,
@@ -28,8 +28,8 @@ pub struct DelaySpan {
 }
 
 impl DelaySpan {
-    /// For want of memory, at least: in reclaim and compaction, and for pages that came back. A page from swap may be counted
-    /// as thrashing, too.
+    /// Lower bound of the share of time that the thread waited for memory: in reclaim and compaction, and for the larger of
+    /// swap-in and thrashing, which may be the same wait.
     pub fn memory_share(&self) -> f64 {
         let share = |part: Option<Ratio>| part.map_or(0.0, |share| share.0);
         let pages = share(self.swap_in).max(share(self.thrashing));
@@ -37,7 +37,7 @@ impl DelaySpan {
     }
 }
 
-/// Threads with an account at both samples, sorted by task.
+/// Threads whose delays both samples contain, sorted by task.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DelaySpan> {
     let (Ok(was), Ok(now)) = (&older.delays, &newer.delays) else { return Vec::new() };
     let before = |task| was.binary_search_by_key(&task, |old| old.task).ok().and_then(|at| was.get(at));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wait_under_several_names_is_one_wait() {
+    fn memory_share_counts_a_wait_under_several_causes_once() {
         let none = account(0.0, 0.0, 0.0, 0.0);
         let pages = span(&none, &account(0.9, 0.8, 0.05, 0.9), 1.0);
         assert!((pages.memory_share() - 0.95).abs() < 1e-9, "{pages:?}");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_began_before_is_no_more_than_the_interval() {
+    fn a_wait_that_began_before_the_interval_is_cut_to_it() {
         let (none, long) = (account(0.0, 0.0, 0.0, 0.0), account(7.0, 0.0, 2.5, 7.0));
         let span = span(&none, &long, 1.0);
         assert_eq!((span.block_io, span.thrashing, span.memory_share()), (Some(Ratio(1.0)), Some(Ratio(1.0)), 1.0));

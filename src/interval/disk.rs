@@ -1,4 +1,5 @@
-//! Disks as `iostat -x` shows them: reads, writes, discards and flushes are never mixed into one await. No svctm.
+//! Disk figures as in `iostat -x`, from the counters of `sample/disk`. Each kind of operation has its own await: a mean over
+//! reads, writes and flushes would say nothing. `figures/disk` names and describes the columns.
 
 use crate::ids::DiskId;
 use crate::sample::Sample;
@@ -9,36 +10,39 @@ use crate::units::{Millis, PerSecond, Ratio, delta};
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSpan {
     pub id: DiskId,
-    /// Its index in the newer sample's disks: name and facts are there.
+    /// Index into the newer sample's disks, which have name and facts
     pub index: usize,
     pub reads: OpSpan,
     pub writes: OpSpan,
     pub discards: Option<OpSpan>,
     pub flushes: Option<OpSpan>,
-    /// aqu-sz: requests outstanding on average. `None` where the device completed nothing while some were outstanding:
-    /// the kernel adds up when a request completes.
+    /// aqu-sz: mean number of requests in flight. `None` for a stalled device, since the kernel adds the time of a request when
+    /// it completes
     pub aqu_sz: Option<f64>,
-    /// Outstanding now
+    /// Requests in flight at the newer sample
     pub in_flight: u32,
-    /// Share of time with at least one request outstanding (`%util` elsewhere): says nothing about saturation
+    /// Share of time with at least one request in flight (iostat's `%util`); not a measure of saturation
     pub busy: Option<Ratio>,
-    /// Whether nothing at all completed although requests were outstanding at both ends
+    /// Requests were in flight at both samples and none completed in between
     pub stalled: bool,
 }
 
 /// One kind of operation on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OpSpan {
-    /// Completions in this interval
+    /// Requests completed in this interval
     pub completed: u64,
+    /// Requests completed per second: r/s, w/s, d/s, f/s
     pub rate: PerSecond,
+    /// KB of 1024 bytes per second: rkB/s, wkB/s, dkB/s
     pub kilobytes: PerSecond,
+    /// Requests merged per second: rrqm/s, wrqm/s, drqm/s
     pub merged: PerSecond,
-    /// Mean time from queueing to completion; `None` where none completed
+    /// Δ`time_ms` ÷ Δ`completed`: mean time from queueing to completion (r_await, w_await, …); `None` if none completed
     pub r#await: Option<Millis>,
-    /// KiB a request
+    /// Mean size in KiB (rareq-sz, wareq-sz, dareq-sz); `None` if none completed
     pub request_size_kib: Option<f64>,
-    /// Mean number of this kind outstanding: Δms ÷ (1000·Δt)
+    /// Mean number of requests of this kind in flight: Δ`time_ms` ÷ 1000 ÷ Δt
     pub concurrency: f64,
 }
 
@@ -143,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// For sentences: "sdb: writes 108 ms".
+    /// `reads`, for sentences.
     pub fn plural(self) -> &'static str {
         match self {
             Operation::Read => "reads",
@@ -154,7 +158,7 @@ impl Operation {
     }
 }
 
-/// Devices present at both samples under the same identity and name, and whose counters did not fall.
+/// Devices that both samples contain with the same identity and name, and whose counters did not decrease.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskSpan> {
     let (Ok(was), Ok(now)) = (&older.disks, &newer.disks) else { return Vec::new() };
     now.iter()
@@ -166,7 +170,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
         .collect()
 }
 
-/// Device numbers and names are reused: a replaced device is recognized by its serial or its backing file.
+/// Whether both are the same device. The kernel reuses numbers and names: serial and backing file must be the same, too.
 fn is_same_device(older: &Disk, newer: &Disk) -> bool {
     let facts = std::sync::Arc::ptr_eq(&older.facts, &newer.facts)
         || (older.facts.serial == newer.facts.serial && older.facts.backing_file == newer.facts.backing_file);

@@ -1,6 +1,5 @@
-//! Processes that exited: their CPU time is in no process of the newer sample, but in cutime and cstime of the parents that
-//! waited for them. Every user can read these; the kernel scales them from run time, as it does a process's own.
-//! docs/metrics.md, "Short-lived processes".
+//! CPU time of processes that exited, from cutime and cstime of the parents that waited for them. Every user can read these; the
+//! kernel scales them from exact run time, like the CPU time of a process. docs/metrics.md, "Short-lived processes".
 
 use std::sync::Arc;
 
@@ -13,15 +12,15 @@ use crate::sample::{Host, Sample};
 /// CPU time of processes that exited between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExitedSpan {
-    /// CPU time of processes that exited and were waited for, minus what the older sample has of them, in CPUs. `None` if
-    /// the samples lack cutime and cstime.
+    /// CPU time in this interval of processes that exited and were waited for, in CPUs. `None` if the samples lack cutime and
+    /// cstime
     pub cpus: Option<f64>,
-    /// The part of `cpus` of processes that neither sample has: without the estimated last part of the life of processes
-    /// that the older sample has
+    /// The part of `cpus` of processes that neither sample contains. What processes of the older sample used between it and
+    /// their exit is estimated and left out
     pub unseen_cpus: Option<f64>,
-    /// The parents that waited for those, most CPU time first
+    /// The parents that waited for the latter, with their CPU time in CPUs, most first
     pub parents: Vec<(ProcessId, f64)>,
-    /// Threads, leaders of new processes included, that only the newer sample has
+    /// Threads, leaders of new processes included, that only the newer sample contains
     pub new_threads: u32,
 }
 
@@ -37,12 +36,18 @@ struct ReapingParent {
 }
 
 impl ExitedSpan {
-    /// `room`: CPUs that the tasks of the newer sample did not use.
-    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64, room: Option<f64>) -> Option<ExitedSpan> {
+    /// `max_cpus`: CPUs that the tasks of the newer sample did not use.
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        seconds: f64,
+        max_cpus: Option<f64>,
+    ) -> Option<ExitedSpan> {
         let (was, now) = (older.tasks.as_ref().ok()?, newer.tasks.as_ref().ok()?);
         let clock = TickClock { host, older_ns: older.at.boottime_ns, interval_start: IntervalStart::new(host, older) };
         let mut span = ExitedSpan::default();
-        let (mut parents, mut gone): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
+        let (mut parents, mut exited): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
         let mut older_processes = SortedCursor::new(&was.processes);
         let mut newer_processes = now.processes.as_slice();
         loop {
@@ -50,26 +55,26 @@ impl ExitedSpan {
             let rest = newer_processes.get(shared..).and_then(<[_]>::split_first);
             let Some((process, rest)) = rest else { break };
             newer_processes = rest;
-            gone.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
+            exited.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
             let old = older_processes.find(|old| old.pid.cmp(&process.pid));
             let same = old.filter(|old| old.start_ticks == process.start_ticks);
-            gone.extend(old.filter(|_| same.is_none()).map(Arc::as_ref));
+            exited.extend(old.filter(|_| same.is_none()).map(Arc::as_ref));
             span.new_threads = span.new_threads.saturating_add(count_new_threads(same, process, &clock));
             if let Some(got) = clock.reaped_children_cpu_seconds(same, process).filter(|&got| got > 0.0) {
                 parents.push(ReapingParent { id: process.id(), children_cpu_seconds: got, tail_cpu_seconds: 0.0 });
             }
         }
-        gone.extend(older_processes.rest().iter().map(Arc::as_ref));
-        gone.sort_by_key(|process| process.pid);
-        for process in gone.iter().filter(|process| !process.kernel_thread) {
-            let Some(parent) = reaping_parent(process, &gone, &mut parents) else { continue };
+        exited.extend(older_processes.rest().iter().map(Arc::as_ref));
+        exited.sort_by_key(|process| process.pid);
+        for process in exited.iter().filter(|process| !process.kernel_thread) {
+            let Some(parent) = reaping_parent(process, &exited, &mut parents) else { continue };
             parent.children_cpu_seconds -= clock.sampled_cpu_seconds(process);
             parent.tail_cpu_seconds += clock.estimated_tail_seconds(process, seconds);
         }
         // Orphans are reaped by a process that was not their parent at the older sample: mostly init.
-        let astray: f64 = parents.iter().map(|parent| (-parent.children_cpu_seconds).max(0.0)).sum();
+        let unattributed: f64 = parents.iter().map(|parent| (-parent.children_cpu_seconds).max(0.0)).sum();
         if let Some(init) = parents.iter_mut().find(|parent| parent.id.pid == 1) {
-            init.children_cpu_seconds = (init.children_cpu_seconds - astray).max(0.0);
+            init.children_cpu_seconds = (init.children_cpu_seconds - unattributed).max(0.0);
         }
         let recorded = now.processes.iter().any(|process| process.children_cpu.is_some());
         span.cpus = recorded.then(|| parents.iter().map(|parent| parent.children_cpu_seconds.max(0.0)).sum::<f64>() / seconds);
@@ -79,20 +84,20 @@ impl ExitedSpan {
             .collect();
         span.unseen_cpus = recorded.then(|| span.parents.iter().map(|&(_, cpus)| cpus).sum());
         span.parents.sort_by(|a, b| b.1.total_cmp(&a.1));
-        if let Some(room) = room {
-            span.scale_to(room);
+        if let Some(max_cpus) = max_cpus {
+            span.scale_to(max_cpus);
         }
         Some(span)
     }
 
     /// Limits the CPU time to what was available. A scan takes time: a child that exits between the readings of its parent
     /// and of itself is in neither sample, and its whole CPU time is added to its parent in this interval.
-    fn scale_to(&mut self, room: f64) {
-        self.cpus = self.cpus.map(|cpus| cpus.min(room));
-        let Some(unseen) = self.unseen_cpus.filter(|&unseen| unseen > room) else { return };
-        self.unseen_cpus = Some(room);
+    fn scale_to(&mut self, max_cpus: f64) {
+        self.cpus = self.cpus.map(|cpus| cpus.min(max_cpus));
+        let Some(unseen) = self.unseen_cpus.filter(|&unseen| unseen > max_cpus) else { return };
+        self.unseen_cpus = Some(max_cpus);
         for (_, cpus) in &mut self.parents {
-            *cpus *= room / unseen;
+            *cpus *= max_cpus / unseen;
         }
     }
 }
@@ -108,14 +113,18 @@ fn count_new_threads(old: Option<&Arc<Process>>, new: &Process, clock: &TickCloc
 }
 
 /// The process that an exited process's CPU time was added to: its parent, or the nearest ancestor that did not exit too.
-fn reaping_parent<'a>(process: &Process, gone: &[&Process], parents: &'a mut [ReapingParent]) -> Option<&'a mut ReapingParent> {
+fn reaping_parent<'a>(
+    process: &Process,
+    exited: &[&Process],
+    parents: &'a mut [ReapingParent],
+) -> Option<&'a mut ReapingParent> {
     let mut pid = process.ppid;
     for _ in 0..MAX_ANCESTORS {
         if let Ok(at) = parents.binary_search_by_key(&pid, |parent| parent.id.pid) {
             return parents.get_mut(at);
         }
-        let at = gone.binary_search_by_key(&pid, |process| process.pid).ok()?;
-        pid = gone.get(at)?.ppid;
+        let at = exited.binary_search_by_key(&pid, |process| process.pid).ok()?;
+        pid = exited.get(at)?.ppid;
     }
     None
 }

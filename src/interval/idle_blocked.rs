@@ -1,9 +1,9 @@
-//! Idle-but-blocked, the headline: the available CPU time during which a blocked thread would have run.
-//! docs/metrics.md, "Idle but blocked".
+//! Idle-but-blocked, the headline figure: the share of CPU time that was available while a blocked thread could have used it.
+//! An upper bound of what can be gained. docs/metrics.md, "Idle but blocked".
 //!
-//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
-//! memory reclaim, and behind storage: in a lock wait, or waiting for an IPC peer of the group, in a group that has a thread
-//! on storage. It is an upper bound of what can be gained. `blocked_counts` says which threads count at a sub-sample.
+//! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
+//! those in memory reclaim, and, in a group with a thread on storage, those that wait for a lock or for a process of the group.
+//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how long each sub-sample stands for.
 
 mod blocked_counts;
 mod weighted_sub_samples;
@@ -13,9 +13,11 @@ use rustc_hash::FxHashSet;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
+use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::sample::waits::{BlockedThread, Syscall, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind};
+use crate::interval::wait_counts::WaitCounts;
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass, WaitQueue, WaitQueueKind};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
@@ -24,15 +26,15 @@ use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
 /// Idle-but-blocked with its parts, as shares of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdleBlocked {
-    /// Share of all CPUs that was available while a blocked thread could have used it
+    /// Share of all CPUs that was available while a blocked thread could have used it, 0 to 1
     pub ratio: f64,
-    /// The same as a number of CPUs
+    /// `ratio` as a number of CPUs
     pub cpus: f64,
-    /// `available` − `ratio`: the real headroom
+    /// `available` − `ratio`: the share that is really free
     pub free: f64,
-    /// idle + iowait, over the same sub-samples
+    /// idle + iowait as a share of all CPUs, over the same sub-samples
     pub available: f64,
-    /// Blocked threads may be hidden from this user: the figure is shown with `≥`
+    /// Blocked threads may be hidden from this user: the figure is a lower bound and is shown with `≥`
     pub lower_bound: bool,
     /// Mean number of blocked threads
     pub blocked_threads: f64,
@@ -43,40 +45,42 @@ pub struct IdleBlocked {
     pub sub_samples: u32,
 }
 
-/// One group of threads that work together.
+/// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
     pub group: GroupId,
     /// Name of its process, or of its siblings
     pub name: Name,
     pub processes: u32,
-    /// Of a group of one process
+    /// Its pid, if the group is one process
     pub pid: Option<u32>,
-    /// Mean numbers of its threads over the sub-samples
+    /// Threads on storage: in D in the block or file system layer, or waiting for FUSE
     pub storage: f64,
+    /// Threads asleep for asynchronous completions
     pub aio: f64,
+    /// Threads in memory reclaim
     pub memory: f64,
-    /// In D with a hidden wait channel while some device had requests in flight
+    /// Threads in D with a hidden wait channel while some device had requests in flight
     pub hidden: f64,
-    /// Waiting for a lock that is certainly held, behind storage
+    /// Threads that wait for a lock that is certainly held, in a group with a thread on storage
     pub lock_contended: f64,
-    /// Waiting in a futex that may be a lock, behind storage (inferred)
+    /// Threads in a futex wait that may be for a lock (inferred), in a group with a thread on storage
     pub lock_inferred: f64,
-    /// Waiting in a pipe or socket for a process of the group that is on storage
+    /// Threads that wait in a pipe or socket for a process of the group that is on storage
     pub behind_ipc_peer: f64,
-    /// Its part of the idle-but-blocked ratio
+    /// Its part of `IdleBlocked::ratio`
     pub ratio: f64,
-    /// The thread that was seen on storage most: the end of the chain
+    /// The thread at the end of the wait chain: the holder of the lock, or the thread seen on storage most often
     pub holder: Option<BlockedThread>,
     /// The device that the holder waits for
     pub holder_device: Option<(DiskId, DeviceEvidence)>,
-    /// Threads of it that were on storage in this interval: in a convoy they take turns
+    /// Number of different threads that were seen on storage in this interval
     pub seen_on_storage: u32,
     /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
 }
 
-/// One kind of queue of a group, as a mean over the interval.
+/// One kind of wait queue of a group, as a mean over the interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitQueueSpan {
     pub kind: WaitQueueKind,
@@ -118,7 +122,7 @@ pub enum DeviceEvidence {
     OnlyBusy,
 }
 
-/// What other tools report for the same interval.
+/// What other metrics (iowait, PSI, D threads, in flight, run queue) say of the same interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CrossChecks {
     pub iowait: Option<f64>,
@@ -141,18 +145,20 @@ pub(super) struct Spans<'a> {
     pub pressure: &'a PressureSpan,
     pub disks: &'a [DiskSpan],
     pub blocked_threads: &'a [BlockedThread],
+    pub wait_counts: &'a WaitCounts,
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = looks.iter().map(|look| look.seconds).sum();
         if whole <= 0.0 {
             return None;
         }
-        let circumstances = GroupConditions::new(older, newer, looks.iter().map(|look| (look.sub_sample, look.seconds)), disks);
+        let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
+        let circumstances = GroupConditions::new(older, newer, (wait_counts, &looks), disks, &ipc_peers);
         let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
@@ -160,13 +166,14 @@ impl IdleBlocked {
             let part = look.seconds / whole;
             let outstanding = look.sub_sample.in_flight;
             in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
-            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(look.sub_sample);
+            let rows = wait_counts.sub_samples.get(look.index).map(Vec::as_slice).unwrap_or_default();
+            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(rows, outstanding);
             let blocked: f64 = counted.iter().map(BlockedCounts::total).sum();
             let stuck = look.available_cpus.min(blocked);
             result.cpus += stuck * part;
             result.available += look.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
-            for (row, counted) in look.sub_sample.groups.iter().zip(&counted) {
+            for (row, counted) in rows.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
                 let index = usize::from(row.group);
                 let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
@@ -182,13 +189,13 @@ impl IdleBlocked {
             result.available = result.available.min(cpu.available());
         }
         result.free = (result.available - result.ratio).max(0.0);
-        result.lower_bound = is_lower_bound(host, newer, in_flight);
+        result.lower_bound = is_lower_bound(host, newer, wait_counts, in_flight);
         let mut found = Vec::new();
         let only_busy = only_busy_disk(newer, disks);
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
-            group.wait_queues = wait_queues(newer, index, result.sub_samples);
-            group.holder = find_holder(host, newer, blocked_threads, index, &group);
+            group.wait_queues = wait_queues(newer, &ipc_peers, index, result.sub_samples);
+            group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);
@@ -208,14 +215,14 @@ impl IdleBlocked {
 
 /// Whether blocked threads may be hidden: processes are hidden, or an active thread has a hidden wait channel and threads of its group are
 /// in D. Without privilege such a thread may also wait for completions.
-fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
+fn is_lower_bound(host: &Host, newer: &Sample, counts: &WaitCounts, in_flight: Option<f64>) -> bool {
     if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
         return true;
     }
-    let rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
+    let rows = counts.sub_samples.iter().flatten();
     let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
     let completions = !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= 0.5);
-    let mut at_work = newer.waits.threads.iter().filter(|waits| waits.class_counts[WaitClass::Hidden as usize] > 0);
+    let mut at_work = counts.threads.iter().filter(|waits| waits.count(WaitClass::Hidden) > 0);
     at_work.any(|waits| completions || in_d.contains(&waits.group))
 }
 
@@ -290,7 +297,7 @@ fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<
 /// is passed around any holder will do, best one with a known file.
 fn find_holder(
     host: &Host,
-    newer: &Sample,
+    counts: &WaitCounts,
     blocked: &[BlockedThread],
     index: usize,
     group: &BlockedGroup,
@@ -298,7 +305,7 @@ fn find_holder(
     let first = group.wait_queues.first();
     let named = first.and_then(|queue| queue.holder);
     let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)
-        && named.is_some_and(|pid| mostly_waits_for_locks(newer, pid));
+        && named.is_some_and(|pid| mostly_waits_for_locks(counts, pid));
     let queued = reaches_threshold(group.behind_lock(), 1.0);
     let syncs = |thread: &BlockedThread| {
         let call = thread.syscall.and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
@@ -312,26 +319,35 @@ fn find_holder(
 }
 
 /// Whether a process is on storage for a shorter time than it waits for locks: it holds its lock only for a moment.
-fn mostly_waits_for_locks(newer: &Sample, pid: u32) -> bool {
-    let looks = |waits: &ThreadWaits, class: WaitClass| u32::from(waits.class_counts[class as usize]);
-    let threads = newer.waits.threads.iter().filter(|waits| waits.task.pid == pid && looks(waits, WaitClass::Disk) > 0);
-    let (locks, storage) = threads.fold((0, 0), |(locks, storage), waits| {
-        (locks + looks(waits, WaitClass::Lock), storage + looks(waits, WaitClass::Disk))
+fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
+    let threads = counts.process_threads(pid).iter().filter(|thread| thread.count(WaitClass::Disk) > 0);
+    let (locks, storage) = threads.fold((0, 0), |(locks, storage), thread| {
+        (locks + thread.count(WaitClass::Lock), storage + thread.count(WaitClass::Disk))
     });
     locks > storage
 }
 
-fn wait_queues(newer: &Sample, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
-    let mean = |queue: &WaitQueue| WaitQueueSpan {
-        kind: queue.kind,
-        threads: f64::from(queue.seen_count) / f64::from(looks.max(1)),
-        one_address_share: f64::from(queue.seen_at_one_address) / f64::from(queue.seen_count.max(1)),
-        wchan: queue.wchan.clone(),
-        file: queue.file.clone(),
-        holder: queue.holder,
+/// The queues of a group. Of those in pipes and sockets only threads count that wait for a process on storage.
+fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
+    let mean = |queue: &WaitQueue| {
+        let (seen_count, holder) = match queue.kind {
+            kind @ (WaitQueueKind::Pipe | WaitQueueKind::Socket) => {
+                let blocked = ipc_peers.blocked(queue.group, kind)?;
+                (blocked.seen_count, Some(blocked.holder))
+            }
+            _ => (queue.seen_count, queue.holder),
+        };
+        Some(WaitQueueSpan {
+            kind: queue.kind,
+            threads: f64::from(seen_count) / f64::from(looks.max(1)),
+            one_address_share: f64::from(queue.seen_at_one_address) / f64::from(seen_count.max(1)),
+            wchan: queue.wchan.clone(),
+            file: queue.file.clone(),
+            holder,
+        })
     };
-    let mut list: Vec<WaitQueueSpan> =
-        newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group).map(mean).collect();
+    let of_group = newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group);
+    let mut list: Vec<WaitQueueSpan> = of_group.filter_map(mean).collect();
     list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
     list
 }

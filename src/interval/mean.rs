@@ -1,4 +1,4 @@
-//! A mean over time of a figure that not every interval has.
+//! A time-weighted mean of a figure that may be missing in some intervals.
 
 /// The sum of value × seconds over the intervals that had a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

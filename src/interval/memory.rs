@@ -1,4 +1,4 @@
-//! Memory: amounts now, and what moved.
+//! Memory: gauges of /proc/meminfo, and rates of paging, swapping, reclaim and refaults from /proc/vmstat.
 
 use crate::sample::memory::Memory;
 use crate::sample::{Host, Sample};
@@ -8,7 +8,7 @@ use crate::units::{Bytes, Counter, PerSecond};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemorySpan {
     pub total: Option<Bytes>,
-    /// MemAvailable: what can be had without swapping, as the kernel estimates it; `None` before 3.14
+    /// MemAvailable: the kernel's estimate of what can be allocated without swapping; `None` before 3.14
     pub available: Option<Bytes>,
     pub free: Option<Bytes>,
     pub cached: Option<Bytes>,
@@ -17,7 +17,7 @@ pub struct MemorySpan {
     pub writeback: Option<Bytes>,
     pub swap_total: Option<Bytes>,
     pub swap_free: Option<Bytes>,
-    /// Caches of the kernel that it gives back on demand
+    /// SReclaimable: kernel caches that can be reclaimed
     pub slab_reclaimable: Option<Bytes>,
     /// Bytes a second from and to swap
     pub swapped_in: Option<PerSecond>,
@@ -27,13 +27,15 @@ pub struct MemorySpan {
     pub paged_out: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
     pub faults: Option<PerSecond>,
-    /// Pages a second that came back from storage soon after they had been dropped
+    /// workingset_refault: pages per second that were read again soon after they were evicted
     pub refaults: Option<PerSecond>,
     pub scanned_direct: Option<PerSecond>,
     pub reclaimed: Option<PerSecond>,
     pub allocation_stalls: Option<PerSecond>,
     /// Page faults that got a small page because no huge page was free
     pub thp_fault_fallbacks: Option<PerSecond>,
+    /// Allocations that waited while the kernel moved pages to free a larger block
+    pub compaction_stalls: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
 }
@@ -45,7 +47,7 @@ impl MemorySpan {
         self.cached.map(|cached| Bytes(cached.0.saturating_add(slab.0)))
     }
 
-    /// What of the swap is in use.
+    /// SwapTotal − SwapFree.
     pub fn swap_used(&self) -> Option<Bytes> {
         Some(Bytes(self.swap_total?.0.saturating_sub(self.swap_free?.0)))
     }
@@ -77,6 +79,7 @@ impl MemorySpan {
             reclaimed: rate(|m| m.reclaimed_pages),
             allocation_stalls: rate(|m| m.allocation_stalls),
             thp_fault_fallbacks: rate(|m| m.thp_fault_fallbacks),
+            compaction_stalls: rate(|m| m.compaction_stalls),
             oom_kills: crate::units::delta(now.oom_kills, was.oom_kills),
         })
     }

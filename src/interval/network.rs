@@ -1,28 +1,61 @@
-//! Network interfaces, as nicstat defines their figures, and protocol counters. docs/metrics.md, "Network interfaces" and
+//! Network interfaces, with the figures of nicstat, and rates of protocol counters. docs/metrics.md, "Network interfaces" and
 //! "TCP and UDP".
 
 pub mod remote_hosts;
 pub mod softnet;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
-use super::nicstat::Link;
 use crate::ids::NicId;
 use crate::sample::Sample;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
+/// Speed and duplex of a link: configured, or from the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Megabits a second; `None` where it is not known
+    pub speed_mbps: Option<u32>,
+    pub duplex: Option<Duplex>,
+}
+
+impl Link {
+    /// As `-S` has it, `1000`, `100hd`: full unless it says h or f; anything else is an unknown duplex. `None` without a speed.
+    pub fn parse(text: &str) -> Option<Link> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (mbps, suffix) = text.split_at(digits);
+        let duplex = match suffix.chars().next() {
+            None | Some('f' | 'F') => Some(Duplex::Full),
+            Some('h' | 'H') => Some(Duplex::Half),
+            Some(_) => None,
+        };
+        let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
+        Some(Link { speed_mbps: Some(mbps), duplex })
+    }
+
+    /// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
+    pub fn parse_named(text: &str) -> Option<(String, Link)> {
+        let (name, link) = text.rsplit_once(':')?;
+        Some((name.to_owned(), Link::parse(link)?))
+    }
+}
+
+/// Configured links by the name of their interface. They take precedence over what the driver reports.
+pub type LinkOverrides = Arc<Vec<(String, Link)>>;
+
 /// One interface, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSpan {
     pub id: NicId,
-    /// Its index in the newer sample's interfaces: name and facts are there.
+    /// Index into the newer sample's interfaces, which have name and facts
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
-    /// What utilization is relative to: as configured, otherwise as the driver reports
+    /// Speed and duplex that utilization is relative to: from the configuration, otherwise from the driver
     pub link: Link,
-    /// It was configured: it is a limit even for a virtual interface
+    /// The link is from the configuration: then it is a limit even for a virtual interface
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
@@ -71,7 +104,7 @@ impl DirectionSpan {
 }
 
 impl NicSpan {
-    fn between(index: usize, older: &Nic, newer: &Nic, seconds: f64) -> Option<NicSpan> {
+    fn between(index: usize, older: &Nic, newer: &Nic, seconds: f64, configured: Option<Link>) -> Option<NicSpan> {
         let rx = DirectionSpan::between(&older.rx, &newer.rx, seconds)?;
         let tx = DirectionSpan::between(&older.tx, &newer.tx, seconds)?;
         let pieces = [
@@ -81,7 +114,7 @@ impl NicSpan {
             newer.tx.fifo_errors.since(older.tx.fifo_errors),
             newer.collisions.since(older.collisions),
             newer.carrier_losses.since(older.carrier_losses),
-            // A driver that keeps no such counter adds nothing; one whose counter fell spoils the sum.
+            // A driver without this counter adds nothing; if the counter decreased the sum is unknown.
             match (newer.rx_missed, older.rx_missed) {
                 (Some(newer), Some(older)) => newer.since(older),
                 _ => Some(0),
@@ -94,32 +127,25 @@ impl NicSpan {
             index,
             rx,
             tx,
-            link: Link::default(),
-            link_is_configured: false,
+            link: configured.unwrap_or(Link { speed_mbps: newer.facts.speed_mbps.ok(), duplex: newer.facts.duplex.ok() }),
+            link_is_configured: configured.is_some(),
             utilization: None,
             saturation,
             collisions: PerSecond::between(Some(newer.collisions), Some(older.collisions), seconds),
             qdisc: newer.qdisc.as_ref().map(|qdisc| QdiscSpan::between(older.qdisc.as_ref(), qdisc, seconds)),
         };
-        span.set_link(Link { speed_mbps: newer.facts.speed_mbps.ok(), duplex: newer.facts.duplex.ok() });
+        span.set_utilization();
         Some(span)
     }
 
-    /// Sets a configured link speed and duplex.
-    pub fn set_configured_link(&mut self, link: Link) {
-        self.link_is_configured = true;
-        self.set_link(link);
-    }
-
-    /// Computes the utilization of a link with this speed and duplex.
-    fn set_link(&mut self, link: Link) {
-        let speed = link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6);
+    /// Computes the utilization from the speed and duplex of the link.
+    fn set_utilization(&mut self) {
+        let speed = self.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6);
         for side in [&mut self.rx, &mut self.tx] {
             let bits = side.kilobytes.0 * 1024.0 * 8.0;
             side.utilization = speed.and_then(|speed| Ratio::new(bits.min(speed), speed));
         }
-        self.link = link;
-        self.utilization = self.rx.utilization.zip(self.tx.utilization).map(|(rx, tx)| match link.duplex {
+        self.utilization = self.rx.utilization.zip(self.tx.utilization).map(|(rx, tx)| match self.link.duplex {
             Some(Duplex::Full) => Ratio(rx.0.max(tx.0)),
             _ => Ratio((rx.0 + tx.0).min(1.0)),
         });
@@ -140,7 +166,7 @@ impl QdiscSpan {
 }
 
 /// For each newer interface the older one, or `None`. The kernel lists them mostly in the same order.
-pub(super) fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
+pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
     let mut by_id: Option<FxHashMap<&NicId, &Nic>> = None;
     newer.iter().enumerate().map(move |(index, nic)| match older.get(index) {
         Some(before) if before.id == nic.id => Some(before),
@@ -148,14 +174,16 @@ pub(super) fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl 
     })
 }
 
-/// Interfaces present at both samples whose counters did not fall.
-pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NicSpan> {
+/// Interfaces that both samples contain and whose counters did not decrease.
+pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
     let pairs = now.iter().enumerate().zip(paired_with_older(was, now));
-    pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds)).collect()
+    let configured =
+        |nic: &Nic| overrides.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
+    pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds, configured(nic))).collect()
 }
 
-/// TCP and UDP of the network namespace; everything a second.
+/// TCP and UDP of the network namespace; rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProtocolSpan {
     pub segments_in: Option<PerSecond>,

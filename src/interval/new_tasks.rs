@@ -1,4 +1,4 @@
-//! Tasks that started within an interval: their counters begin at 0, so all that they used, they used in it.
+//! Tasks that started within an interval: their counters started at 0, so that their whole value belongs to the interval.
 
 use std::sync::Arc;
 
@@ -6,13 +6,14 @@ use crate::sample::task::{Process, Schedstat, TaskIo, Thread};
 use crate::sample::{Host, Sample};
 use crate::units::Counter;
 
-/// Time of the older sample on the clock of start times.
+/// Time of the older sample in clock ticks since boot, the unit of start times.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalStart {
     ticks: f64,
 }
 
 impl IntervalStart {
+    /// The start of the interval that begins with this sample.
     pub fn new(host: &Host, older: &Sample) -> IntervalStart {
         let ticks_per_second = host.ticks_per_second.max(1) as f64;
         IntervalStart { ticks: older.at.boottime_ns as f64 / 1e9 * ticks_per_second }

@@ -1,9 +1,9 @@
-//! Pairs items of two lists that are sorted by the same key, in one pass over both: the older sample beside the newer one.
+//! Pairs items of the older and the newer sample, both sorted by the same key, in one pass.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// A position in a sorted list that only moves forward. Keys must be asked for in ascending order.
+/// A position in a sorted list that only moves forward. Keys must be searched in ascending order.
 #[derive(Debug)]
 pub struct SortedCursor<'a, T> {
     rest: &'a [T],

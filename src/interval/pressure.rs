@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_stalled_for_longer_than_there_was_time() {
+    fn the_stalled_share_is_at_most_one() {
         assert_eq!([250_000, 1_004_000].map(|us| stalled_share(us, 1.0)), [Some(Ratio(0.25)), Some(Ratio(1.0))]);
         assert_eq!(stalled_share(0, 0.0), None);
     }

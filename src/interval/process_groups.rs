@@ -1,4 +1,4 @@
-//! The most active processes of an interval; sibling processes of one executable form one group.
+//! The most active process groups of an interval. A group is a process, or sibling processes of one executable.
 
 use rustc_hash::FxHashMap;
 
@@ -26,7 +26,7 @@ pub struct ProcessGroup<'a> {
     weight: f64,
     pub busiest_thread: Option<TaskId>,
     max_weight: f64,
-    /// The same group in the analysis of idle-but-blocked CPUs
+    /// The same group in `IdleBlocked::groups`
     pub blocked: Option<&'a BlockedGroup>,
 }
 

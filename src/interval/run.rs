@@ -1,4 +1,4 @@
-//! Many intervals as one: the totals of a whole run, or of a longer stretch of a recording.
+//! Combines consecutive intervals to one: the totals of a whole run, or of a part of a recording.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::sample::Sample;
 use crate::sample::context_switches::TaskContextSwitches;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
 
-/// Intervals that follow each other.
+/// Adds consecutive intervals.
 #[derive(Debug, Default)]
 pub struct RunAccumulator {
     first: Option<Arc<Sample>>,
     last: Option<Arc<Interval>>,
     intervals: u64,
-    /// The machine was started anew in between, or it is another one: no counter goes on from the first sample to the last
+    /// The machine was rebooted in between, or it is another one: counters of the first and the last sample cannot be subtracted
     boot_changed: bool,
     idle_blocked: IdleBlockedMean,
     /// Processes that ended, as they were last seen
@@ -52,7 +52,7 @@ impl RunAccumulator {
         self.intervals += 1;
     }
 
-    /// Whoever ended in between.
+    /// Keeps the tasks that exited between two samples.
     fn remember_ended(&mut self, was: &Tasks, now: &Tasks) {
         for old in &was.processes {
             match now.process(old.pid).filter(|new| new.id() == old.id()) {
@@ -80,6 +80,7 @@ impl RunAccumulator {
         self.last.as_ref().is_none_or(|last| last.host.is_same_boot(&interval.host))
     }
 
+    /// Whether more than one interval was added.
     pub fn has_several_intervals(&self) -> bool {
         self.intervals > 1
     }
@@ -92,15 +93,15 @@ impl RunAccumulator {
         }
     }
 
-    /// The interval from the first sample to the last one. Counters are subtracted once, so that nothing is rounded or lost
-    /// in between. `None` where the machine was started again in between.
+    /// The interval from the first sample to the last one. Counters are subtracted once, so that no rounding adds up. `None` if
+    /// the machine was rebooted in between.
     pub fn total(&self) -> Option<Arc<Interval>> {
         let (first, last) = (self.first.as_ref().filter(|_| !self.boot_changed)?, self.last.as_ref()?);
         if self.intervals == 1 {
             return Some(Arc::clone(last));
         }
         let newer = self.with_ended(&last.newer);
-        let mut interval = Interval::between(&last.host, first, &newer)?;
+        let mut interval = Interval::with_link_overrides(&last.host, &last.link_overrides, first, &newer)?;
         interval.idle_blocked = self.idle_blocked.mean();
         if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
             // Ended threads are in no state any more.
@@ -109,8 +110,7 @@ impl RunAccumulator {
         Some(Arc::new(interval))
     }
 
-    /// The last sample with the processes and threads that did not live to see it. A number that was given away again is
-    /// its new owner's.
+    /// The last sample with the processes and threads that exited before it. A reused pid belongs to the newer process.
     fn with_ended(&self, last: &Arc<Sample>) -> Arc<Sample> {
         let Ok(tasks) = &last.tasks else { return Arc::clone(last) };
         if self.ended.is_empty() && self.ended_threads.is_empty() {
@@ -137,7 +137,7 @@ impl RunAccumulator {
     }
 }
 
-/// Idle-but-blocked rests on sub-samples, which belong to one interval: of several it is the mean over their time.
+/// Idle-but-blocked of several intervals: the time-weighted mean, since sub-samples belong to one interval.
 #[derive(Debug, Default)]
 struct IdleBlockedMean {
     seconds: f64,

@@ -1,6 +1,7 @@
-//! Tasks that no sample has because they started and exited between two of them. docs/metrics.md, "Short-lived processes".
-//! Their number is the kernel's count of forks minus the new tasks that the scan found. Their CPU time is that of the exit
-//! messages, otherwise what their parents were credited with.
+//! Short-lived tasks: they started and exited between two samples. docs/metrics.md, "Short-lived processes".
+//!
+//! Their number is the kernel's count of forks minus the new tasks that the scan found. Their CPU time is from the exit messages
+//! of taskstats (`sample/exits`), otherwise from cutime and cstime of their parents (`exited`).
 
 use crate::ids::ProcessId;
 use crate::interval::cpu_accounting::{CpuAccounting, MIN_DIFFERENCE_CPUS};
@@ -12,19 +13,19 @@ use crate::units::{PerSecond, Ratio};
 /// Short-lived tasks, over an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShortLived {
-    /// Forks and clones: processes and threads that began
+    /// Forks and clones: processes and threads that started
     pub forks: Option<PerSecond>,
-    /// Which share of them the newer sample has
+    /// Share of them that the newer sample contains
     pub seen_share: Option<Ratio>,
-    /// CPU time of tasks that no sample has, in CPUs
+    /// CPU time of tasks that no sample contains, in CPUs
     pub cpus: Option<f64>,
-    /// Whether their ends were heard: then `families` has their names
+    /// Whether exit messages were received: then `groups` has the names of the tasks
     pub has_exit_events: bool,
-    /// Ends that could not be heard, as a rate
+    /// Exit messages that were lost
     pub lost_messages: Option<PerSecond>,
-    /// Ticks that no task accounts for, in CPUs, beyond chance: tasks that no process waited for
+    /// Ticks that no task accounts for, in CPUs, if they are significant: tasks that no process waited for
     pub unexplained_cpus: f64,
-    /// Processes heard of that are in none of `families`
+    /// Exited processes that are in none of `groups`
     pub unlisted: Option<PerSecond>,
     /// Most CPU first, processes before threads
     pub groups: Vec<ShortLivedGroup>,
@@ -36,19 +37,19 @@ pub struct ShortLivedGroup {
     /// Of processes: the parent that waited for them, or the nearest ancestor that still runs. Of threads: their process.
     pub owner: Option<ProcessId>,
     pub owner_name: Name,
-    /// What they were called; `None` where only the parent is known
+    /// Their comm; `None` if only the parent is known
     pub name: Option<Name>,
-    /// Threads of a process that lives on: their CPU time is in that process's
+    /// Threads of a process that still runs, whose CPU time contains theirs
     pub are_threads: bool,
-    /// How many ended
+    /// Exits
     pub rate: Option<PerSecond>,
     /// In CPUs
     pub cpus: f64,
 }
 
-/// So many tasks a second must have begun unseen before ticks without a task are taken to be theirs.
+/// Ticks that no task accounts for are attributed to short-lived tasks only above this rate of tasks that no scan found.
 const MIN_UNSEEN_PER_SECOND: f64 = 5.0;
-/// Families that are kept where only the parents are known.
+/// Groups that are kept if only the parents are known.
 const MAX_PARENTS: usize = 16;
 
 impl ShortLived {
@@ -82,11 +83,11 @@ impl ShortLived {
                         cpus: cpus(row.cpu),
                     })
                     .collect();
-                let processes = || span.groups.iter().filter(|family| !family.are_threads);
-                let heard = processes().map(|family| family.cpus).sum::<f64>() + cpus(exits.unlisted.cpu);
-                let total = reconcile(heard, ended.unseen_cpus, f64::from(exits.previously_sampled) / seconds);
-                for family in span.groups.iter_mut().filter(|family| !family.are_threads && heard > 0.0) {
-                    family.cpus *= total / heard;
+                let processes = || span.groups.iter().filter(|group| !group.are_threads);
+                let from_messages = processes().map(|group| group.cpus).sum::<f64>() + cpus(exits.unlisted.cpu);
+                let total = reconcile(from_messages, ended.unseen_cpus, f64::from(exits.previously_sampled) / seconds);
+                for group in span.groups.iter_mut().filter(|group| !group.are_threads && from_messages > 0.0) {
+                    group.cpus *= total / from_messages;
                 }
                 span.cpus = Some(total);
             }
@@ -114,19 +115,19 @@ impl ShortLived {
     }
 }
 
-/// What ended tasks used: as heard, which is right on average only and lacks what was lost, held against what their parents
-/// got, which is exact but for the last moments of `known` tasks a second that were seen before.
-fn reconcile(heard: f64, waited: Option<f64>, known: f64) -> f64 {
-    let Some(waited) = waited else { return heard };
-    // Well above: no process waited for some of them.
-    if heard > waited * 1.25 + MIN_DIFFERENCE_CPUS {
-        return heard;
+/// CPU time of exited tasks, in CPUs, from two sources. `from_messages` is right on average and lacks lost messages.
+/// `from_parents` (cutime, cstime) is exact, but includes `previously_sampled` tasks per second that the older sample contains.
+fn reconcile(from_messages: f64, from_parents: Option<f64>, previously_sampled: f64) -> f64 {
+    let Some(from_parents) = from_parents else { return from_messages };
+    // Clearly above `from_parents`: no process waited for some of them.
+    if from_messages > from_parents * 1.25 + MIN_DIFFERENCE_CPUS {
+        return from_messages;
     }
-    // Each of those had half the interval left on average, on one CPU.
-    heard.clamp((waited - known * 0.5).max(0.0), waited)
+    // Each of these ran for half the interval on average, on at most one CPU.
+    from_messages.clamp((from_parents - previously_sampled * 0.5).max(0.0), from_parents)
 }
 
-/// Ticks without a task, where they do not come from time that was counted twice.
+/// Ticks that no task accounts for, unless time was counted twice.
 fn unexplained_ticks(clocks: &CpuAccounting) -> f64 {
     let missing = -clocks.difference() - clocks.excess_cpus.max(0.0);
     if missing > clocks.tolerance() { missing } else { 0.0 }

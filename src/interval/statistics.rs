@@ -1,35 +1,36 @@
-//! What can be said of the values of a figure: its middle, its bad end, and whether one set of values lies above another.
+//! Statistics of the values of a figure: mean, median, p95, and a rank test (Mann-Whitney) for the difference of two recordings.
 //!
-//! Values of neighbouring intervals are alike (what is slow now was slow a second ago), so that a thousand of them are less
-//! than a thousand observations. Whoever forgets that is sure of everything.
+//! Values of consecutive intervals are correlated, so that n values count as fewer than n independent observations. The test
+//! uses the effective sample size; otherwise it would find nearly every difference significant.
 
 /// All values of one figure in one recording.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     sorted: Vec<f64>,
     mean: f64,
-    /// How many independent values would say as much
+    /// Number of independent values with the same information
     effective_sample_size: f64,
 }
 
-/// How one distribution lies beside another.
+/// Result of comparing two distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Superiority {
-    /// The chance that a value of the new one is above a value of the base, ties counted half: 0.5 where they lie alike,
-    /// 1 where they do not overlap (the common-language effect size, U ÷ nm of Mann and Whitney)
+    /// Probability that a value of the new recording is above one of the base, ties counted half: 0.5 for equal distributions,
+    /// 1 or 0 without overlap (common-language effect size, U ÷ nm of Mann and Whitney)
     pub probability: f64,
-    /// By how many standard deviations that is away from 0.5, for as many independent values as there are
+    /// Distance of `probability` from 0.5 in standard deviations, for the effective sample sizes
     pub z_score: f64,
 }
 
-/// How sure it is that two distributions differ.
+/// Significance of the difference of two distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// It may be chance
+    /// |z| below 2.5
     Unclear,
+    /// |z| from 2.5: by chance once in 80 comparisons
     Likely,
-    /// Chance does this once in two thousand times: seldom enough for the hundred figures of a recording
+    /// |z| from 3.5: by chance once in 2,000 comparisons, few enough for the hundred figures of a recording
     Certain,
 }
 
@@ -39,7 +40,7 @@ const CERTAIN_Z_SCORE: f64 = 3.5;
 const LIKELY_Z_SCORE: f64 = 2.5;
 
 impl Distribution {
-    /// Of values in the order of time; `None` where there are none.
+    /// The distribution of values in time order; `None` without values.
     pub fn from_values(values: &[f64]) -> Option<Distribution> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         if sorted.is_empty() {
@@ -51,6 +52,7 @@ impl Distribution {
         Some(Distribution { sorted, mean, effective_sample_size: effective })
     }
 
+    /// Number of values.
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
@@ -67,7 +69,7 @@ impl Distribution {
         self.quantile(0.95)
     }
 
-    /// Between the two values that stand next to it, in proportion.
+    /// The quantile for `share` from 0 to 1, interpolated linearly.
     pub fn quantile(&self, share: f64) -> f64 {
         let place = share.clamp(0.0, 1.0) * (self.sorted.len() - 1) as f64;
         let at = |index: usize| self.sorted.get(index).copied().unwrap_or(self.mean);
@@ -75,7 +77,7 @@ impl Distribution {
         low + (high - low) * place.fract()
     }
 
-    /// How the values of `new` lie beside these.
+    /// Compares the values of `new` with these, the base.
     pub fn superiority_of(&self, new: &Distribution) -> Superiority {
         let (n, m) = (self.sorted.len() as f64, new.sorted.len() as f64);
         let mut above = 0.0;
@@ -88,12 +90,12 @@ impl Distribution {
         let (en, em) = (self.effective_sample_size, new.effective_sample_size);
         let variance = (en + em + 1.0) / (12.0 * en * em) * (1.0 - self.tie_correction(new));
         let distance = probability - 0.5;
-        // All values equal: no variance, and no distance either.
+        // Without variance all values are equal.
         let deviations = if variance > 0.0 { distance / variance.sqrt() } else { 0.0 };
         Superiority { probability, z_score: deviations }
     }
 
-    /// Which share of the variance equal values take away: Σ(t³ − t) ÷ (N³ − N).
+    /// Share of the variance that ties remove: Σ(t³ − t) ÷ (N³ − N).
     fn tie_correction(&self, new: &Distribution) -> f64 {
         let mut all: Vec<f64> = self.sorted.iter().chain(&new.sorted).copied().collect();
         all.sort_by(f64::total_cmp);
@@ -105,6 +107,7 @@ impl Distribution {
 }
 
 impl Superiority {
+    /// Significance by `z_score`.
     pub fn certainty(&self) -> Certainty {
         match self.z_score.abs() {
             far if far >= CERTAIN_Z_SCORE => Certainty::Certain,
@@ -114,9 +117,9 @@ impl Superiority {
     }
 }
 
-/// n·(1 − r)/(1 + r), with r the correlation of each value with the one before it.
+/// n·(1 − r)/(1 + r), where r is the correlation of each value with the one before it (lag 1).
 fn effective_sample_size(values: &[f64], mean: f64) -> f64 {
-    /// Fewer say nothing of how alike neighbours are.
+    /// With fewer values the correlation cannot be estimated.
     const MIN_VALUES: usize = 8;
     let count = values.len() as f64;
     let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -136,13 +139,13 @@ mod tests {
         Distribution::from_values(&values.into_iter().collect::<Vec<_>>()).unwrap()
     }
 
-    /// Values without any order that anybody could see: a multiplicative walk through 1 … 10006.
+    /// Pseudo-random values: a multiplicative generator over 1 … 10006.
     fn noise(seed: u64, count: usize) -> impl Iterator<Item = f64> {
         std::iter::successors(Some(seed), |last| Some(last * 1_759 % 10_007)).skip(1).take(count).map(|value| value as f64)
     }
 
     #[test]
-    fn the_middle_and_the_bad_end() {
+    fn median_and_p95_are_interpolated() {
         let values = of((0..=100).map(f64::from));
         assert_eq!((values.median(), values.p95(), values.mean()), (50.0, 95.0, 50.0));
         assert_eq!(of([3.0]).p95(), 3.0);
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deviations_are_those_of_the_books() {
+    fn the_z_score_is_that_of_the_mann_whitney_test() {
         // n = m = 10, no ties, nothing alike: σ of U is √(nm(n+m+1)/12) = 13.229, U = 100, mean 50.
         let odd = [1.0, 9.0, 3.0, 7.0, 5.0, 2.0, 10.0, 4.0, 8.0, 6.0];
         let (base, new) = (of(odd), of(odd.map(|value| value + 100.0)));
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_are_alike_are_fewer_observations() {
+    fn autocorrelation_reduces_the_effective_sample_size() {
         let (loud, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
         assert!(loud.effective_sample_size > 250.0, "{}", loud.effective_sample_size);
         assert!(loud.superiority_of(&other).z_score > 5.0);

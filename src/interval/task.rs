@@ -1,4 +1,4 @@
-//! Tasks over an interval: which processes and threads used the CPUs, and what they waited for. docs/metrics.md, "Tasks".
+//! Tasks over an interval: CPU time, run-queue wait, waits and I/O of processes and threads. docs/metrics.md, "Tasks".
 
 mod counts;
 mod microstates;
@@ -14,34 +14,34 @@ use rustc_hash::FxHashMap;
 use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
+use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
 use crate::sample::task::{Process, TaskState, Tasks};
-use crate::sample::waits::{ThreadWaits, WaitClass};
+use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
 pub use counts::TaskCounts;
 pub use microstates::Microstates;
 pub use process_totals::ProcessTotals;
 use process_totals::Visit;
-pub use wait::{MIN_ON_STORAGE_SHARE, visible_wait_class, wait_class};
+pub use wait::{visible_wait_class, wait_class};
 
 /// All tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSpan {
-    /// Processes that ran, or have a thread that is not just asleep; sorted by pid. One that is missing here slept the
-    /// whole time: `of` and `with_spans` say so of it.
+    /// Processes that ran or have a thread that is not asleep, sorted by pid. Other processes slept the whole time; `process` and
+    /// `processes_with_spans` return a span for them, too.
     pub active_processes: Vec<ProcessSpan>,
-    /// Threads that ran, waited for a CPU, or are not just asleep; sorted by identity. A thread that is missing here slept
-    /// the whole time.
+    /// Threads that ran, waited for a CPU, or are not asleep, sorted by identity. Other threads slept the whole time.
     pub threads: Vec<ThreadSpan>,
     pub counts: TaskCounts,
     /// CPU time of all processes of the newer sample, in CPUs; `None` where CPU clocks cannot be read
     pub busy_cpus: Option<f64>,
     /// Σ run-queue wait of threads ÷ Δt: how many threads waited for a CPU on average, throttled ones included
     pub run_queue_wait: Option<f64>,
-    /// Processes that were not there at the older sample
+    /// Processes that the older sample does not contain
     pub new_processes: u32,
-    /// Threads of processes that are hidden from this user (hidepid, a container): those that /proc/loadavg counts on the
-    /// whole machine less those seen. `None` where nothing is known to be hidden.
+    /// Threads of processes that are hidden from this user (hidepid, a container): the threads of the whole machine in
+    /// /proc/loadavg minus those read. `None` if no process is hidden.
     pub hidden_threads: Option<u32>,
     /// Whether the kernel counts waits for storage
     delays_counted: bool,
@@ -54,21 +54,21 @@ pub struct TaskSpan {
 pub struct ProcessSpan {
     pub id: ProcessId,
     pub threads: u32,
-    /// In CPUs: 1.0 is one whole CPU. Threads that ended are in it.
+    /// In CPUs: 1.0 is one whole CPU. Includes threads that exited.
     pub cpu: Option<Ratio>,
-    /// The user part of `cpu`, as the tick figures divide it
+    /// The user part of `cpu`, in the proportion of utime and stime
     pub user: Option<Ratio>,
     /// The part of `user` in which it ran guests (virtual machines)
     pub guest: Option<Ratio>,
-    /// What its children that ended, and that it waited for, had used in their lives, ÷ Δt; of theirs, too
+    /// CPU time from start to exit of children that it waited for in this interval, and of theirs, ÷ Δt
     pub children_cpu: Option<Ratio>,
     /// Σ over its threads of run-queue wait ÷ Δt
     pub run_queue_wait: Option<Ratio>,
-    /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
+    /// Σ over its threads of their microstates: those of 64 threads add up to 64
     pub states: Microstates,
-    /// Times that its threads were given a CPU
+    /// Σ over its threads of timeslices
     pub timeslices: Option<PerSecond>,
-    /// Σ over its threads
+    /// Σ over its threads of block I/O delay ÷ Δt
     pub block_io_delay: Option<Ratio>,
     pub minor_faults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
@@ -76,7 +76,7 @@ pub struct ProcessSpan {
     pub read_bytes: Option<PerSecond>,
     pub write_bytes: Option<PerSecond>,
     pub resident_pages: u64,
-    /// Its thread that is not merely asleep, and used or waited most
+    /// The thread that used or waited most, asleep threads excepted
     pub top_thread: Option<TaskId>,
 }
 
@@ -84,10 +84,10 @@ pub struct ProcessSpan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadSpan {
     pub id: TaskId,
-    /// 1.0 is one whole CPU. `None` for one that is seen for the first time and is not new, or where neither schedstat nor
-    /// its ticks can be paired.
+    /// 1.0 is one whole CPU. `None` if the thread is seen for the first time but is not new, or if neither schedstat nor ticks
+    /// can be paired
     pub cpu: Option<Ratio>,
-    /// In which it ran guests (virtual machines): a part of its user time
+    /// The part of its user time in which it ran guests (virtual machines)
     pub guest: Option<Ratio>,
     /// Runnable without a CPU ÷ Δt
     pub run_queue_wait: Option<Ratio>,
@@ -105,17 +105,14 @@ pub struct ThreadSpan {
     pub processor: CpuId,
     /// Whether it was last seen on another CPU at the older sample
     pub migrated: bool,
-    /// Whether its timeslices moved in the last 5 s
+    /// Whether it had a timeslice in the last `ACTIVE_SECONDS`
     pub active: bool,
-    /// Whether it is meant to give way to whoever else wants a CPU
+    /// SCHED_IDLE or nice 19: it is meant to run only when other threads do not
     pub background: bool,
 }
 
-/// A thread that had a timeslice this recently is active; docs/metrics.md, "Tasks".
-pub const ACTIVE_SECONDS: f64 = 5.0;
-
 impl ProcessSpan {
-    /// Of a process that did nothing.
+    /// The span of a process that slept the whole time.
     fn sleeping(process: &Process, delays_counted: bool) -> ProcessSpan {
         let nothing = Some(PerSecond(0.0));
         let threads = u32::try_from(process.threads.len()).unwrap_or(u32::MAX);
@@ -160,7 +157,7 @@ impl TaskSpan {
         })
     }
 
-    /// The span of a thread that did more than sleep.
+    /// The span of a thread; `None` if it slept the whole time.
     pub fn thread(&self, id: TaskId) -> Option<&ThreadSpan> {
         let at = self.threads.binary_search_by_key(&id, |span| span.id).ok()?;
         self.threads.get(at)
@@ -172,6 +169,7 @@ impl TaskSpan {
         older: &Sample,
         newer: &Sample,
         seconds: f64,
+        wait_counts: &WaitCounts,
         totals: Option<&ProcessTotals>,
     ) -> Option<TaskSpan> {
         let now = newer.tasks.as_ref().ok()?;
@@ -179,11 +177,12 @@ impl TaskSpan {
         let was = older.tasks.as_ref().unwrap_or(&nothing);
         let builder = TaskSpanBuilder {
             host,
-            thread_waits: newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect(),
+            thread_waits: wait_counts.threads.iter().map(|waits| (waits.task, waits)).collect(),
             seconds,
             now_ns: newer.at.boottime_ns,
             interval_start: older.tasks.is_ok().then(|| IntervalStart::new(host, older)),
-            groups_on_storage: wait::groups_on_storage(newer),
+            groups_on_storage: wait_counts
+                .groups_on_storage(newer.waits.groups.len(), wait_counts.sub_samples.iter().map(|_| 1.0)),
             io_in_flight: wait::has_io_in_flight(newer),
         };
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };
@@ -231,7 +230,7 @@ struct TaskSpanBuilder<'a> {
     interval_start: Option<IntervalStart>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     groups_on_storage: Vec<bool>,
-    /// Whether asynchronous completions are worth waiting for: some device has requests in flight
+    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle
     io_in_flight: bool,
 }
 

@@ -1,4 +1,5 @@
-//! How active tasks were in an interval: running, waiting for a CPU, or blocked. The default sort order of tasks.
+//! Activity of tasks in an interval: the mean number of threads that ran, waited for a CPU, or were blocked. Tasks are sorted by
+//! it by default.
 
 use crate::ids::GroupId;
 use crate::interval::Interval;
@@ -18,6 +19,7 @@ pub struct TaskActivity<'a> {
 }
 
 impl<'a> TaskActivity<'a> {
+    /// Determines the groups whose lock waits count fully.
     pub fn new(interval: &'a Interval) -> TaskActivity<'a> {
         let groups = interval.idle_blocked.iter().flat_map(|idle| &idle.groups);
         TaskActivity {

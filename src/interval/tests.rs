@@ -1,9 +1,10 @@
-//! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
-//! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
+//! Edge cases of the arithmetic: counters that decrease, CPUs, devices and tasks that appear and vanish, and arbitrary values as
+//! in a damaged recording. Nothing may panic, and no figure may be NaN, infinite or negative.
 
 mod asleep;
 mod hidden;
 mod newborn;
+mod properties;
 mod run_queue;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::Host;
 use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
 use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread};
-use crate::sample::waits::{GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use crate::sample::waits::{SubSample, WaitClass, Waits};
 use crate::sample::{Absent, Sample};
 use crate::synthetic::{self, cpu_times as times};
 use crate::units::Counter;
@@ -43,14 +44,14 @@ fn close(left: f64, right: f64) -> bool {
 }
 
 #[test]
-fn no_time_no_interval() {
+fn samples_at_the_same_time_have_no_interval() {
     let sample = Arc::new(at(10.0));
     assert!(Interval::between(&host(), &sample, &sample).is_none());
     assert!(Interval::between(&host(), &Arc::new(at(11.0)), &sample).is_none(), "backwards");
 }
 
 #[test]
-fn suspend_is_time_and_is_told() {
+fn time_in_suspend_counts_and_is_reported() {
     let (older, mut newer) = (at(10.0), at(3610.0));
     newer.at.monotonic_ns = 20_000_000_000;
     let interval = between(&older, &newer);
@@ -58,7 +59,7 @@ fn suspend_is_time_and_is_told() {
 }
 
 #[test]
-fn shares_add_up_and_what_is_missing_is_not_normalised_away() {
+fn shares_add_up_and_unaccounted_time_stays_visible() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(0, 0, 0, 0), &[(0, times(0, 0, 0, 0))]));
     newer.cpu = Ok(cpus(times(17, 0, 7, 0), &[(0, times(17, 0, 7, 0))]));
@@ -70,7 +71,7 @@ fn shares_add_up_and_what_is_missing_is_not_normalised_away() {
 }
 
 #[test]
-fn a_counter_that_fell_gives_no_value_but_idle_may_step_back() {
+fn a_counter_that_decreased_has_no_value_except_idle_and_iowait() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(500, 0, 900, 70), &[(0, times(500, 0, 900, 70))]));
     newer.cpu = Ok(cpus(times(590, 0, 899, 65), &[(0, times(590, 0, 899, 65))]));
@@ -92,11 +93,11 @@ fn guest_time_is_never_more_than_the_user_time_it_is_in() {
 }
 
 #[test]
-fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
+fn a_cpu_that_went_offline_or_came_back_has_no_value_and_the_others_have() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu =
         Ok(cpus(times(300, 0, 300, 0), &[(0, times(100, 0, 100, 0)), (1, times(100, 0, 100, 0)), (2, times(100, 0, 100, 0))]));
-    // CPU 1 went, CPU 3 came, CPU 2 began anew.
+    // CPU 1 went offline, CPU 3 came online, the counters of CPU 2 were reset.
     newer.cpu = Ok(cpus(times(360, 0, 400, 0), &[(0, times(150, 0, 150, 0)), (2, times(1, 0, 2, 0)), (3, times(5, 0, 9, 0))]));
     let cpu = between(&older, &newer).cpu.expect("CPU 0 at least");
     assert_eq!(cpu.cpus.iter().map(|cpu| cpu.id.0).collect::<Vec<_>>(), [0]);
@@ -104,7 +105,7 @@ fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
 }
 
 #[test]
-fn cpus_may_come_by_hundreds_and_go_but_for_one() {
+fn any_number_of_cpus_may_go_offline_and_come_back() {
     let of = |ids: &[u32], busy: u64, idle: u64| {
         let each: Vec<_> = ids.iter().map(|&id| (id, times(busy, 0, idle, 0))).collect();
         cpus(times(busy * ids.len() as u64, 0, idle * ids.len() as u64, 0), &each)
@@ -125,7 +126,7 @@ fn cpus_may_come_by_hundreds_and_go_but_for_one() {
 }
 
 #[test]
-fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
+fn the_total_is_the_mean_of_the_cpus_if_its_line_decreased() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(900, 0, 900, 0), &[(0, times(0, 0, 0, 0)), (1, times(0, 0, 0, 0))]));
     newer.cpu = Ok(cpus(times(100, 0, 100, 0), &[(0, times(100, 0, 0, 0)), (1, times(0, 0, 100, 0))]));
@@ -223,7 +224,7 @@ fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
 }
 
 #[test]
-fn a_pid_that_was_given_away_again_is_a_new_task() {
+fn a_reused_pid_is_a_new_task() {
     let older = with_tasks(10.0, vec![process(50, 1, 9_000_000_000), process(60, 1, 0)]);
     let late = process(55, 500, 3_000_000_000);
     let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
@@ -237,7 +238,7 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
 }
 
 #[test]
-fn what_a_new_thread_did_is_not_known() {
+fn a_thread_seen_first_that_is_not_new_has_no_rates() {
     let older = with_tasks(10.0, Vec::new());
     let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
@@ -251,13 +252,11 @@ fn microstates_of_a_thread_add_up_to_one() {
     let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
     let mut newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
     let group = GroupId::Process(ProcessId { pid: 50, start_ticks: 1 });
-    let mut seen = [0; WaitClass::COUNT];
-    seen[WaitClass::Disk as usize] = 4;
-    seen[WaitClass::Lock as usize] = 2;
-    seen[WaitClass::Poll as usize] = 2;
+    let seen = [(WaitClass::Disk, 4), (WaitClass::Lock, 2), (WaitClass::Poll, 2)];
     newer.waits = Waits {
         groups: vec![group],
-        threads: vec![ThreadWaits { task: TaskId { pid: 50, tid: 50, start_ticks: 1 }, group: 0, class_counts: seen }],
+        observed: synthetic::waits::observed(),
+        threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &seen),
         ..Waits::default()
     };
     older.waits = Waits::default();
@@ -266,139 +265,4 @@ fn microstates_of_a_thread_add_up_to_one() {
     assert!(close(states.non_sleep() + states.sleep, 1.0), "{states:?}");
     assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
     assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
-}
-
-fn any_counter() -> impl Strategy<Value = Counter> {
-    prop_oneof![Just(0), Just(u64::MAX), 0..1000_u64, any::<u64>()].prop_map(Counter)
-}
-
-prop_compose! {
-    fn any_times()(parts in prop::array::uniform10(any_counter().boxed()).boxed(), some in any::<bool>()) -> CpuTimes {
-        CpuTimes {
-            user_ticks: parts[0],
-            nice_ticks: parts[1],
-            system_ticks: parts[2],
-            idle_ticks: parts[3],
-            iowait_ticks: parts[4],
-            irq_ticks: parts[5],
-            softirq_ticks: parts[6],
-            steal_ticks: some.then_some(parts[7]),
-            guest_ticks: some.then_some(parts[8]),
-            guest_nice_ticks: some.then_some(parts[9]),
-        }
-    }
-}
-
-prop_compose! {
-    fn any_op()(parts in prop::array::uniform4(any_counter().boxed()).boxed()) -> OpCounters {
-        OpCounters { completed: parts[0], merged: parts[1], sectors: parts[2], time_ms: parts[3] }
-    }
-}
-
-prop_compose! {
-    fn any_sample()(
-        start in 0..4_u64,
-        length in prop_oneof![Just(0.0), Just(0.1), Just(1.0), Just(86_400.0)],
-        total in any_times().boxed(),
-        each in prop::collection::btree_map(0..4_u32, any_times().boxed(), 0..4).boxed(),
-        ops in prop::array::uniform4(any_op().boxed()).boxed(),
-        gauges in prop::array::uniform6(any_counter().boxed()).boxed(),
-        run in prop::array::uniform3(any_counter().boxed()).boxed(),
-        waits in prop::array::uniform9(any::<u16>()).boxed(),
-        sub_cpu in prop::option::of(any_times().boxed()).boxed(),
-    ) -> Sample {
-        let mut sample = at(1000.0 * start as f64 + length);
-        sample.cpu = Ok(Cpu { total, cpus: each.into_iter().map(|(id, times)| (CpuId(id), times)).collect(), ..Cpu::default() });
-        sample.disks = Ok(vec![Disk {
-            reads: ops[0],
-            writes: ops[1],
-            discards: Some(ops[2]),
-            flushes: Some(gauges[0]),
-            flush_time_ms: Some(gauges[1]),
-            io_ticks_ms: gauges[2],
-            time_in_queue_ms: gauges[3],
-            ..disk(0, 0)
-        }]);
-        let one = Direction { bytes: run[0], packets: run[1], errors: run[2], dropped: gauges[4], fifo_errors: gauges[5] };
-        sample.nics = Ok(vec![Nic { rx: one, tx: one, ..nic(2, 0) }]);
-        let mut threads = thread(50, 1, 0);
-        threads.schedstat = Some(Schedstat { run_ns: run[0], run_delay_ns: run[1], timeslices: run[2] });
-        let mut process = (*process(50, 1, 0)).clone();
-        process.cpu_ns = (start % 2 == 0).then_some(run[0]);
-        process.user_ticks = run[1];
-        process.system_ticks = run[2];
-        process.threads = Arc::new([threads]);
-        sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
-        let row = GroupWaits {
-            group: 0,
-            running: waits[0],
-            storage: waits[1],
-            aio: waits[2],
-            memory: waits[3],
-            other_blocked: waits[4],
-            hidden_blocked: waits[5],
-            lock_contended: waits[6],
-            lock_inferred: waits[7],
-            ipc_peer: waits[8],
-            ..GroupWaits::default()
-        };
-        let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), groups: vec![row] };
-        sample.waits = Waits {
-            sub_samples: vec![sub],
-            groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
-            ..Waits::default()
-        };
-        sample
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_figure_is_nan_infinite_or_negative(older in any_sample().boxed(), newer in any_sample().boxed()) {
-        let (older, newer) = (Arc::new(older), Arc::new(newer));
-        let Some(interval) = Interval::between(&host(), &older, &newer) else { return Ok(()) };
-        let mut figures = vec![interval.seconds, interval.suspended_seconds];
-        if let Some(cpu) = &interval.cpu {
-            for shares in cpu.cpus.iter().map(|cpu| &cpu.shares).chain([&cpu.total]) {
-                let parts = [shares.user, shares.nice, shares.system, shares.irq, shares.softirq, shares.steal, shares.idle];
-                figures.extend(parts);
-                figures.extend([shares.iowait, shares.guest, shares.guest_nice, shares.unaccounted]);
-                let sum = shares.busy() + shares.available() + shares.steal + shares.unaccounted;
-                prop_assert!(sum <= 1.0 + 1e-9, "shares add up to {sum}");
-            }
-        }
-        for (_, op) in interval.disks.iter().flat_map(|disk| disk.operations()) {
-            figures.extend([op.rate.0, op.kilobytes.0, op.merged.0, op.concurrency]);
-            figures.extend(op.r#await.map(|ms| ms.0));
-            figures.extend(op.request_size_kib);
-        }
-        for disk in &interval.disks {
-            figures.extend(disk.aqu_sz);
-            figures.extend(disk.busy.map(|busy| busy.0));
-            prop_assert!(disk.busy.is_none_or(|busy| busy.0 <= 1.0));
-        }
-        for nic in &interval.nics {
-            figures.extend([nic.rx.kilobytes.0, nic.rx.packets.0, nic.rx.average_bytes]);
-            figures.extend(nic.utilization.map(|share| share.0));
-            figures.extend(nic.saturation.map(|rate| rate.0));
-        }
-        if let Some(tasks) = &interval.tasks {
-            for thread in &tasks.threads {
-                let states = thread.states;
-                figures.extend([states.non_sleep(), states.sleep, states.unknown]);
-                figures.extend(thread.cpu.map(|cpu| cpu.0));
-                prop_assert!((states.non_sleep() + states.sleep + states.unknown - 1.0).abs() < 1e-6);
-            }
-            figures.extend(tasks.busy_cpus);
-            figures.extend(tasks.run_queue_wait);
-        }
-        if let Some(blocked) = &interval.idle_blocked {
-            figures.extend([blocked.ratio, blocked.cpus, blocked.free, blocked.available, blocked.blocked_threads]);
-            figures.extend(blocked.groups.iter().map(|group| group.ratio));
-            prop_assert!(blocked.ratio <= blocked.available + 1e-9, "{} of {}", blocked.ratio, blocked.available);
-        }
-        prop_assert!(figures.iter().all(|figure| figure.is_finite() && *figure >= 0.0), "{figures:?}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Reads control groups that have a limit (CPU quota, cpuset, memory, I/O), of cgroup v1, v2 or both.
 //!
-//! A walk over the hierarchies, spread over many samples, finds the groups with a limit; only these are read. Where there are
-//! too many for one sample, constrained groups are read in each, and the others in turn, each in two consecutive samples.
+//! A walk over the hierarchies, spread over many samples, finds the groups with a limit; only these are read. If there are too
+//! many for one sample, groups at a limit are read in each sample, and the others in turn, each in two consecutive samples.
 
 mod files;
 mod parse;
@@ -25,7 +25,7 @@ const MIN_WALK_INTERVAL: Duration = Duration::from_secs(5);
 const WALK_INTERVAL_PER_COST: u32 = 400;
 /// Groups whose files remain open: descriptors are few where the limit is 1,024.
 const MAX_OPEN_GROUPS: usize = 48;
-/// Groups read in one sample: half of them constrained ones, half in turn.
+/// Groups read in one sample: half of them are groups at a limit, half are read in turn.
 const MAX_GROUPS_PER_SAMPLE: usize = 512;
 
 /// Reads groups that have a limit.
@@ -53,7 +53,7 @@ impl CgroupReader {
 
     fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
-            // Containers mount all the time; most mounts change no hierarchy.
+            // Containers mount often; most mounts change no hierarchy.
             let hierarchies = hierarchies(self.mounts.mounts());
             if hierarchies != self.hierarchies {
                 self.hierarchies = hierarchies;
@@ -101,7 +101,7 @@ impl CgroupReader {
         }
         let mut walk = self.walk.take().unwrap_or_else(|| Walk::new(&self.hierarchies));
         let complete = walk.run_for(root, WALK_TIME_PER_SAMPLE);
-        // The groups found by the first walk are used at once, those of later ones when it is complete.
+        // The groups found by the first walk are used at once, those of later walks when the walk is complete.
         let shown = complete || self.last_walk.is_none();
         let mut found = if shown { walk.groups() } else { Vec::new() };
         if complete {
@@ -160,7 +160,7 @@ mod tests {
 
     /// As many as are read in one sample, and more than a walk finds in one.
     #[test]
-    fn what_is_mounted_elsewhere_makes_no_group_unknown() {
+    fn a_mount_of_another_file_system_does_not_restart_the_walk() {
         let tree = tempfile::tempdir().unwrap();
         let (root, groups) = (Root::at_directory(tree.path().to_owned()), tree.path().join("sys/fs/cgroup"));
         let mounted = |text: &str| {
@@ -179,7 +179,7 @@ mod tests {
         let mut reader = CgroupReader::default();
         while found(&mut reader) < MAX_GROUPS_PER_SAMPLE || reader.is_walking() {}
         mounted(&format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n"));
-        // A plain file never says that it has changed.
+        // A regular file, unlike mountinfo, does not report changes by poll.
         reader.mounts = MountTable::default();
         assert_eq!(found(&mut reader), MAX_GROUPS_PER_SAMPLE);
         mounted("");

@@ -4,7 +4,7 @@ use super::task::{self, files::TaskFiles};
 use crate::sample::context_switches::TaskContextSwitches;
 use crate::sample::task::{Schedstat, Tasks};
 
-/// The last reading of each thread, with the schedstat at that time.
+/// Keeps the last reading of each thread, with the schedstat at that time, so that threads that did not run are not read.
 #[derive(Debug, Default)]
 pub struct ContextSwitchReader {
     /// In the order of the scan

@@ -28,13 +28,13 @@ impl Default for CpuReader {
 }
 
 impl CpuReader {
-    /// The whole of /proc/stat.
+    /// Reads /proc/stat.
     pub fn sample(&mut self, root: &Root) -> Reading<Cpu> {
         self.stat.read(root, &mut self.buffer)?;
         parse_stat(&self.buffer).ok_or(Absent::Malformed)
     }
 
-    /// Only the first line, the sum over all CPUs, for sub-samples.
+    /// Reads only the first line of /proc/stat, the sum over all CPUs; for sub-samples.
     pub fn read_total(&mut self, root: &Root) -> Reading<CpuTimes> {
         // The kernel formats the whole file, but the rest need not be copied and parsed.
         let mut start = [0; 512];
@@ -43,7 +43,7 @@ impl CpuReader {
         parse_total_line(first).ok_or(Absent::Malformed)
     }
 
-    /// /proc/loadavg.
+    /// Reads /proc/loadavg.
     pub fn load(&mut self, root: &Root) -> Reading<Load> {
         self.last_pid = None;
         self.loadavg.read(root, &mut self.buffer)?;

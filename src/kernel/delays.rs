@@ -1,5 +1,5 @@
-//! Reads the delay accounting of active threads: those that ran recently, run, or are blocked. One taskstats request a
-//! thread, a limited number in each sample; none where kernel.task_delayacct is off. It is never switched on.
+//! Reads the delay accounting of active threads (runnable, blocked, or with a recent timeslice) by one taskstats request per
+//! thread, a limited number in each sample. If kernel.task_delayacct is off it reads nothing; it never switches it on.
 
 use super::host;
 use super::root::Root;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_many_is_asked_about_twice_in_a_row() {
+    fn each_of_many_threads_is_queried_in_two_consecutive_samples() {
         let all: Vec<TaskId> = (0..1000).map(task).collect();
         let mut turn = 0;
         let mut before: Vec<TaskId> = Vec::new();

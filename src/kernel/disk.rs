@@ -1,4 +1,5 @@
-//! Reads block devices: counters of each whole device from /proc/diskstats, facts from sysfs and the mount table.
+//! Reads block devices: the counters of each whole device from /proc/diskstats (`diskstats` parses a line), its facts from
+//! sysfs and the mount table.
 
 mod diskstats;
 mod facts;
@@ -25,8 +26,8 @@ use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this time even without a uevent (the I/O scheduler may be switched), of hundreds of devices
-/// some in each sample.
+/// Facts are read again after this time even without a uevent, since the I/O scheduler may be switched; with hundreds of
+/// devices, those of some devices in each sample.
 const FACTS_TTL: Duration = Duration::from_secs(30);
 
 /// Reads /proc/diskstats; keeps it open, and the facts of each device.
@@ -54,7 +55,7 @@ struct KnownDevice {
     name: Name,
     /// `None` for a partition.
     facts: Option<Arc<DiskFacts>>,
-    /// Reads completed at the last reading. When they fall, it is another device with the same name and number.
+    /// Reads completed at the last reading. If they decrease, another device has taken the name and number.
     reads_completed: Counter,
     /// The last reading that had the device
     last_read_count: u64,
@@ -134,11 +135,11 @@ impl DiskReader {
         self.in_flight
     }
 
-    /// Requests in flight now, for sub-samples. Which devices are partitions is known from the last sample.
+    /// Reads the requests in flight now, for sub-samples. Which devices are partitions is known from the last sample.
     ///
-    /// A request to a stacked device (dm, md) is in flight there and in the device below, or, where the mapper holds it
-    /// back, only above: the larger of the two sums is returned. A loop device has no device below it in sysfs: its
-    /// requests may count twice.
+    /// A request to a stacked device (dm, md) is in flight there and in the device below it, or only in the stacked one while
+    /// the mapper holds it back: the larger of the two sums is returned. A loop device has no device below it in sysfs, so its
+    /// requests may be counted twice.
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
         self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
@@ -147,7 +148,7 @@ impl DiskReader {
         Ok(outstanding)
     }
 
-    /// The same of the bytes that were last read.
+    /// The requests in flight in the bytes that were last read.
     fn sum_in_flight(&self) -> u32 {
         let (mut below, mut above) = (0_u32, 0_u32);
         for line in parse_in_flight(&self.buffer) {
@@ -160,7 +161,7 @@ impl DiskReader {
         below.max(above)
     }
 
-    /// Reads the facts of the devices that are due. Keeps the allocation where nothing changed: samples share it.
+    /// Reads the facts of the devices that are due. Facts that did not change keep their allocation, which samples share.
     fn refresh_facts(&mut self, root: &Root) {
         // Without a mount table the mount points are unknown; the rest is read nevertheless.
         let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
@@ -187,7 +188,7 @@ fn completed_requests(disk: &Disk) -> u64 {
     [disk.reads.completed.0, disk.writes.completed.0, discards, flushes].into_iter().fold(0, u64::wrapping_add)
 }
 
-/// The whole device of a device number, also one without I/O since boot; `None` where there is none, and for a partition.
+/// The whole device with this number, also without I/O since boot; `None` if there is none, or if it is a partition.
 pub fn find_device(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     let bytes = root.read_once("proc/diskstats")?;
     let mut mounts = MountTable::default();
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_is_who_has_nothing_to_do_and_had_nothing_since_the_last_sample() {
+    fn disks_are_idle_without_requests_in_flight_and_without_completions_since_the_last_sample() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc")).unwrap();
         let root = Root::at_directory(folder.path().to_owned());
@@ -228,7 +229,7 @@ mod tests {
             disks.sample(&root).unwrap();
             (disks.is_idle(), disks.last_in_flight())
         };
-        assert_eq!(sample(7, 1, 0), (false, Some(0)), "nothing is known of the time before");
+        assert_eq!(sample(7, 1, 0), (false, Some(0)), "there is no earlier sample to compare with");
         assert_eq!(sample(7, 1, 0), (true, Some(0)));
         assert_eq!(sample(8, 1, 0), (false, Some(0)));
         assert_eq!(sample(8, 2, 0), (false, Some(0)));

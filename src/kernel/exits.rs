@@ -1,7 +1,7 @@
-//! Processes and threads that end before any scan reads them, from the exit messages of taskstats. Exits kept between two samples and rows
-//! made of them are bounded; what exceeds the bounds is counted.
+//! Reads the exits of processes and threads that no scan has read, from the exit messages of taskstats, and sums them by owner
+//! and name. The number of exits kept between two samples and the number of rows are bounded; what exceeds them is counted.
 //!
-//! Where nothing exits this costs one system call, and nothing waits: messages not fetched in time are lost, and that is counted.
+//! Without exits a fetch is one system call. Nothing waits: messages that are not fetched in time are lost, and are counted.
 
 #[cfg(test)]
 mod tests;
@@ -92,21 +92,21 @@ impl ExitReader {
     pub fn fetch(&mut self, now_ns: u64, seen: &dyn ProcessLookup) {
         let Ok(listener) = &mut self.listener else { return };
         let since_ns = std::mem::replace(&mut self.last_fetch_ns, now_ns);
-        let heard = &mut self.buffer;
-        if let Err(why) = listener.fetch(MAX_MESSAGES_PER_FETCH, |account| heard.record(account, since_ns, seen)) {
+        let buffer = &mut self.buffer;
+        if let Err(why) = listener.fetch(MAX_MESSAGES_PER_FETCH, |account| buffer.record(account, since_ns, seen)) {
             self.listener = Err(why);
         }
     }
 
-    /// What exited since the last sample. `seen`: the processes as of the scan of this sample, before which `fetch` was called.
+    /// The exits since the last sample. `seen`: the processes as of the scan of this sample, before which `fetch` was called.
     pub fn sample(&mut self, now_ns: u64, seen: &dyn ProcessLookup) -> Reading<Exits> {
         let listener = self.listener.as_ref().map_err(|why| *why)?;
         let lost = Counter(listener.lost_messages());
         let before_ns = self.last_sample_ns.replace(now_ns);
-        let book = std::mem::take(&mut self.buffer);
+        let buffer = std::mem::take(&mut self.buffer);
         match before_ns {
-            Some(before_ns) => Ok(Exits { lost_messages: lost, ..book.summarize(before_ns, seen) }),
-            // What exited before the first sample belongs to no interval.
+            Some(before_ns) => Ok(Exits { lost_messages: lost, ..buffer.summarize(before_ns, seen) }),
+            // Exits before the first sample belong to no interval.
             None => Ok(Exits { lost_messages: lost, ..Exits::default() }),
         }
     }
@@ -179,35 +179,39 @@ impl ExitBuffer {
                 sums.add(RowKey { owner: process, comm: end.comm, are_threads: true }, 1, end.cpu);
                 continue;
             }
-            let lived = open.entry(end.tgid).or_insert(ShortLivedProcess {
+            let process_exits = open.entry(end.tgid).or_insert(ShortLivedProcess {
                 tgid: end.tgid,
                 ppid: end.ppid,
                 comm: end.comm,
                 cpu: ExitCpuTime::default(),
             });
-            lived.cpu.add(end.cpu);
+            process_exits.cpu.add(end.cpu);
             if end.is_leader {
-                lived.comm = end.comm;
+                process_exits.comm = end.comm;
             }
             if end.is_last_of_group {
                 parents.insert(end.tgid, end.ppid);
                 closed.extend(open.remove(&end.tgid));
             }
         }
-        let family = Ancestry {
+        let ancestry = Ancestry {
             processes: seen,
             exited_processes: &self.exited_processes,
             parents: &parents,
             last_sample_ns: before_ns,
         };
-        for lived in closed {
-            sums.add(RowKey { owner: family.find_ancestor(lived.ppid), comm: lived.comm, are_threads: false }, 1, lived.cpu);
+        for process_exits in closed {
+            sums.add(
+                RowKey { owner: ancestry.find_ancestor(process_exits.ppid), comm: process_exits.comm, are_threads: false },
+                1,
+                process_exits.cpu,
+            );
         }
         // Threads of a living process that this scan read for the first time: their time is in its clock.
-        for lived in open.into_values() {
-            if let Some(process) = seen.process(lived.tgid) {
+        for process_exits in open.into_values() {
+            if let Some(process) = seen.process(process_exits.tgid) {
                 let of = Some((process.id, process.comm.clone()));
-                sums.add(RowKey { owner: of, comm: lived.comm, are_threads: true }, 1, lived.cpu);
+                sums.add(RowKey { owner: of, comm: process_exits.comm, are_threads: true }, 1, process_exits.cpu);
             }
         }
         sums.into_exits(self.unlisted, self.exited_process_count)

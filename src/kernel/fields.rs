@@ -1,6 +1,6 @@
 //! Splits kernel files into lines and words, and parses numbers. Accepts any bytes and never panics.
 //!
-//! A line without a newline is no line: the last number of a truncated file would be too small.
+//! A last line without a newline is left out: its last number may be truncated.
 
 use crate::sample::Name;
 use crate::units::Counter;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_its_end_is_no_line() {
+    fn a_line_without_a_newline_is_left_out() {
         let all: Vec<_> = lines(b"one\n\ntwo 12\nthree 34").collect();
         assert_eq!(all, [&b"one"[..], b"", b"two 12"]);
     }

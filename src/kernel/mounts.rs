@@ -1,4 +1,4 @@
-//! Reads /proc/self/mountinfo when the kernel reports a change of it.
+//! Reads the mount table, /proc/self/mountinfo, when the kernel reports a change (poll).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_table_is_read_once() {
+    fn the_mount_table_is_read_once_while_it_does_not_change() {
         let mut table = MountTable::default();
         assert_eq!(table.refresh(&Root::host()), Ok(true));
         assert!(table.mounts().iter().any(|mount| mount.fs_type == b"proc"));

@@ -1,4 +1,6 @@
-//! Reads network interfaces and protocols: counters in each sample, facts about interfaces from time to time.
+//! Reads network interfaces and protocol counters in each sample, and facts about interfaces from time to time. Each source
+//! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `protocols`, sock_diag in `listeners` and
+//! `remote_hosts`, rtnetlink in `qdisc`, /proc/net/softnet_stat in `softnet`.
 
 mod dev;
 pub mod ethtool;
@@ -37,7 +39,8 @@ use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this time (a link may be up at another speed), of hundreds of interfaces some in each sample.
+/// Facts are read again after this time, since a link may come up at another speed; with hundreds of interfaces, those of some
+/// interfaces in each sample.
 const FACTS_TTL: Duration = Duration::from_secs(10);
 
 /// Reads network counters; keeps files and sockets open.
@@ -76,9 +79,9 @@ struct NamespaceCounters {
 struct KnownInterface {
     id: NicId,
     facts: Arc<NicFacts>,
-    /// rx_missed_errors, of hardware only: other interfaces do not miss packets this way.
+    /// rx_missed_errors, only of hardware: other interfaces do not miss packets this way.
     statistics: Option<StatisticsFiles>,
-    /// Packets at the last sample. When they fall, it is another interface of the same name.
+    /// Packets at the last sample. If they decrease, it is another interface of the same name.
     packets: (Counter, Counter),
 }
 
@@ -178,8 +181,8 @@ impl NetworkReader {
         Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers }
     }
 
-    /// Reads both files, the second (the most expensive of all) only when the first has changed: it counts each packet and
-    /// segment, and no counter in use of the second grows without one.
+    /// Reads /proc/net/snmp, and /proc/net/netstat, the most expensive file of all, only if the former changed: snmp counts each
+    /// packet and segment, and no counter in use of netstat increases without one.
     fn read_namespace_counters(&mut self, root: &Root) -> NamespaceCounters {
         let snmp = self.snmp.read(root, &mut self.buffer);
         if let Some(said) = self.last_counters.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
@@ -207,7 +210,7 @@ impl KnownInterface {
         }
     }
 
-    /// Reads the facts again; keeps the allocation and open files where nothing changed.
+    /// Reads the facts again; keeps the allocation and open files if nothing changed.
     fn refresh_facts(&mut self, root: &Root, ethtool: Option<&Ethtool>) {
         let name = self.id.name.as_bytes();
         let (ifindex, facts) = facts::read(root, name, ethtool);
@@ -266,7 +269,7 @@ mod tests {
         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
 
     #[test]
-    fn every_interface_has_its_turn_however_often_others_come_and_go() {
+    fn facts_of_every_interface_are_refreshed_while_others_appear_and_vanish() {
         let folder = tempfile::tempdir().unwrap();
         let write = |file: String, text: String| {
             let path = folder.path().join(file);
@@ -290,13 +293,13 @@ mod tests {
         link_up_at(1000);
         assert_eq!(speeds(0), vec![1000; stay.len()]);
         link_up_at(10_000);
-        assert_ne!(speeds(1), vec![10_000; stay.len()], "so many at once are too dear");
+        assert_ne!(speeds(1), vec![10_000; stay.len()], "one sample refreshes only some of them");
         speeds(2);
         assert_eq!(speeds(3), vec![10_000; stay.len()]);
     }
 
     #[test]
-    fn the_dear_file_is_read_where_the_other_has_counted_something() {
+    fn netstat_is_read_only_if_snmp_has_changed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
         let write = |file: &str, text: String| std::fs::write(folder.path().join("proc/net").join(file), text).unwrap();
@@ -308,7 +311,7 @@ mod tests {
             said.tcp_ext.map(|counts| counts.listen_drops.map(|drops| drops.0))
         };
         assert_eq!(drops(7, 1), Ok(Some(1)));
-        assert_eq!(drops(7, 2), Ok(Some(1)), "not a packet came: it was not read");
+        assert_eq!(drops(7, 2), Ok(Some(1)), "snmp did not change, so netstat was not read");
         assert_eq!(drops(8, 3), Ok(Some(3)));
         // A container may hide one of them, and show it again.
         let mut reader = NetworkReader::default();
@@ -316,6 +319,6 @@ mod tests {
         let root = Root::at_directory(folder.path().to_owned());
         assert_eq!(reader.protocols(&root).tcp_ext.map(drop), Err(Absent::NoSuchFile));
         write("netstat", "TcpExt: ListenDrops\nTcpExt: 5\n".to_owned());
-        assert!(reader.protocols(&root).tcp_ext.is_ok(), "asked again although the first file is the same");
+        assert!(reader.protocols(&root).tcp_ext.is_ok(), "netstat is read again although snmp is the same");
     }
 }

@@ -1,4 +1,4 @@
-//! A BPF task iterator that lists the run time of each thread: 0.25 µs a thread; reading its schedstat takes 6 µs.
+//! A BPF task iterator that lists the run time of every thread in 0.25 µs per thread; reading a schedstat takes 6 µs.
 //!
 //! The object file is in assets/probe, with its source and build script. A child process (`loader_process`) relocates it to
 //! the running kernel by BTF, which takes 30 MB, and passes the program's descriptor. Nothing is pinned: the iterator ends
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_of_each_thread_what_schedstat_says() {
+    fn rows_of_the_iterator_equal_schedstat() {
         let mut probe = match program_loader::load_program() {
             Ok(program) => TaskIterator::attach(&program).unwrap(),
             Err(why) => return println!("skipped: {why}"),
@@ -110,7 +110,7 @@ mod tests {
             return println!("skipped: not in the initial pid namespace");
         }
         let mut rows = Vec::new();
-        // A thread that ran in between is told by the second scan.
+        // The second scan shows whether a thread ran in between.
         let mut compared = 0;
         for _ in 0..20 {
             let mut before = Vec::new();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_a_turn_before_anybody_has_another() {
+    fn every_device_is_read_once_before_any_is_read_again() {
         let mut rounds = RefreshCycle::with_period(Duration::MAX);
         assert!(rounds.is_due(false), "there was none yet");
         rounds.start(0..BATCH_SIZE * 2 + 5);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_after_a_while_though_nothing_happened() {
+    fn a_cycle_starts_after_its_period_without_an_event() {
         let mut rounds = RefreshCycle::with_period(Duration::ZERO);
         rounds.start(0..1);
         assert_eq!(rounds.next_batch().count(), 1);

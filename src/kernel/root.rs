@@ -1,6 +1,7 @@
 //! Opens and reads the files below /proc and /sys, of the running machine or of a tree of captured files in tests.
 //!
-//! The only module that opens kernel files by name. A failure is an `Absent` with its reason. Nothing is parsed here.
+//! All files are opened here, those of tasks excepted (`task::files`). A failure is an `Absent` with its reason. Nothing is
+//! parsed here.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +17,7 @@ use nix::sys::stat::{Mode, fstatat};
 
 use crate::sample::{Absent, Reading};
 
-/// Files that are read here are much smaller; a larger one is not a file of the kernel.
+/// Kernel files are much smaller; a larger file is refused.
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Size of one read(2). A seq_file returns less and is read until it returns 0.
@@ -212,8 +213,8 @@ pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
     read_to_end(file, buffer, 0, READ_BYTES)
 }
 
-/// The same for a file with short records. seq_file formats as many records as fit into a page: a read that leaves room for
-/// one more was the last. Another read would make the kernel walk its list again.
+/// As `read_whole`, for a file with short records. seq_file formats as many records as fit into a page: a read that leaves space
+/// for one more was the last. Another read would make the kernel walk its list again.
 fn read_short_records(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading<()> {
     read_to_end(file, buffer, SHORT_READ_BYTES, room)
 }
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_file_says_so_and_leaves_nothing_of_the_last_one() {
+    fn a_missing_file_is_an_error_and_clears_the_buffer() {
         let mut buffer = b"of the last file".to_vec();
         assert_eq!(Root::host().read("proc/no-such-file", &mut buffer), Err(Absent::NoSuchFile));
         assert!(buffer.is_empty());
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_file_is_read_from_its_start_each_time() {
+    fn an_open_file_is_read_from_its_start_each_time() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::at_directory(directory.path().to_owned());
         let long = vec![b'x'; 3 * READ_BYTES + 5];

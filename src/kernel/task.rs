@@ -1,7 +1,7 @@
-//! The text of a task's files in /proc, parsed by hand: these are read hundreds of times a second, and a parser that
-//! allocates costs more than the kernel's own formatting. The crate `procfs` is the oracle in tests/scan.rs.
+//! Parses the files of a task in /proc: stat, schedstat, syscall, io, cgroup, status. They are read hundreds of times a second,
+//! so the parsers do not allocate. tests/scan.rs compares them with the crate `procfs`.
 //!
-//! Nothing is opened here: bytes in, facts out. What cannot be understood is `None`.
+//! Nothing is opened here (`files` does that). Text that cannot be parsed is `None`.
 
 pub mod files;
 
@@ -14,7 +14,7 @@ use crate::units::Counter;
 /// PF_KTHREAD of include/linux/sched.h in stat field 9.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// What is used of /proc/PID/stat and /proc/PID/task/TID/stat. Counters of the first are sums over the threads.
+/// The fields in use of /proc/PID/stat and /proc/PID/task/TID/stat. Counters of the former are sums over the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
     pub comm: &'a [u8],
@@ -25,7 +25,7 @@ pub struct Stat<'a> {
     pub major_faults: Counter,
     pub user_ticks: Counter,
     pub system_ticks: Counter,
-    /// Of its children that ended and that it waited for, theirs included
+    /// CPU time of children that exited and that it waited for, and of theirs
     pub children_cpu: ChildrenCpuTime,
     pub thread_count: u32,
     pub start_ticks: u64,
@@ -33,25 +33,25 @@ pub struct Stat<'a> {
     pub processor: u32,
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
-    /// Of SCHED_IDLE, or nice 19
+    /// SCHED_IDLE, or nice 19
     pub background: bool,
-    /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
+    /// Address of its command line, which execve changes; 0 if this user may not read it
     pub arg_start: u64,
 }
 
 /// include/uapi/linux/sched.h
 const SCHED_IDLE: u64 = 5;
-/// SCHED_NORMAL and SCHED_BATCH: for others a nice value means nothing.
+/// SCHED_NORMAL and SCHED_BATCH: other policies do not use the nice value.
 const FAIR_POLICIES: [u64; 2] = [0, 3];
-/// Beside a thread of nice 0 it gets one part in 69.
+/// A thread of this nice value gets 1/69 of a CPU beside one of nice 0.
 const MAX_NICE: u64 = 19;
 
-/// A text whose end is missing was cut, and its last number may be any other.
+/// `None` for a truncated text, whose last number may be truncated too.
 fn without_final_newline(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b"\n")
 }
 
-/// One line of stat. The name in parentheses may hold anything, `)` and newlines too: the last `)` ends it.
+/// Parses stat. The name in parentheses may contain any byte, also `)` and newlines: the last `)` ends it.
 pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     let text = without_final_newline(text)?;
     let open = text.iter().position(|&byte| byte == b'(')?;
@@ -85,7 +85,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     })
 }
 
-/// The three numbers of schedstat.
+/// Parses the three numbers of schedstat.
 pub fn parse_schedstat(text: &[u8]) -> Option<Schedstat> {
     let mut words =
         without_final_newline(text)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(parse_decimal);
@@ -93,7 +93,7 @@ pub fn parse_schedstat(text: &[u8]) -> Option<Schedstat> {
     Some(Schedstat { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
 }
 
-/// The line of /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` and no arguments.
+/// Parses /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` without arguments.
 pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     let text = without_final_newline(text).ok_or(Absent::Malformed)?;
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -111,8 +111,7 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     Ok(RawSyscall { number, arguments })
 }
 
-/// Whether the line names a call that gives up at a time: the fourth argument of futex and semtimedop, which is 0 for one
-/// that waits for ever. False where there is no such line.
+/// Whether the line of `syscall` is of a call with a timeout: the fourth argument of futex and semtimedop is not 0.
 pub fn syscall_has_timeout(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     without_final_newline(text).is_some() && words.nth(4).and_then(parse_hex).is_some_and(|address| address != 0)
@@ -138,8 +137,8 @@ pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     })
 }
 
-/// The groups of /proc/PID/cgroup by what they limit: of the v1 hierarchy that has the controller, where there is one (then
-/// v2 cannot have it), else of v2. The first is the CPU's.
+/// The cgroups of /proc/PID/cgroup by controller: cpu, memory, io, cpuset. Each is that of the v1 hierarchy with the controller,
+/// if there is one, else that of v2.
 pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
     const CONTROLLERS: [&[u8]; 4] = [b"cpu", b"memory", b"blkio", b"cpuset"];
     let mut unified = None;
@@ -161,13 +160,13 @@ pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
     found.map(|group| group.or(unified))
 }
 
-/// Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
+/// Parses Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
 pub fn parse_cpus_allowed_list(text: &[u8]) -> Option<&[u8]> {
     let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
     Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
-/// The last two lines of /proc/PID/task/TID/status.
+/// Parses the last two lines of /proc/PID/task/TID/status, the context switches.
 pub fn parse_context_switches(text: &[u8]) -> Option<ContextSwitches> {
     let field = |name: &[u8]| {
         let line = without_final_newline(text)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name));
@@ -179,7 +178,7 @@ pub fn parse_context_switches(text: &[u8]) -> Option<ContextSwitches> {
     })
 }
 
-/// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
+/// A decimal number. A negative one (priority, tty) reads as 0; no such field is used.
 fn parse_decimal(word: &[u8]) -> Option<u64> {
     if word.first() == Some(&b'-') {
         return Some(0);
@@ -193,7 +192,8 @@ fn parse_decimal(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// The last `)`. From the end it is two hundred bytes of numbers away: looked for in pieces, each at once.
+/// The position of the last `)`, some two hundred bytes before the end. Searched in pieces of 32 bytes, which the compiler
+/// compares at once.
 fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
     let is_bracket = |byte: &u8| *byte == b')';
     let (first, pieces) = text.as_rchunks::<32>();
@@ -205,11 +205,11 @@ fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
     first.iter().rposition(is_bracket)
 }
 
-/// So many digits fit into 64 bits, whatever they are.
+/// Any number of this many digits fits into 64 bits.
 const SAFE_DIGITS: u32 = 19;
 
-/// Reads as many numbers, parted by blanks, as there is room for: byte by byte, since this is the longest text that is read of
-/// each task that ran. Returns how many there were; negative ones read as 0, as above.
+/// Parses decimal numbers, separated by spaces, into `room` and returns how many there were; negative ones read as 0. This is
+/// the longest text that is parsed for each task that ran, hence byte by byte.
 fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
     let mut rest = text;
     let mut filled = 0;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_proc_5_says() {
+    fn fields_are_at_the_positions_of_proc_5() {
         let line = line(b"x");
         let stat = parse_stat(&line).unwrap();
         assert_eq!((stat.minor_faults, stat.major_faults), (Counter(11), Counter(3)));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_way_is_of_the_idle_class_or_of_the_last_nice_value() {
+    fn background_threads_are_those_of_sched_idle_or_nice_19() {
         let background = |nice: i64, policy: u32| {
             let text = format!(
                 "42 (x) R 7 9 9 0 -1 64 1 0 3 0 41 17 9 4 39 {nice} 2 0 886 1 5 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 {policy} 5 6 0\n"
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_none_and_an_old_kernel_is_not() {
+    fn a_truncated_line_is_none_and_the_shorter_line_of_an_old_kernel_is_not() {
         let line = line(b"x");
         assert_eq!(parse_stat(&line[..40]), None);
         assert_eq!(parse_stat(b""), None);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_call_is_running_a_fault_or_a_call() {
+    fn a_syscall_line_is_running_a_page_fault_or_a_call() {
         assert_eq!(parse_syscall(b"running\n"), Err(Absent::Vanished));
         assert_eq!(parse_syscall(b"-1 0x7ffe 0x7f1c\n"), Ok(RawSyscall { number: -1, arguments: [0; 3] }));
         let fsync = b"74 0x3 0x10 0x0 0x0 0x0 0x0 0x7ffc 0x7f1c\n";
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn io_wants_every_field() {
+    fn io_without_one_of_its_fields_is_none() {
         let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
         let io_read = parse_io(text).unwrap();
         assert_eq!((io_read.read_syscalls, io_read.write_syscalls), (Counter(3), Counter(4)));
@@ -345,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_a_thread_may_use() {
+    fn the_list_of_allowed_cpus_is_parsed() {
         let text = b"Name:\tx\nCpus_allowed:\t8\nCpus_allowed_list:\t0-1,3\nMems_allowed_list:\t0\n";
         assert_eq!(parse_cpus_allowed_list(text), Some(&b"0-1,3"[..]));
         assert_eq!(parse_cpus_allowed_list(b"Cpus_allowed_list:\t\n"), None);
     }
 
     #[test]
-    fn switches_are_two_lines() {
+    fn context_switches_are_two_lines() {
         let text = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         assert_eq!(parse_context_switches(text), Some(ContextSwitches { voluntary: Counter(150), involuntary: Counter(545) }));
         assert_eq!(parse_context_switches(&text[..text.len() - 1]), None, "its last number may be any other");

@@ -87,18 +87,18 @@ impl ExitListener {
         Ok(ExitListener { socket: link, overruns: 0 })
     }
 
-    /// Whether exits are received, tried with a thread of this process. The kernel sends them in the initial network
-    /// namespace alone (send_cpu_listeners, kernel/taskstats.c) but accepts a registration from any; it sends before it wakes
-    /// the thread that joins. Messages received before are skipped.
+    /// Tests with a thread of this process whether exits are received. The kernel accepts a registration from any network
+    /// namespace but sends exits only in the initial one (send_cpu_listeners, kernel/taskstats.c). It sends the message before
+    /// it wakes the thread that joins. Messages received before are discarded.
     pub fn receives_own_exits(&mut self) -> Reading<bool> {
         let thread = thread::Builder::new().name("end".into()).spawn(gettid).ok();
         let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
             return Ok(true);
         };
-        let mut heard = false;
-        self.fetch(MAX_MESSAGES_PER_TEST, |account| heard |= account.tid == tid)?;
+        let mut received = false;
+        self.fetch(MAX_MESSAGES_PER_TEST, |account| received |= account.tid == tid)?;
         // Where many tasks exit, the message may be among the lost ones.
-        Ok(heard || self.lost_messages() > 0)
+        Ok(received || self.lost_messages() > 0)
     }
 
     /// Calls `each` with the statistics received since the last call, at most `most` messages; the rest comes with the next

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_told_once() {
+    fn an_event_is_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("sys/kernel")).unwrap();
         let number = |number: &str| std::fs::write(directory.path().join("sys/kernel/uevent_seqnum"), number).unwrap();

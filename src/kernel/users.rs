@@ -1,7 +1,7 @@
 //! User names by uid, cached.
 //!
-//! Names come from /etc/passwd; for others (LDAP, systemd-homed) the name service is queried on a thread of its own: on a
-//! machine in trouble getpwuid may block for minutes.
+//! Names come from /etc/passwd; for other users (LDAP, systemd-homed) the name service is queried on a thread of its own, since
+//! getpwuid may block for minutes.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 

@@ -1,40 +1,56 @@
-//! Sub-samples: what the hot threads do between two samples, counted by group and wait class (`sample/waits.rs`).
+//! Counts the hot threads of each sub-sample by group and wait (state, wait channel and system call), see `sample/waits.rs`.
 //!
-//! The class of a wait is in `sample/waits/class.rs`; which threads are hot, in `scan/thread.rs`.
+//! `scan/thread/wait.rs` reads the waits; `scan/thread.rs` decides which threads are hot. The class of a wait is used here only to
+//! decide which threads are kept one by one, and which files are read; `interval::wait_counts` classifies the counts.
 
 pub mod blocked;
 pub mod budget;
 mod file_locks;
 mod ipc_peers;
+mod observed;
 mod remote_waits;
+mod unix_peers;
 mod wait_queues;
 
 use rustc_hash::FxHashMap;
 
-use self::ipc_peers::PeerWait;
+use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
-use crate::ids::GroupId;
+use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::{
-    BlockedThread, FutexWait, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
-};
+use crate::sample::waits::{BlockedThread, FutexWait, SubSample, ThreadWait, WaitClass, WaitQueueKind, Waits, class};
 
 /// The sub-samples since the last sample.
 #[derive(Debug, Default)]
 pub struct WaitCounter {
     waits: Waits,
     group_numbers: FxHashMap<GroupId, u16>,
-    /// The waits of threads that were seen blocked, by the thread's place in `waits.threads`
+    /// By group number: whether one of its threads was seen on storage
+    on_storage: Vec<bool>,
+    observed: ObservedWaits,
+    /// Hot threads, in the order in which they were first seen
+    threads: Vec<HotThread>,
+    /// The waits of threads that were seen blocked, by the thread's place in `threads`
     blocked: FxHashMap<usize, Vec<BlockedThread>>,
-    /// Counts of the current sub-sample, by group number
-    group_counts: Vec<GroupWaits>,
+    /// Counts of the current sub-sample
+    group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
-    /// Active threads seen asleep in a pipe or socket
-    peer_waits: Vec<PeerWait>,
     /// Number of the interval: a record that a process or thread keeps for another one is void.
     interval_number: u32,
+}
+
+/// A thread that was hot in this interval.
+#[derive(Debug)]
+struct HotThread {
+    task: TaskId,
+    group: u16,
+    /// `ObservedWait::id`, and how many sub-samples saw the thread in it
+    waits: Vec<(u32, u16)>,
+    /// Sub-samples that saw it asleep in a pipe, and in a socket
+    pipe_count: u16,
+    socket_count: u16,
 }
 
 /// What is read at the same moment as the threads.
@@ -48,7 +64,6 @@ pub struct CrossChecks {
 impl WaitCounter {
     /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: CrossChecks) {
-        self.group_counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
         for known in awake.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
@@ -58,11 +73,9 @@ impl WaitCounter {
                 }
             });
         }
-        self.wait_queues.classify_mutex_candidates(&mut self.group_counts);
-        let groups = (0_u16..).zip(&self.group_counts).filter(|(_, counts)| **counts != GroupWaits::default());
-        let groups = groups.map(|(group, counts)| GroupWaits { group, ..*counts }).collect();
+        self.wait_queues.classify_mutex_candidates();
         let CrossChecks { boottime_ns, cpu, in_flight } = witnesses;
-        self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, groups });
+        self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, waits: self.group_counts.take_rows() });
     }
 
     /// A sub-sample was due and was not taken, because of its budget.
@@ -74,20 +87,23 @@ impl WaitCounter {
     pub fn finish_interval(&mut self) -> IntervalWaits {
         self.interval_number = self.interval_number.wrapping_add(1);
         self.group_numbers.clear();
-        self.group_counts.clear();
-        let blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
+        let on_storage = std::mem::take(&mut self.on_storage);
         let mut waits = std::mem::take(&mut self.waits);
-        let mut held = vec![false; waits.groups.len()];
-        for row in waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
-            if let Some(held) = held.get_mut(usize::from(row.group)) {
-                *held = true;
+        waits.blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
+        let (queues, waiters) = self.wait_queues.finish_interval(&on_storage);
+        waits.wait_queues = queues;
+        waits.observed = self.observed.finish_interval();
+        self.threads.sort_unstable_by_key(|thread| thread.task);
+        let mut ipc_threads = Vec::new();
+        for HotThread { task, group, waits: mut seen, pipe_count, socket_count } in self.threads.drain(..) {
+            seen.sort_unstable();
+            waits.threads.extend(seen.into_iter().map(|(wait, seen_count)| ThreadWait { task, wait, group, seen_count }));
+            if pipe_count > 0 || socket_count > 0 {
+                let on_storage = on_storage.get(usize::from(group)).copied().unwrap_or(false);
+                ipc_threads.push(IpcThread { task, group, socket_count, beside_storage: on_storage });
             }
         }
-        let (queues, waiters) = self.wait_queues.finish_interval(&held);
-        waits.blocked = blocked;
-        waits.wait_queues = queues;
-        waits.threads.sort_unstable_by_key(|thread| thread.task);
-        IntervalWaits { waits, waiters, peer_waits: std::mem::take(&mut self.peer_waits) }
+        IntervalWaits { waits, waiters, ipc_threads }
     }
 
     fn group_number(&mut self, known: &mut KnownProcess) -> Option<u16> {
@@ -100,7 +116,7 @@ impl WaitCounter {
             None => {
                 let number = u16::try_from(self.waits.groups.len()).ok()?;
                 self.waits.groups.push(group.clone());
-                self.group_counts.push(GroupWaits::default());
+                self.on_storage.push(false);
                 self.group_numbers.insert(group, number);
                 number
             }
@@ -111,56 +127,41 @@ impl WaitCounter {
 
     fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: CrossChecks) {
         // State and wait contradict each other: not counted in this sub-sample.
-        let Some(mut class) = thread.wait_class else { return };
-        if class == WaitClass::Futex && thread.is_idle_wait() {
-            // It waits for a timeout or for work, so it is not blocked with its group.
-            class = WaitClass::Other;
-        }
-        let task = crate::ids::TaskId { pid: of.pid, tid: thread.tid, start_ticks };
+        let Some(class) = thread.wait_class else { return };
+        let task = TaskId { pid: of.pid, tid: thread.tid, start_ticks };
+        let active = thread.is_active(witnesses.boottime_ns);
+        let wait = self.observed.number(thread);
+        self.group_counts.add(group, wait, active, thread.futex_wait.map(FutexWait::address));
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {
-                let place = self.waits.threads.len();
-                self.waits.threads.push(ThreadWaits { task, group, class_counts: [0; WaitClass::COUNT] });
+                let place = self.threads.len();
+                self.threads.push(HotThread { task, group, waits: Vec::new(), pipe_count: 0, socket_count: 0 });
                 thread.wait_record = Some((self.interval_number, place));
                 place
             }
         };
-        if let Some(seen) = self.waits.threads.get_mut(place).and_then(|waits| waits.class_counts.get_mut(class as usize)) {
-            *seen = seen.saturating_add(1);
-        }
-        let Some(counts) = self.group_counts.get_mut(usize::from(group)) else { return };
-        let active = thread.is_active(witnesses.boottime_ns);
-        let in_file_lock = || thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
-        let file_lock = class == WaitClass::Lock && in_file_lock();
-        let queue =
-            count_in_group(counts, ObservedThread { state: thread.state, class, futex: thread.futex_wait, file_lock, active });
-        if let Some(kind) = queue {
-            let waiter = Waiter { task, wchan: thread.wait.wchan.clone().ok(), syscall: thread.wait.syscall().ok() };
-            match (kind, thread.futex_wait) {
-                (WaitQueueKind::Pipe | WaitQueueKind::Socket, _) => {
-                    if self.peer_waits.len() < ipc_peers::MAX_PEER_WAITS {
-                        self.peer_waits.push(PeerWait { sub_sample: self.waits.sub_samples.len(), group, task, kind });
-                    }
-                    self.wait_queues.add(group, kind, None, waiter);
-                }
-                (WaitQueueKind::Mutex, Some(FutexWait::ContendedMutex { address })) => {
-                    self.wait_queues.add_mutex_candidate(MutexCandidate {
-                        group,
-                        address,
-                        active: active && !thread.has_timeout,
-                        waiter,
-                    });
-                }
-                (_, Some(FutexWait::PiLock { address })) => self.wait_queues.add(group, kind, Some(address), waiter),
-                _ => self.wait_queues.add(group, kind, None, waiter),
+        if let Some(hot) = self.threads.get_mut(place) {
+            match hot.waits.iter_mut().find(|(known, _)| *known == wait) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => hot.waits.push((wait, 1)),
             }
         }
-        if !is_blocked(thread.state, class) {
-            return;
+        let in_file_lock = || thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
+        let file_lock = class == WaitClass::Lock && in_file_lock();
+        let idle = class == WaitClass::Futex && thread.is_idle_wait();
+        if let Some(kind) = queue_kind(thread.state, class, thread.futex_wait, file_lock).filter(|_| !idle) {
+            let waiter = Waiter { task, wchan: thread.wait.wchan.clone().ok(), syscall: thread.wait.syscall().ok() };
+            self.count_queue(thread, (group, kind), place, active, waiter);
+        }
+        if matches!(thread.state, TaskState::Blocked | TaskState::Sleeping)
+            && class == WaitClass::Disk
+            && let Some(on_storage) = self.on_storage.get_mut(usize::from(group))
+        {
+            *on_storage = true;
         }
         // An idle service waits for completions, too.
-        if class == WaitClass::Aio && witnesses.in_flight == Some(0) {
+        if !is_blocked(thread.state, class) || (class == WaitClass::Aio && witnesses.in_flight == Some(0)) {
             return;
         }
         let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);
@@ -181,6 +182,37 @@ impl WaitCounter {
         };
         blocked::record(self.blocked.entry(place).or_default(), wait);
     }
+
+    fn count_queue(
+        &mut self,
+        thread: &KnownThread,
+        (group, kind): (u16, WaitQueueKind),
+        place: usize,
+        active: bool,
+        waiter: Waiter,
+    ) {
+        let hot = self.threads.get_mut(place);
+        match (kind, thread.futex_wait) {
+            (WaitQueueKind::Pipe, _) => {
+                if let Some(hot) = hot {
+                    hot.pipe_count = hot.pipe_count.saturating_add(1);
+                }
+                self.wait_queues.add(group, kind, None, waiter);
+            }
+            (WaitQueueKind::Socket, _) => {
+                if let Some(hot) = hot {
+                    hot.socket_count = hot.socket_count.saturating_add(1);
+                }
+                self.wait_queues.add(group, kind, None, waiter);
+            }
+            (WaitQueueKind::Mutex, Some(FutexWait::ContendedMutex { address })) => {
+                let active = active && !thread.has_timeout;
+                self.wait_queues.add_mutex_candidate(MutexCandidate { group, address, active, waiter });
+            }
+            (_, Some(FutexWait::PiLock { address })) => self.wait_queues.add(group, kind, Some(address), waiter),
+            _ => self.wait_queues.add(group, kind, None, waiter),
+        }
+    }
 }
 
 /// What was seen in an interval, and the threads whose files and peers are to be read.
@@ -189,7 +221,18 @@ pub struct IntervalWaits {
     pub waits: Waits,
     /// Parallel to `waits.wait_queues`
     waiters: Vec<Waiter>,
-    peer_waits: Vec<PeerWait>,
+    ipc_threads: Vec<IpcThread>,
+}
+
+/// An active thread that was seen asleep in a pipe or socket.
+#[derive(Clone, Copy, Debug)]
+struct IpcThread {
+    task: TaskId,
+    group: u16,
+    /// Sub-samples that saw it in a socket
+    socket_count: u16,
+    /// A thread of its group was seen on storage.
+    beside_storage: bool,
 }
 
 /// Whether the thread itself is kept in `Waits::blocked`.
@@ -201,47 +244,19 @@ fn is_blocked(state: TaskState, class: WaitClass) -> bool {
     }
 }
 
-/// What a sub-sample saw of a thread.
-#[derive(Clone, Copy, Debug)]
-struct ObservedThread {
-    state: TaskState,
-    class: WaitClass,
-    futex: Option<FutexWait>,
-    /// Its wait channel is one of flock or fcntl
-    file_lock: bool,
-    active: bool,
-}
-
-/// Adds one thread to the counts of its group; returns the kind of queue that it waits in. A mutex that only the futex value shows is
-/// counted at the end of the sub-sample, when the addresses of all waiters are known.
-fn count_in_group(counts: &mut GroupWaits, seen: ObservedThread) -> Option<WaitQueueKind> {
-    let (count, queue) = match (seen.state, seen.class) {
-        (TaskState::Running, _) => (&mut counts.running, None),
-        (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return None,
-        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => (&mut counts.storage, None),
-        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => (&mut counts.memory, None),
-        (TaskState::Blocked, WaitClass::Hidden) => {
-            counts.hidden_blocked = counts.hidden_blocked.saturating_add(1);
-            (&mut counts.other_blocked, None)
-        }
-        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => match seen.futex {
-            Some(FutexWait::ContendedMutex { .. }) => return Some(WaitQueueKind::Mutex),
-            Some(FutexWait::PiLock { .. }) => (&mut counts.lock_contended, Some(WaitQueueKind::Mutex)),
-            _ if seen.file_lock => {
-                counts.file_lock = counts.file_lock.saturating_add(1);
-                (&mut counts.lock_contended, Some(WaitQueueKind::FileLock))
-            }
-            _ => (&mut counts.lock_contended, Some(WaitQueueKind::KernelLock)),
-        },
-        (TaskState::Blocked, _) => (&mut counts.other_blocked, None),
-        (TaskState::Sleeping, WaitClass::Aio) => (&mut counts.aio, None),
-        (TaskState::Sleeping, WaitClass::Futex) if seen.active => (&mut counts.lock_inferred, Some(WaitQueueKind::Futex)),
-        (TaskState::Sleeping, WaitClass::Pipe) if seen.active => (&mut counts.ipc_peer, Some(WaitQueueKind::Pipe)),
-        (TaskState::Sleeping, WaitClass::Net) if seen.active => (&mut counts.ipc_peer, Some(WaitQueueKind::Socket)),
-        _ => return None,
-    };
-    *count = count.saturating_add(1);
-    queue
+/// The kind of queue in which a hot thread waits. One that sleeps in a futex, pipe or socket is hot only while it is active.
+fn queue_kind(state: TaskState, class: WaitClass, futex: Option<FutexWait>, file_lock: bool) -> Option<WaitQueueKind> {
+    match (state, class) {
+        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => Some(match futex {
+            Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }) => WaitQueueKind::Mutex,
+            _ if file_lock => WaitQueueKind::FileLock,
+            _ => WaitQueueKind::KernelLock,
+        }),
+        (TaskState::Sleeping, WaitClass::Futex) => Some(WaitQueueKind::Futex),
+        (TaskState::Sleeping, WaitClass::Pipe) => Some(WaitQueueKind::Pipe),
+        (TaskState::Sleeping, WaitClass::Net) => Some(WaitQueueKind::Socket),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -249,56 +264,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_counts_as_what() {
+    fn queues_and_blocked_threads_are_selected_by_state_and_class() {
         use TaskState::{Blocked, Running, Sleeping};
-        let none = GroupWaits::default();
         let contended = Some(FutexWait::ContendedMutex { address: 16 });
         let pi = Some(FutexWait::PiLock { address: 16 });
         let cases = [
-            (Running, WaitClass::Running, None, false, GroupWaits { running: 1, ..none }, None, false),
-            (Blocked, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
-            (Sleeping, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
-            (
-                Blocked,
-                WaitClass::Lock,
-                None,
-                false,
-                GroupWaits { lock_contended: 1, ..none },
-                Some(WaitQueueKind::KernelLock),
-                true,
-            ),
-            (Blocked, WaitClass::Vfork, None, true, none, None, false),
-            (Blocked, WaitClass::Frozen, None, true, none, None, false),
-            (Blocked, WaitClass::Hidden, None, false, GroupWaits { other_blocked: 1, hidden_blocked: 1, ..none }, None, true),
-            (Blocked, WaitClass::Other, None, false, GroupWaits { other_blocked: 1, ..none }, None, true),
-            (Sleeping, WaitClass::Aio, None, true, GroupWaits { aio: 1, ..none }, None, true),
-            // Counted at the end of the sub-sample.
-            (Sleeping, WaitClass::Lock, contended, true, none, Some(WaitQueueKind::Mutex), false),
-            (Sleeping, WaitClass::Lock, pi, false, GroupWaits { lock_contended: 1, ..none }, Some(WaitQueueKind::Mutex), false),
-            (
-                Sleeping,
-                WaitClass::Futex,
-                None,
-                true,
-                GroupWaits { lock_inferred: 1, ..none },
-                Some(WaitQueueKind::Futex),
-                false,
-            ),
-            (Sleeping, WaitClass::Futex, None, false, none, None, false),
-            (Sleeping, WaitClass::Net, None, true, GroupWaits { ipc_peer: 1, ..none }, Some(WaitQueueKind::Socket), false),
-            (Sleeping, WaitClass::Net, None, false, none, None, false),
-            (Sleeping, WaitClass::Poll, None, true, none, None, false),
-            (Sleeping, WaitClass::Hidden, None, true, none, None, false),
+            (Running, WaitClass::Running, None, None, false),
+            (Blocked, WaitClass::Disk, None, None, true),
+            (Sleeping, WaitClass::Disk, None, None, true),
+            (Blocked, WaitClass::Lock, None, Some(WaitQueueKind::KernelLock), true),
+            (Blocked, WaitClass::Vfork, None, None, false),
+            (Blocked, WaitClass::Frozen, None, None, false),
+            (Blocked, WaitClass::Hidden, None, None, true),
+            (Blocked, WaitClass::Other, None, None, true),
+            (Sleeping, WaitClass::Aio, None, None, true),
+            (Sleeping, WaitClass::Lock, contended, Some(WaitQueueKind::Mutex), false),
+            (Sleeping, WaitClass::Lock, pi, Some(WaitQueueKind::Mutex), false),
+            (Sleeping, WaitClass::Futex, None, Some(WaitQueueKind::Futex), false),
+            (Sleeping, WaitClass::Net, None, Some(WaitQueueKind::Socket), false),
+            (Sleeping, WaitClass::Poll, None, None, false),
+            (Sleeping, WaitClass::Hidden, None, None, false),
         ];
-        for (state, class, futex, active, expected, queue, blocked) in cases {
-            let mut counts = GroupWaits::default();
-            let found = count_in_group(&mut counts, ObservedThread { state, class, futex, file_lock: false, active });
-            assert_eq!((counts, found), (expected, queue), "{state:?} {class:?} active {active}");
+        for (state, class, futex, queue, blocked) in cases {
+            assert_eq!(queue_kind(state, class, futex, false), queue, "{state:?} {class:?}");
             assert_eq!(is_blocked(state, class), blocked, "{state:?} {class:?}");
         }
-        let mut counts = GroupWaits::default();
-        let flock = ObservedThread { state: Sleeping, class: WaitClass::Lock, futex: None, file_lock: true, active: false };
-        assert_eq!(count_in_group(&mut counts, flock), Some(WaitQueueKind::FileLock));
-        assert_eq!(counts, GroupWaits { lock_contended: 1, file_lock: 1, ..none }, "a held lock, however long");
+        assert_eq!(queue_kind(Sleeping, WaitClass::Lock, None, true), Some(WaitQueueKind::FileLock));
     }
 }

@@ -1,5 +1,6 @@
 //! nicstat's lines, in its columns, widths and precision. Pure: figures in, text out.
 
+pub mod arithmetic;
 mod columns;
 #[cfg(test)]
 mod tests;
@@ -7,8 +8,8 @@ mod tests;
 use std::fmt::Write;
 
 use super::text::printable;
-use crate::interval::nicstat::{NicLine, TcpLine, UdpLine};
 use crate::sample::network::Duplex;
+use arithmetic::{NicLine, TcpLine, UdpLine};
 use columns::{InterfaceTable, precision, precision_parseable, precision4};
 
 /// What is printed, and how. The option letters are nicstat's.

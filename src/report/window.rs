@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::formatting::pluralize;
 use super::mean_figures::{MeanFigures, Means};
+use super::missing::{HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, missing_readings};
 use crate::figures::FigureInput;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross_checks};
 use crate::interval::idle_blocked::CrossChecks;
-use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, Host, Instant};
+use crate::sample::{Absent, Host, Instant};
 
 /// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +81,7 @@ impl Window {
         if cross_checks::current_io_uring_artifact(interval).is_some() {
             self.io_uring_sleeper = cross_checks::io_uring_sleeper(&interval.newer);
         }
-        for (what, why) in interval.newer.absent() {
+        for (what, why) in missing_readings(&interval.newer) {
             if !self.absent.iter().any(|(known, _)| *known == what) {
                 self.absent.push((what, why));
             }

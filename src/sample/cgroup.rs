@@ -1,10 +1,10 @@
-//! Control groups that have a limit (CPU quota, CPU set, memory, I/O), v1 or v2.
+//! Control groups that have a limit (CPU quota, cpuset, memory, I/O), of cgroup v1 or v2. Read by `kernel/cgroup`.
 
 use super::Name;
 use crate::ids::{CgroupId, DiskId};
 use crate::units::Counter;
 
-/// One group. What its controller does not give is `None`.
+/// One group. A field that its controllers do not have is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cgroup {
     pub id: CgroupId,
@@ -40,7 +40,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// A group of which nothing is known yet.
+    /// A group of which nothing has been read yet.
     pub fn new(id: CgroupId) -> Cgroup {
         Cgroup {
             id,
@@ -62,8 +62,8 @@ impl Cgroup {
     }
 }
 
-/// How long tasks of the group were stalled, microseconds: `total` of its pressure files. v1 has none; each is read only
-/// where the group limits what it is about.
+/// How long tasks of the group were stalled, microseconds: `total` of cpu.pressure, io.pressure and memory.pressure; v2 only.
+/// A file is read only if the group limits that resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupPressure {
     pub cpu_some_us: Option<Counter>,
@@ -73,19 +73,19 @@ pub struct CgroupPressure {
     pub memory_full_us: Option<Counter>,
 }
 
-/// What a group may do on one device, and has done there.
+/// The I/O limits of a group on one device, and its I/O there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoLimit {
     pub cgroup: CgroupId,
     pub disk: DiskId,
     /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; a second
     pub max: IoMax,
-    /// v2 io.stat, groups below included; v1 blkio.throttle.io_service_bytes and io_serviced, without them, as its limits
-    /// are without them
+    /// v2 io.stat, which includes child groups; v1 blkio.throttle.io_service_bytes and io_serviced, which, like the v1 limits,
+    /// do not
     pub stat: IoStat,
 }
 
-/// Limits of one device; `None` is none.
+/// Limits on one device, per second; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoMax {
     pub read_bytes: Option<u64>,
@@ -94,7 +94,7 @@ pub struct IoMax {
     pub writes: Option<u64>,
 }
 
-/// What was done on one device; `None` where it cannot be read.
+/// I/O on one device; `None` if it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoStat {
     pub read_bytes: Option<Counter>,
@@ -103,7 +103,7 @@ pub struct IoStat {
     pub writes: Option<Counter>,
 }
 
-/// A kind of limit. v1 may have a hierarchy for each.
+/// A controller with limits. In v1 each may have a hierarchy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controller {
     Cpu,
@@ -112,7 +112,7 @@ pub enum Controller {
     Cpuset,
 }
 
-/// The groups of a process in other hierarchies than that of its CPU: v1 only. `None` where that controller is not in use.
+/// The groups of a process in v1 hierarchies other than that of the CPU controller. `None` if the controller is not in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Memberships {
     pub memory: Option<CgroupId>,
@@ -121,7 +121,7 @@ pub struct Memberships {
 }
 
 impl Memberships {
-    /// The group that limits this; the CPU's is not among them.
+    /// The group for this controller; `None` for the CPU controller, which is not kept here.
     pub fn for_controller(&self, controller: Controller) -> Option<&CgroupId> {
         match controller {
             Controller::Cpu => None,

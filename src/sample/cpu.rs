@@ -22,8 +22,8 @@ pub struct Cpu {
     pub blocked: Option<u32>,
 }
 
-/// One line of /proc/stat, in clock ticks. `user` and `nice` contain `guest` and `guest_nice`.
-/// A field that the kernel is too old for is `None`.
+/// One line of /proc/stat, in clock ticks (USER_HZ). `user` and `nice` contain `guest` and `guest_nice`. A field that this
+/// kernel does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     pub user_ticks: Counter,
@@ -44,7 +44,8 @@ pub struct Load {
     pub one: f64,
     pub five: f64,
     pub fifteen: f64,
-    /// The 4th field: runnable scheduling entities now, and how many exist.
+    /// Fourth field, before the slash: runnable scheduling entities now
     pub runnable: u32,
+    /// Fourth field, after the slash: scheduling entities that exist
     pub entities: u32,
 }

@@ -1,4 +1,5 @@
-//! Block devices: /proc/diskstats, and what each device is.
+//! Block devices: the counters of /proc/diskstats (numbered as in Documentation/admin-guide/iostats.rst, after the device
+//! name), and facts from /sys/block. `kernel/disk` reads them; `interval/disk` computes rates and latencies.
 
 use std::sync::Arc;
 
@@ -8,35 +9,38 @@ use super::Name;
 use crate::ids::DiskId;
 use crate::units::Counter;
 
-/// A whole block device (loop, md, dm, nbd, zram too; partitions are folded into their disk).
+/// A whole block device, loop, md, dm, nbd and zram included. Partitions have no entry: their I/O is in that of their disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
     pub id: DiskId,
-    /// /proc/diskstats field 3
+    /// The device name, such as `sda`
     pub name: Name,
     pub facts: Arc<DiskFacts>,
+    /// Fields 1 to 4
     pub reads: OpCounters,
+    /// Fields 5 to 8
     pub writes: OpCounters,
-    /// Since 4.18
+    /// Fields 12 to 15; since Linux 4.18
     pub discards: Option<OpCounters>,
-    /// Since 5.5: completed flush requests, and milliseconds spent on them
+    /// Field 16: completed flush requests; since 5.5
     pub flushes: Option<Counter>,
+    /// Field 17: milliseconds spent on flush requests; since 5.5
     pub flush_time_ms: Option<Counter>,
-    /// Requests outstanding now; a gauge
+    /// Field 9: requests in flight now; a gauge
     pub in_flight: u32,
-    /// Milliseconds in which at least one request was outstanding (what %util is made of)
+    /// Field 10: milliseconds with at least one request in flight; `%util` is computed from it
     pub io_ticks_ms: Counter,
-    /// Milliseconds summed over outstanding requests (what aqu-sz is made of)
+    /// Field 11: milliseconds summed over the requests in flight; `aqu-sz` is computed from it
     pub time_in_queue_ms: Counter,
 }
 
-/// The device with this identity, among those of a sample.
+/// The device with this identity among those of a sample, which are sorted by id.
 pub fn find_disk(disks: &[Disk], id: DiskId) -> Option<&Disk> {
     let at = disks.binary_search_by_key(&id, |disk| disk.id).ok()?;
     disks.get(at)
 }
 
-/// The four columns of one kind of operation.
+/// The four fields of one kind of operation, in the order of /proc/diskstats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCounters {
     /// Requests completed
@@ -45,11 +49,11 @@ pub struct OpCounters {
     pub merged: Counter,
     /// Sectors of 512 bytes
     pub sectors: Counter,
-    /// Milliseconds from entering the queue to completion, summed over requests
+    /// Milliseconds from queueing to completion, summed over requests: `read_time_ms` is `reads.time_ms`
     pub time_ms: Counter,
 }
 
-/// What a device is; read once when it appears. /sys/block/NAME.
+/// Facts about a device, from /sys/block/NAME. Read when the device appears, after a uevent, and every 30 s.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFacts {
     /// queue/rotational
@@ -58,19 +62,18 @@ pub struct DiskFacts {
     pub scheduler: Option<Name>,
     /// device/model, trimmed
     pub model: Option<Name>,
-    /// device/serial or wwid: what the device stays known by, over reboots
+    /// device/serial or wwid: identifies the device across reboots
     pub serial: Option<Name>,
     /// size × 512
     pub size_bytes: Option<u64>,
     /// loop/backing_file
     pub backing_file: Option<Name>,
-    /// Where it is plugged in: what /sys/class/block/NAME is a link to, below /sys/devices, without its own name; none of a
-    /// virtual device
+    /// Its position in the hardware tree: the target of the link /sys/class/block/NAME, below /sys/devices, without the
+    /// device's own name. `None` for a virtual device
     pub sysfs_path: Option<Name>,
-    /// Devices this one stands on: slaves/
+    /// The devices below this one (dm, md): slaves/
     pub slaves: Vec<DiskId>,
-    /// Its partitions
     pub partitions: Vec<DiskId>,
-    /// Mount points of it and of its partitions, from mountinfo
+    /// Mount points of the device and of its partitions, from mountinfo
     pub mount_points: Vec<Name>,
 }

@@ -1,5 +1,5 @@
-//! Tasks that exited since the previous sample and that no sample has: they lived between two scans. Reported by the kernel
-//! at each exit (taskstats), summed up by owner and name.
+//! Tasks that started and exited between two scans, so that no sample contains them. The kernel reports each exit (taskstats);
+//! here they are summed by owner and name.
 
 use super::Name;
 use crate::ids::ProcessId;
@@ -8,37 +8,37 @@ use crate::units::Counter;
 /// Exits since the previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exits {
-    /// Most CPU time first, then most tasks; at most `MOST_ROWS`.
+    /// Most CPU time first, then most tasks; at most `MAX_ROWS`.
     pub rows: Vec<ExitedTasks>,
-    /// Those for which there was no row, all together.
+    /// The sum of all that have no row
     pub unlisted: UnlistedExits,
-    /// Processes that ended and that an earlier sample has
+    /// Processes that exited and that an earlier sample contains
     pub previously_sampled: u32,
-    /// Exit messages that the kernel dropped because they came too fast
+    /// Exit messages that the kernel dropped because the socket's buffer was full
     pub lost_messages: Counter,
 }
 
-/// Rows of one sample.
+/// Rows kept in one sample.
 pub const MAX_ROWS: usize = 32;
 
 /// Tasks of one name that belong to one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitedTasks {
-    /// Of processes: the nearest ancestor that the sample before has, be it parent or grandparent. Of threads: their
-    /// process. `None` where the line of descent is lost.
+    /// For processes: the nearest ancestor that the previous sample contains. For threads: their process. `None` if no such
+    /// ancestor is known.
     pub owner: Option<ProcessId>,
-    /// What that one is called; empty where it is not known
+    /// comm of the owner; empty if unknown
     pub owner_name: Name,
-    /// As the tasks were named when they ended
+    /// comm of the tasks when they exited
     pub name: Name,
-    /// Threads of a process that lives on, whose CPU time is in that process's clock; else whole processes
+    /// Threads of a process that still runs, whose CPU clock contains their CPU time; otherwise whole processes
     pub are_threads: bool,
     pub count: u32,
     pub cpu: ExitCpuTime,
 }
 
-/// CPU time over whole lives, as two clocks have it when a task ends. The scheduler's lacks what ran since the last tick or
-/// switch, which is all of a very short life; the tick's is right on average.
+/// CPU time of tasks from start to exit, by two clocks. The scheduler's clock lacks the time since the last tick or context
+/// switch, which may be the whole run time of a very short task; the tick clock is right on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitCpuTime {
     /// taskstats cpu_run_virtual_total
@@ -48,23 +48,24 @@ pub struct ExitCpuTime {
 }
 
 impl ExitCpuTime {
+    /// Adds the CPU time of another task.
     pub fn add(&mut self, other: ExitCpuTime) {
         self.run_ns = self.run_ns.saturating_add(other.run_ns);
         self.tick_ns = self.tick_ns.saturating_add(other.tick_ns);
     }
 
-    /// Of many: the larger one, as neither clock has too much.
+    /// For a sum over many tasks: the larger of both, since neither clock counts too much.
     pub fn estimated_ns(self) -> u64 {
         self.run_ns.max(self.tick_ns)
     }
 }
 
-/// Tasks without a row.
+/// Exited tasks without a row of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnlistedExits {
-    /// Processes
     pub processes: u32,
+    /// Of `processes`; that of the threads is in the clocks of their processes
     pub cpu: ExitCpuTime,
-    /// Threads of processes that live on
+    /// Threads of processes that still run
     pub threads: u32,
 }

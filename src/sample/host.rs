@@ -1,4 +1,4 @@
-//! What stays the same while the machine is up.
+//! Facts about a machine that do not change until the next boot.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,33 +14,33 @@ pub struct Host {
     pub kernel: Name,
     /// uname machine, e.g. x86_64
     pub machine: Name,
-    /// /proc/sys/kernel/random/boot_id; counters of another boot are never subtracted.
+    /// /proc/sys/kernel/random/boot_id; counters of different boots are never subtracted.
     pub boot_id: Name,
     /// Wall-clock second of boot; /proc/stat btime.
     pub boot_time_s: Option<u64>,
     /// Bytes; sysconf(_SC_PAGESIZE).
     pub page_size: u64,
-    /// Clock ticks a second of /proc figures (USER_HZ); sysconf(_SC_CLK_TCK).
+    /// Clock ticks per second in /proc (USER_HZ); sysconf(_SC_CLK_TCK).
     pub ticks_per_second: u64,
-    /// Every possible CPU with where it sits; /sys/devices/system/cpu.
+    /// Node, package and core of every possible CPU; /sys/devices/system/cpu.
     pub topology: Vec<CpuTopology>,
-    /// What this user may do, as far as the figures depend on it.
+    /// What the user that takes samples may read.
     pub privilege: Privilege,
 }
 
 impl Host {
-    /// Seconds of a number of clock ticks (USER_HZ).
+    /// Converts clock ticks (USER_HZ) to seconds.
     pub fn seconds(&self, ticks: f64) -> f64 {
         ticks / self.ticks_per_second.max(1) as f64
     }
 
-    /// Whether both are one run of one machine: else no counter of the one is subtracted from one of the other.
+    /// Whether both are the same boot of the same machine. Counters of different boots are never subtracted.
     pub fn is_same_boot(&self, other: &Host) -> bool {
         (&self.boot_id, &self.hostname, &self.machine) == (&other.boot_id, &other.hostname, &other.machine)
     }
 }
 
-/// Where a CPU sits.
+/// Position of a CPU in the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTopology {
     pub cpu: CpuId,
@@ -52,20 +52,20 @@ pub struct CpuTopology {
     pub core: u32,
 }
 
-/// What the user that samples may see.
+/// What the user that takes samples may read, as far as figures depend on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Privilege {
     pub effective_uid: u32,
     /// CAP_SYS_PTRACE: wait channels, system calls, io and files of other users' tasks.
     pub has_cap_sys_ptrace: bool,
-    /// kernel.task_delayacct; without it block-I/O delays read 0 although there are some.
+    /// kernel.task_delayacct; if it is off the kernel reports 0 for all block I/O delays.
     pub delay_accounting: Reading<bool>,
     /// Whether /proc is mounted with hidepid ≥ 1.
     pub hidepid: bool,
 }
 
 impl Privilege {
-    /// Whether what the threads of that user's processes wait for could be seen.
+    /// Whether wait channels and system calls of that user's threads are readable.
     pub fn can_inspect_tasks_of(&self, uid: u32) -> bool {
         self.has_cap_sys_ptrace || uid == self.effective_uid
     }

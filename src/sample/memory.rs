@@ -1,22 +1,33 @@
-//! Memory: /proc/meminfo and the counters of /proc/vmstat.
+//! Memory: gauges of /proc/meminfo and counters of /proc/vmstat.
 
 use crate::units::Counter;
 
-/// Amounts in kB (1024 bytes) as /proc/meminfo gives them; counters of /proc/vmstat in events.
-/// A field that the kernel lacks is `None`.
+/// Gauges are in kB of 1024 bytes, counters in events, pages or kB. A field that this kernel does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
+    /// `MemTotal`
     pub total_kb: Option<u64>,
+    /// `MemFree`
     pub free_kb: Option<u64>,
+    /// `MemAvailable`; since Linux 3.14
     pub available_kb: Option<u64>,
+    /// `Buffers`
     pub buffers_kb: Option<u64>,
+    /// `Cached`
     pub cached_kb: Option<u64>,
+    /// `Shmem`
     pub shmem_kb: Option<u64>,
+    /// `SReclaimable`
     pub slab_reclaimable_kb: Option<u64>,
+    /// `SUnreclaim`
     pub slab_unreclaimable_kb: Option<u64>,
+    /// `SwapTotal`
     pub swap_total_kb: Option<u64>,
+    /// `SwapFree`
     pub swap_free_kb: Option<u64>,
+    /// `Dirty`
     pub dirty_kb: Option<u64>,
+    /// `Writeback`
     pub writeback_kb: Option<u64>,
     /// `pswpin`, pages
     pub swapped_in_pages: Option<Counter>,
@@ -44,4 +55,6 @@ pub struct Memory {
     pub thp_fault_fallbacks: Option<Counter>,
     /// `oom_kill`
     pub oom_kills: Option<Counter>,
+    /// Allocations that waited for direct compaction of memory (`compact_stall`)
+    pub compaction_stalls: Option<Counter>,
 }

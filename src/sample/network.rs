@@ -1,4 +1,4 @@
-//! Network interfaces, protocols, listening sockets, the kernel's receive queues; remote hosts in `peers`.
+//! Network interfaces, protocol counters, listening sockets, per-CPU receive queues; remote hosts are in `remote_hosts`.
 
 pub mod remote_hosts;
 
@@ -11,7 +11,7 @@ use super::{Absent, Name, Reading};
 use crate::ids::{CpuId, NicId, ProcessId};
 use crate::units::Counter;
 
-/// One line of /proc/net/dev, with what the interface is.
+/// One line of /proc/net/dev, with facts about the interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nic {
     pub id: NicId,
@@ -42,7 +42,7 @@ pub struct Direction {
     pub fifo_errors: Counter,
 }
 
-/// What the interface is; read again only now and then.
+/// Facts about an interface. Read when it appears, after a uevent, and every 10 s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicFacts {
     /// Megabits a second; ETHTOOL_GLINKSETTINGS, then /sys/class/net/IF/speed. −1, 0 and 65535 are unknown.
@@ -51,11 +51,11 @@ pub struct NicFacts {
     /// operstate
     pub up: Option<bool>,
     pub loopback: bool,
-    /// Neither a physical nor a paravirtual device: veth, bridge, tun, bond …: its claimed speed is no limit
+    /// Neither a physical nor a paravirtual device: veth, bridge, tun, bond …. Its reported speed is no limit.
     pub virtual_device: bool,
 }
 
-/// How a link takes turns.
+/// Duplex mode of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplex {
@@ -84,16 +84,16 @@ pub struct Protocols {
     pub udp: Reading<Udp>,
     /// IpExt InOctets, OutOctets
     pub ip_octets: Reading<(Counter, Counter)>,
-    /// Listening TCP sockets whose accept queue is not empty, or (after an overflow) full
+    /// Listening TCP sockets whose accept queue is not empty
     pub listeners: Reading<Vec<Listener>>,
-    /// A line a CPU; of the whole machine, whatever the namespace
+    /// One entry per CPU, for the whole machine and not only this namespace
     pub softnet: Reading<Vec<Softnet>>,
     /// Remote hosts, by their TCP connections
     pub remote_hosts: Reading<remote_hosts::RemoteHosts>,
 }
 
 impl Protocols {
-    /// Nothing could be read, all for one reason.
+    /// All readings missing for the same reason.
     pub fn absent(why: Absent) -> Protocols {
         Protocols {
             tcp: Err(why),
@@ -152,13 +152,13 @@ pub struct Listener {
     pub local_address: SocketAddr,
     /// Connections established and not accepted yet; idiag_rqueue
     pub accept_queue: u32,
-    /// The accept queue holds limit + 1; idiag_wqueue
+    /// Limit of the accept queue, which holds one more connection than this; idiag_wqueue
     pub backlog_limit: u32,
-    /// Whose it is, where /proc/PID/fd may be read
+    /// The process that has it open and its name; `None` if /proc/PID/fd is not readable
     pub owner: Option<(ProcessId, Name)>,
 }
 
-/// One line of /proc/net/softnet_stat: what a CPU did with packets between driver and protocol.
+/// One line of /proc/net/softnet_stat: packets that a CPU passed from drivers to protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Softnet {
     /// The 13th column; older kernels write the lines of the online CPUs in their order and no number
@@ -168,9 +168,9 @@ pub struct Softnet {
     /// Packets lost because the CPU's backlog (net.core.netdev_max_backlog) was full; the 2nd column. The interface counts
     /// them as receive drops too.
     pub dropped: Counter,
-    /// Rounds that ended with packets left: out of budget or out of time; the 3rd column
+    /// Runs of net_rx_action that ended with packets left, out of budget or time; the 3rd column
     pub time_squeeze: Counter,
-    /// Packets that another CPU gave to this one (RPS); the 10th column
+    /// Packets that another CPU passed to this one (RPS); the 10th column
     pub received_rps: Option<Counter>,
     /// Packets lost to the flow limit; the 11th column
     pub flow_limited: Option<Counter>,

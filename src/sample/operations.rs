@@ -1,12 +1,12 @@
-//! What the machine works for: a running total that a command of the user's prints while it is recorded.
+//! Operations of the user's workload: a running total that the command of `record --ops` prints.
 
 use crate::units::Counter;
 
-/// A running total, and when it was printed. Samples that are taken before the next one repeat it.
+/// The last total that the command printed, and when. Samples repeat it until the next one is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Operations done so far; falls where what counts them was started anew.
+    /// Operations completed so far; it decreases if the workload restarts its count.
     pub total: Counter,
-    /// CLOCK_BOOTTIME when the command had printed it, nanoseconds. Never after the sample.
+    /// CLOCK_BOOTTIME when the command printed it, nanoseconds. Never later than the sample.
     pub printed_boottime_ns: u64,
 }

@@ -1,9 +1,10 @@
-//! Pressure stall information: /proc/pressure.
+//! Pressure stall information (PSI): /proc/pressure.
 
 use super::{Absent, Reading};
 use crate::units::Counter;
 
-/// One resource each. Witnesses, not judges: PSI io reads ~100 % on an idle io_uring service before 6.15.
+/// The stall times of each resource. They are cross-checks, not findings: PSI io reads ~100 % on an idle io_uring service
+/// before Linux 6.15.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pressure {
     pub cpu: Reading<Stall>,
@@ -14,13 +15,13 @@ pub struct Pressure {
 }
 
 impl Pressure {
-    /// No resource could be read, all for one reason.
+    /// All readings missing for the same reason.
     pub fn absent(why: Absent) -> Pressure {
         Pressure { cpu: Err(why), io: Err(why), memory: Err(why), irq: Err(why) }
     }
 }
 
-/// The lines `some` (at least one task stalled) and `full` (all of them).
+/// The lines `some` (at least one task was stalled) and `full` (all non-idle tasks were).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stall {
     pub some: Option<StallLine>,

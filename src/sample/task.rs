@@ -1,7 +1,6 @@
 //! Tasks: every thread of every process.
 //!
-//! Two samples share the `Arc` of a process that did not run between them, so that pairing, encoding and drawing see by `Arc::ptr_eq` that
-//! nothing changed.
+//! Two samples share the `Arc` of a process that did not run between them. `Arc::ptr_eq` then shows that nothing changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,9 +79,9 @@ pub struct Process {
     /// stat fields 14, 15: threads that ended are in it
     pub user_ticks: Counter,
     pub system_ticks: Counter,
-    /// stat field 43, ticks, threads that ended included: the part of `user_ticks` that ran guests. 0 in older recordings
+    /// stat field 43, ticks, threads that ended included: the part of `user_ticks` that ran guests
     pub guest_ticks: Counter,
-    /// stat fields 16, 17: children that ended and were waited for, and theirs. `None` in older recordings
+    /// stat fields 16, 17: children that exited and were waited for, and theirs
     pub children_cpu: Option<ChildrenCpuTime>,
     /// The process CPU clock, ns, ended threads included; clock_gettime on clock id (~pid)<<3|2
     pub cpu_ns: Option<Counter>,
@@ -92,11 +91,11 @@ pub struct Process {
     /// stat field 24, pages
     pub resident_pages: u64,
     pub io: Reading<TaskIo>,
-    /// Sorted by tid; that of the leader is the pid. Shared between samples if only slow facts changed
+    /// Sorted by tid; the tid of the leader is the pid. Samples share the list if only facts changed
     pub threads: Arc<[Thread]>,
 }
 
-/// Facts of a process that rarely change and are slow to read. Workers of a pool share theirs.
+/// Facts of a process that rarely change and are slow to read. Processes with equal facts share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
     /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has called execve
@@ -145,7 +144,7 @@ impl Process {
         }
     }
 
-    /// The group of processes it works with: those with the same parent and executable. Children of init form no group.
+    /// Its group: the processes with the same parent and executable. Children of init form no group.
     pub fn group(&self) -> GroupId {
         let siblings = self.ppid > 2 && !self.kernel_thread;
         match (&self.facts.executable, siblings) {
@@ -184,17 +183,16 @@ pub struct Thread {
     pub major_faults: Counter,
     /// stat field 42, ticks; 0 without kernel.task_delayacct
     pub block_io_delay_ticks: Counter,
-    /// stat field 43, ticks: the part of `user_ticks` that ran guests. 0 in older recordings
+    /// stat field 43, ticks: the part of `user_ticks` that ran guests
     pub guest_ticks: Counter,
-    /// stat fields 41 and 19: SCHED_IDLE, or nice 19: gives way to other threads that want the CPU, but not necessarily to those of
-    /// another session or cgroup. False in older recordings
+    /// stat fields 41 and 19: SCHED_IDLE, or nice 19. Other threads get the CPU first, but not necessarily those of another
+    /// session or cgroup
     pub background: bool,
     /// schedstat
     pub schedstat: Option<Schedstat>,
-    /// CLOCK_BOOTTIME when its timeslices were last seen to have grown since the reading before; `None` if they never were: a thread
-    /// seen for the first time may be parked.
+    /// CLOCK_BOOTTIME of the last reading that found its timeslices increased; `None` if none has
     pub last_timeslice_ns: Option<u64>,
-    /// Where it sleeps
+    /// The kernel function and system call that it sleeps in
     pub wait: WaitState,
     /// status Cpus_allowed_list: the CPUs it may run on; read only of a thread that waits for one
     pub cpus_allowed_list: Option<Name>,
@@ -277,7 +275,8 @@ impl TaskState {
     }
 }
 
-/// What a thread waits in, as far as it was read.
+/// The kernel function and the system call that a thread waits in, as far as they were read. `kernel/scan/thread/wait.rs` reads
+/// them; `waits/class.rs` makes a wait class of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitState {
     /// wchan: the kernel function it sleeps in, without compiler suffixes. `Absent::Hidden` if the kernel answers 0 for a task of another
@@ -288,6 +287,7 @@ pub struct WaitState {
 }
 
 impl WaitState {
+    /// The system call by value.
     pub fn syscall(&self) -> Reading<RawSyscall> {
         self.syscall.as_deref().copied().map_err(|why| *why)
     }
@@ -300,7 +300,7 @@ impl Default for WaitState {
 }
 
 /// /proc/PID/task/TID/syscall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawSyscall {
     /// The number on this architecture; −1 if it is blocked outside a system call (in a page fault)
     pub number: i64,

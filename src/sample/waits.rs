@@ -1,14 +1,17 @@
-//! Sub-samples: what the hot threads were seen doing, several times between two samples.
+//! Sub-samples: readings of the hot threads, about ten times between two samples.
 //!
-//! Threads are counted by group and wait class (`waits/class.rs`). Blocked threads are kept one by one with state, wait channel and
-//! system call, so that what they waited for can be classified again from a recording.
+//! A wait is a combination of state, wait channel and system call (`ObservedWait`). Each sub-sample has the number of threads in each
+//! wait by group; each hot thread has the number of sub-samples that saw it in each wait. `interval::wait_counts` classifies the
+//! waits (`class`), so that a wrong class can be corrected for recordings, too.
 
 pub mod class;
+mod observed;
 pub mod syscall;
 
 use serde::{Deserialize, Serialize};
 
 pub use class::WaitClass;
+pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 
 use super::Name;
@@ -21,18 +24,28 @@ use crate::ids::{DiskId, GroupId, TaskId};
 pub struct Waits {
     /// In time order. The last one belongs to the sample itself.
     pub sub_samples: Vec<SubSample>,
-    /// Groups: `GroupWaits::group` is an index into this list.
+    /// Groups: `GroupWait::group` is an index into this list.
     pub groups: Vec<GroupId>,
-    /// Each hot thread with its wait classes; sorted by task.
-    pub threads: Vec<ThreadWaits>,
+    /// Each wait that the rows of `sub_samples` and `threads` refer to; sorted by `id`
+    pub observed: Vec<ObservedWait>,
+    /// Each hot thread in each of its waits; sorted by task and wait
+    pub threads: Vec<ThreadWait>,
     /// Threads seen blocked (on storage, in reclaim, in an unknown D state): a row for each wait in which a thread was seen, sorted by
     /// task, of at most `MAX_BLOCKED_THREADS` threads. `interval::blocked_threads` makes one entry a thread of them.
     pub blocked: Vec<BlockedThread>,
     /// Queues in which threads of groups with a thread on storage waited; sorted by group and kind.
     pub wait_queues: Vec<WaitQueue>,
+    /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
+    pub ipc_waiters: Vec<IpcWaiter>,
+    /// The processes that have the other ends open; sorted
+    pub ipc_holders: Vec<IpcHolder>,
     /// Sub-samples skipped because they had used up their CPU budget.
     pub skipped_sub_samples: u32,
 }
+
+/// A thread with a timeslice within this time is active: it is sub-sampled, and may be waiting for work in a futex, pipe or socket. In a
+/// convoy of 64 threads each gets a timeslice about once a second, a parked thread none.
+pub const ACTIVE_NS: u64 = 5_000_000_000;
 
 /// Blocked threads that are kept one by one; the others are only counted.
 pub const MAX_BLOCKED_THREADS: usize = 32;
@@ -46,37 +59,8 @@ pub struct SubSample {
     pub cpu: Option<CpuTimes>,
     /// Requests in flight on all whole devices that are not stacked on others; `None` if diskstats could not be read.
     pub in_flight: Option<u32>,
-    /// Groups with at least one counted thread, sorted by `group`.
-    pub groups: Vec<GroupWaits>,
-}
-
-/// Numbers of threads of one group, by kind of wait, in one sub-sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupWaits {
-    /// Index into `Waits::groups`
-    pub group: u16,
-    /// R
-    pub running: u16,
-    /// D in the block or file system layer, or S waiting for a FUSE file system
-    pub storage: u16,
-    /// Asleep for asynchronous completions (libaio, io_uring)
-    pub aio: u16,
-    /// In memory reclaim or throttled by it
-    pub memory: u16,
-    /// In D in any other wait channel, or a hidden one
-    pub other_blocked: u16,
-    /// D with a hidden wait channel (part of `other_blocked`)
-    pub hidden_blocked: u16,
-    /// In a wait that is certainly for a held lock: by its futex call, a file lock, a lock of the kernel
-    pub lock_contended: u16,
-    /// In a futex or semaphore wait that may be for a lock; only threads with a timeslice in the last 5 s
-    pub lock_inferred: u16,
-    /// Asleep in a pipe or socket; only threads with a timeslice in the last 5 s
-    pub ipc_peer: u16,
-    /// Part of `ipc_peer`: the other end is held by a process of the group that is on storage, and by none that works
-    pub behind_ipc_peer: u16,
-    /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
-    pub file_lock: u16,
+    /// The threads of each group by wait; sorted by group, wait and `active`
+    pub waits: Vec<GroupWait>,
 }
 
 /// What threads of a group wait for.
@@ -118,23 +102,6 @@ pub struct WaitQueue {
     pub holder: Option<u32>,
 }
 
-/// One hot thread: in how many sub-samples since the last sample it was in each wait class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreadWaits {
-    pub task: TaskId,
-    /// Index into `Waits::groups`
-    pub group: u16,
-    /// Sub-samples by class, indexed by `WaitClass as usize`
-    pub class_counts: [u16; WaitClass::COUNT],
-}
-
-impl ThreadWaits {
-    /// Sub-samples that saw it.
-    pub fn sub_sample_count(&self) -> u32 {
-        self.class_counts.iter().map(|&times| u32::from(times)).sum()
-    }
-}
-
 /// A blocked thread in one wait: the same state, wait channel, system call and descriptor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
@@ -145,7 +112,7 @@ pub struct BlockedThread {
     pub comm: Name,
     /// stat field 3
     pub state: TaskState,
-    /// What `WaitClass::classify` makes of state, wait channel and system call
+    /// The result of `WaitClass::classify` for state, wait channel and system call
     pub class: WaitClass,
     /// wchan: the kernel function it sleeps in
     pub wchan: Option<Name>,

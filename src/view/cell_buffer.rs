@@ -108,8 +108,8 @@ impl StylePatch {
         brush
     }
 
-    fn apply(self, look: PackedStyle) -> PackedStyle {
-        PackedStyle(look.0 & !self.mask | self.bits)
+    fn apply(self, capabilities: PackedStyle) -> PackedStyle {
+        PackedStyle(capabilities.0 & !self.mask | self.bits)
     }
 }
 

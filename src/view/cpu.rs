@@ -1,4 +1,4 @@
-//! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, the hottest threads.
+//! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, and the threads that use most CPU time.
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
@@ -21,6 +21,7 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
+use crate::units::format;
 
 /// A row of the table of CPUs.
 pub struct CpuLine<'a> {
@@ -346,7 +347,7 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));
-    let looks = text::pluralize(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
+    let looks = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
     let skipped =
         if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
     for more in [format!(", scan {} ms", format_number(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {

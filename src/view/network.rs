@@ -5,7 +5,7 @@ pub mod remote_hosts;
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::safe_text::SafeText;
-use super::text::{self, format_figure, format_number, format_optional};
+use super::text::{format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};
@@ -18,6 +18,7 @@ use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{Row, SortColumn, State};
 use crate::units::PerSecond;
+use crate::units::format;
 
 /// A row of the table of interfaces.
 pub struct NicLine<'a> {
@@ -148,9 +149,9 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, c
     table.draw_header(canvas, 0, None);
     let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::RemoteHost(at) = row
-            && let Some(peer) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
+            && let Some(host) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
         {
-            remote_hosts::row(evaluation, peer, &table, canvas, y);
+            remote_hosts::row(evaluation, host, &table, canvas, y);
         }
     });
     canvas.text_to_end(0, end, remote_hosts::footnote(state, evaluation), StyleRole::Dim);
@@ -174,8 +175,8 @@ fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, canvas: &mut Can
     let end = canvas.height().saturating_sub(u16::from(!about.is_empty()));
     let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
     let mut next = y + 1;
-    for (y, peer) in (y + 1..end).zip(rows) {
-        remote_hosts::row(evaluation, peer, &table, canvas, y);
+    for (y, host) in (y + 1..end).zip(rows) {
+        remote_hosts::row(evaluation, host, &table, canvas, y);
         next = y + 1;
     }
     canvas.text_to_end(0, next, about, StyleRole::Dim);
@@ -233,8 +234,8 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     let words = safe!(
         "  qdisc {kind}: backlog {} in {}, {} drops/s, {} overlimits/s",
-        text::bytes(span.backlog_bytes as f64),
-        text::pluralize(span.backlog_packets, "packet", "packets"),
+        format::short_bytes(span.backlog_bytes as f64),
+        format::plural(span.backlog_packets, "packet", "packets"),
         rate(span.dropped),
         rate(span.overlimits)
     );

@@ -49,8 +49,8 @@ pub struct Theme {
 }
 
 impl Theme {
-    pub fn new(look: TerminalCapabilities) -> Theme {
-        Theme { capabilities: look }
+    pub fn new(capabilities: TerminalCapabilities) -> Theme {
+        Theme { capabilities }
     }
 
     pub fn is_ascii(self) -> bool {

@@ -132,8 +132,8 @@ pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
 }
 
 /// Average number of threads in lock waits; `-` if they are hidden.
-pub fn lock_waits_text(threads: f64, out_of_sight: bool) -> SafeText {
-    if out_of_sight && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, 5)) }
+pub fn lock_waits_text(threads: f64, hidden: bool) -> SafeText {
+    if hidden && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, 5)) }
 }
 
 /// What a thread in a wait class does, continuing "a thread that …".

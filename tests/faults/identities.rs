@@ -54,7 +54,7 @@ fn disk<'a>(sample: &'a Sample, name: &str) -> &'a Disk {
 }
 
 #[test]
-fn a_loop_device_that_stands_on_another_file_is_another_device() {
+fn a_loop_device_with_another_file_is_another_device() {
     let directory = tempfile::tempdir().unwrap();
     let image = |name: &str| {
         let path = directory.path().join(name);
@@ -190,7 +190,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn a_group_that_was_made_again_is_another_one() {
+fn a_cgroup_that_was_created_again_is_another_one() {
     let Some(first) = is_root().then(Group::made).flatten() else {
         return println!("skipped: needs root and a cpu controller that can be written to");
     };

@@ -22,7 +22,7 @@ fn shell_in(flags: &[&str], script: &str) -> Option<Command> {
 }
 
 #[test]
-fn behind_hidepid_others_are_missing_and_it_is_said() {
+fn behind_hidepid_other_users_processes_are_missing_and_reported_as_hidden() {
     let (_kept, program) = for_everybody();
     let program = program.to_str().unwrap();
     for hidepid in ["1", "2"] {
@@ -63,7 +63,7 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
 }
 
 #[test]
-fn in_another_network_namespace_ends_are_not_taken_for_none() {
+fn in_another_network_namespace_exits_are_reported_as_unreadable() {
     let ends = |mut command: Command| {
         let (code, stdout, stderr) = run(&mut command);
         assert_eq!(code, 0, "{stdout}{stderr}");

@@ -232,12 +232,12 @@ fn sweep(base: &str) -> usize {
 }
 
 #[test]
-fn every_file_that_is_opened_may_be_bad_with_groups_of_the_first_version() {
+fn every_opened_file_may_be_damaged_with_cgroup_v1() {
     assert!(sweep(BASES[0]) > 500);
 }
 
 #[test]
-fn every_file_that_is_opened_may_be_bad_with_groups_of_the_second_version() {
+fn every_opened_file_may_be_damaged_with_cgroup_v2() {
     assert!(sweep(BASES[1]) > 500);
 }
 
@@ -279,7 +279,7 @@ fn every_task_file_may_be_cut_anywhere() {
 }
 
 #[test]
-fn a_file_without_end_is_no_file() {
+fn a_file_without_end_is_refused() {
     let tree = Tree::on("5.15-debian");
     for name in ["proc/meminfo", "proc/self/mountinfo"] {
         let file = tree.path().join(name);
@@ -293,7 +293,7 @@ fn a_file_without_end_is_no_file() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_read_is_survived() {
+fn a_file_may_change_while_it_is_read() {
     let tree = Tree::on("5.15-debian");
     let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let changing: Vec<(PathBuf, Vec<u8>)> =
@@ -355,7 +355,7 @@ fn kind_of(path: &str) -> String {
 }
 
 #[test]
-fn what_is_read_live_is_in_a_tree_too() {
+fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
     let trace = match Trace::of("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
         Ok(trace) => trace,
         Err(why) => return println!("skipped: {why}"),

@@ -57,7 +57,7 @@ fn is_possible(interval: &Interval) {
 }
 
 #[test]
-fn a_storm_of_forks_costs_rows_and_nothing_else() {
+fn a_fork_storm_costs_rows_of_tasks_and_nothing_else() {
     let _storm = Load::start("processes::a_fork_storm");
     let mut sampler = Sampler::new(Root::host()).unwrap();
     let host: Arc<Host> = Arc::new(sampler.host().clone());
@@ -88,7 +88,7 @@ fn a_storm_of_forks_costs_rows_and_nothing_else() {
 }
 
 #[test]
-fn a_number_given_away_within_an_interval() {
+fn a_pid_reused_within_an_interval_is_another_process() {
     if !is_root() {
         return println!("skipped: a pid namespace needs root");
     }

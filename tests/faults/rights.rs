@@ -66,7 +66,7 @@ fn recorder(command: &mut Command, file: &Path) -> Running {
 }
 
 #[test]
-fn every_thread_keeps_what_watching_needs_and_gains_nothing() {
+fn every_thread_keeps_only_the_capabilities_for_sampling_and_gains_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("own.stalltop");
     let mut command = stalltop(&["record", "-i", "200ms", "--for", "10m"]);
@@ -84,7 +84,7 @@ fn every_thread_keeps_what_watching_needs_and_gains_nothing() {
 }
 
 #[test]
-fn a_replay_keeps_the_rights_to_files_alone() {
+fn a_replay_keeps_only_capabilities_for_files() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
     let mut session = Session::start(harness::stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
     session.until_text("REPLAY");
@@ -97,7 +97,7 @@ fn a_replay_keeps_the_rights_to_files_alone() {
 }
 
 #[test]
-fn a_command_of_the_users_has_all_that_the_user_has() {
+fn a_user_s_command_keeps_all_capabilities_of_the_user() {
     let own = line(&fs::read_to_string("/proc/self/status").unwrap(), "CapBnd");
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");
@@ -115,7 +115,7 @@ fn a_command_of_the_users_has_all_that_the_user_has() {
 }
 
 #[test]
-fn with_the_rights_of_whom_its_file_belongs_to_it_refuses_to_run() {
+fn a_set_user_id_program_refuses_to_run() {
     if !is_root() {
         return println!("skipped: not root, who could become somebody else");
     }

@@ -110,7 +110,7 @@ fn hostile_tree() -> Tree {
 }
 
 #[test]
-fn a_machine_all_of_whose_names_are_hostile() {
+fn all_names_of_a_machine_may_be_hostile() {
     let tree = hostile_tree();
     let root = tree.path().to_str().unwrap().to_owned();
     let directory = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ fn a_machine_all_of_whose_names_are_hostile() {
 }
 
 #[test]
-fn lines_without_a_terminal_are_plain_too() {
+fn lines_without_a_terminal_have_no_escape_sequences() {
     let tree = hostile_tree();
     let mut child = stalltop(&["--root", tree.path().to_str().unwrap(), "-i", "100ms"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut bytes = [0; 2000];
@@ -147,7 +147,7 @@ fn lines_without_a_terminal_are_plain_too() {
 }
 
 #[test]
-fn no_argument_acts_on_the_terminal_of_who_typed_it() {
+fn no_argument_is_printed_with_escape_sequences() {
     let bad = "\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r";
     let cases: [&[&str]; 14] = [
         &[bad],

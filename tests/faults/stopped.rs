@@ -21,7 +21,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_recorder_that_was_stopped_counts_what_it_missed() {
+fn a_stopped_recorder_counts_missed_samples() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("stopped.stalltop");
     let name = file.to_str().unwrap();
@@ -52,7 +52,7 @@ fn a_recorder_that_was_stopped_counts_what_it_missed() {
 }
 
 #[test]
-fn a_screen_that_was_stopped_says_what_it_missed() {
+fn a_stopped_screen_shows_missed_samples() {
     let mut session = Session::start(harness::stalltop(&["-i", "200ms"]), 120, 30);
     session.until_text("busy");
     session.signal(Signal::SIGSTOP);

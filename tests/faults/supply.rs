@@ -27,7 +27,7 @@ fn every_crate_is_pinned_and_from_the_registry() {
 }
 
 #[test]
-fn the_page_counts_what_is_unsafe() {
+fn the_page_states_the_number_of_unsafe_blocks() {
     let mut files = vec![project().join("src")];
     let mut blocks = 0;
     while let Some(path) = files.pop() {

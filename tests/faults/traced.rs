@@ -129,7 +129,7 @@ const COMMANDS: [&[&str]; 5] = [
 ];
 
 #[test]
-fn nothing_else_is_executed_and_nobody_is_called() {
+fn no_other_program_is_executed_and_no_connection_is_made() {
     const CALLS: &str = "execve,execveat,connect,bind,listen,accept,accept4";
     let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));
     let others = COMMANDS.iter().map(|&arguments| Trace::of(CALLS, arguments).map(|trace| (arguments, trace)));
@@ -160,7 +160,7 @@ fn nothing_else_is_executed_and_nobody_is_called() {
 }
 
 #[test]
-fn no_file_system_is_asked_but_those_of_the_kernel() {
+fn no_file_system_is_accessed_but_those_of_the_kernel() {
     // Whatever takes a path or tells about a file system.
     const CALLS: &str = "%file,statfs,fstatfs,getdents64";
     let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));

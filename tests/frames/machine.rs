@@ -9,13 +9,14 @@ use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject,
 use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
+use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::waits::{BlockedThread, SubSample, WaitClass, WaitQueue, WaitQueueKind, Waits};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
@@ -233,19 +234,14 @@ impl Machine {
                     boottime_ns: ((UPTIME_S as f64 + seconds) * 1e9) as u64,
                     cpu: Some(self.cpu(seconds).total),
                     in_flight: Some(self.drives.iter().map(|drive| drive.in_flight).sum()),
-                    groups: vec![GroupWaits { group: 0, storage, lock_contended: behind, ..GroupWaits::default() }],
+                    waits: synthetic::waits::group(&GroupWaits { storage, lock_contended: behind, ..GroupWaits::default() }),
                 }
             })
             .collect();
         let task = |strand: usize| worker.task(strand);
-        let seen = |class: WaitClass| {
-            let mut seen = [0; WaitClass::COUNT];
-            seen[class as usize] = 10;
-            seen
-        };
         let threads = (worker.strands.iter().enumerate())
             .filter(|(_, strand)| strand.class != WaitClass::Poll)
-            .map(|(at, strand)| ThreadWaits { task: task(at), group: 0, class_counts: seen(strand.class) })
+            .flat_map(|(at, strand)| synthetic::waits::thread(task(at), 0, &[(strand.class, 10)]))
             .collect();
         let blocked = (worker.strands.iter().enumerate())
             .filter(|(_, strand)| strand.state == TaskState::Blocked)
@@ -275,7 +271,8 @@ impl Machine {
             holder: None,
         };
         let queues = if behind > 0 { vec![queue] } else { Vec::new() };
-        Waits { sub_samples, groups: vec![group], threads, blocked, wait_queues: queues, skipped_sub_samples: 0 }
+        let observed = synthetic::waits::observed();
+        Waits { sub_samples, groups: vec![group], observed, threads, blocked, wait_queues: queues, ..Waits::default() }
     }
 }
 

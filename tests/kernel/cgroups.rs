@@ -85,7 +85,7 @@ fn throttle(root: &Path, number: usize, periods: u64) {
 }
 
 #[test]
-fn ten_times_as_many_groups_cost_no_more_and_each_has_its_turn() {
+fn ten_times_as_many_groups_cost_no_more_and_each_is_read_in_turn() {
     const MOST_READ: usize = 512;
     let tree = tempfile::tempdir().unwrap();
     many(tree.path(), 3000);

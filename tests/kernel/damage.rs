@@ -32,7 +32,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn a_damaged_file_harms_only_its_own_subject() {
+fn a_damaged_file_affects_only_its_own_subject() {
     for tree in TREES {
         let copied = tempfile::tempdir().unwrap();
         copy(&path(tree), copied.path());
@@ -63,7 +63,7 @@ fn a_damaged_file_harms_only_its_own_subject() {
 }
 
 #[test]
-fn no_cut_gives_a_figure_that_the_whole_file_does_not_give() {
+fn a_truncated_file_gives_no_figure_that_the_whole_file_does_not_give() {
     every_proc_file(|name, bytes, parse| {
         let whole = numbers(&parse(bytes));
         for length in 0..bytes.len() {
@@ -75,7 +75,7 @@ fn no_cut_gives_a_figure_that_the_whole_file_does_not_give() {
 }
 
 #[test]
-fn impossible_numbers_are_no_figures() {
+fn impossible_numbers_give_no_figures() {
     every_proc_file(|name, bytes, parse| {
         let whole = numbers(&parse(bytes));
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -97,7 +97,7 @@ fn begins_a_figure(text: &[u8], start: usize) -> bool {
 }
 
 #[test]
-fn any_bytes_are_survived() {
+fn any_bytes_are_read_without_a_panic() {
     use proptest::prelude::*;
     let piece = prop_oneof![
         3 => proptest::collection::vec(any::<u8>(), 0..12),

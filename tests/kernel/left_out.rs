@@ -49,7 +49,7 @@ fn left_out(sampler: &mut Sampler, leaves_out: bool, next: u32) -> u32 {
 }
 
 #[test]
-fn what_is_counted_is_the_same_whether_looks_at_nobody_are_taken_or_left_out() {
+fn counts_are_the_same_whether_empty_sub_samples_are_taken_or_omitted() {
     for busy in [3, 40] {
         let ((all, each), (some, taken)) = (watched(busy, false), watched(busy, true));
         assert_eq!(each, [9; SECONDS as usize]);

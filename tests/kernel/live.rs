@@ -145,7 +145,7 @@ fn a_listener_that_does_not_accept_is_found_with_its_owner() {
 }
 
 #[test]
-fn host_and_users_as_the_system_calls_say() {
+fn host_and_users_equal_those_of_system_calls() {
     let root = Root::host();
     let host = host::read(&root);
     let names = nix::sys::utsname::uname().unwrap();
@@ -247,7 +247,7 @@ fn context_switches_are_those_of_status() {
 /// A child that asks a server of ours and waits, and one that is told things it never asked for: only the first is said to
 /// wait, and for whom.
 #[test]
-fn whose_answer_is_waited_for_is_told() {
+fn a_remote_host_whose_answer_is_awaited_is_named() {
     if lacks_loopback() {
         return;
     }

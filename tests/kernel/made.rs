@@ -32,7 +32,7 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn interfaces_as_they_come_and_go() {
+fn interfaces_that_appear_and_vanish() {
     let namespace = Namespace(format!("stalltop-{}", std::process::id()));
     if !is_root() || !run(&format!("ip netns add {}", namespace.0)) {
         return println!("skipped: needs root and `ip netns`");
@@ -146,7 +146,7 @@ impl Group {
 }
 
 #[test]
-fn a_throttled_group_is_found_and_forgotten() {
+fn a_throttled_group_is_found_and_removed_when_it_is_gone() {
     let root = Root::host();
     let mut reader = CgroupReader::default();
     let Some(mut group) = is_root().then(Group::throttled).flatten() else {
@@ -179,7 +179,7 @@ fn a_throttled_group_is_found_and_forgotten() {
 }
 
 #[test]
-fn a_loop_device_is_known_by_its_file() {
+fn a_loop_device_has_its_backing_file() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     std::fs::write(&image, vec![7; 1 << 20]).unwrap();

@@ -14,7 +14,7 @@ fn lacks(why: Absent) -> bool {
 }
 
 #[test]
-fn our_own_account_is_ours() {
+fn the_statistics_of_this_thread_are_correct() {
     let mut taskstats = match TaskstatsClient::open() {
         Err(why) if lacks(why) => return println!("skipped: no taskstats here: {why}"),
         opened => opened.unwrap(),
@@ -37,7 +37,7 @@ fn our_own_account_is_ours() {
 
 /// A storm that begins when all was quiet: more ends than the kernel holds for us, and no sample among them.
 #[test]
-fn a_storm_after_a_calm_is_heard_between_two_samples() {
+fn exits_in_a_burst_are_received_between_two_samples() {
     let mut sampler = Sampler::new(Root::host()).unwrap();
     if let Err(why) = sampler.sample().exits {
         return println!("skipped: exits cannot be heard: {why}");
@@ -57,7 +57,7 @@ fn a_storm_after_a_calm_is_heard_between_two_samples() {
 }
 
 #[test]
-fn a_child_that_ended_is_heard_with_its_name_and_parent() {
+fn the_exit_of_a_child_has_its_name_and_parent() {
     let cpus = Root::host().read_once("sys/devices/system/cpu/possible").unwrap();
     let mut exits = match ExitListener::register(&cpus) {
         Err(why) if lacks(why) => return println!("skipped: exits cannot be heard: {why}"),

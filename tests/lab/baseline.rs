@@ -21,7 +21,7 @@ wait $LAST
 "#;
 
 #[test]
-fn a_disk_of_five_milliseconds_is_learned_alone_and_not_at_work() {
+fn learn_measures_an_idle_disk_and_refuses_a_busy_one() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let script = state.path().join("baseline-learn.sh");

@@ -43,7 +43,7 @@ pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
 }
 
 /// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
-/// four fifths of the time and more, and nobody else of the box is short of memory.
+/// four fifths of the time and more, and nobody else of the host is short of memory.
 #[test]
 fn a_cgroup_that_is_larger_than_its_memory_limit() {
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
@@ -77,7 +77,7 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
 /// Its twin: one process that reads 8 GiB from end to end under 64 MiB. It meets its limit all the time, and nothing is ever
 /// read again: more memory would make it no faster.
 #[test]
-fn a_backup_that_meets_its_memory_limit() {
+fn a_backup_that_reaches_its_memory_limit() {
     let Some(lab) = open("memory", DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "memory-backup", &[]);
@@ -95,7 +95,7 @@ fn a_backup_that_meets_its_memory_limit() {
             said.must_not(kind);
         }
         // It is as fast as its disk.
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
     });
 }
 
@@ -112,7 +112,7 @@ fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
 fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("cpuset", &["taskset"]) else { return };
     if cpus() < 2.0 {
-        println!("skipped: one CPU is the whole box");
+        println!("skipped: one CPU is the whole host");
         return;
     }
     let state = tempfile::tempdir().expect("a folder");
@@ -144,12 +144,12 @@ fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut CheckResult) 
 }
 
 #[test]
-fn a_cpuset_that_is_full_on_an_idle_box() {
+fn a_saturated_cpuset_on_an_idle_host() {
     restricted("cpuset", 4, |waits, _, said| four_for_one("lab-one-cpu", "cpuset /lab-one-cpu allows", waits, said));
 }
 
 #[test]
-fn an_affinity_that_is_full_on_an_idle_box() {
+fn a_saturated_affinity_mask_on_an_idle_host() {
     restricted("taskset", 4, |waits, _, said| four_for_one("cpu1", "CPU affinity allows", waits, said));
 }
 
@@ -158,7 +158,7 @@ fn an_affinity_that_is_full_on_an_idle_box() {
 fn a_cpuset_for_one_thread() {
     let Some(lab) = open("cpuset", &[]) else { return };
     if cpus() < 2.0 {
-        println!("skipped: one CPU is the whole box");
+        println!("skipped: one CPU is the whole host");
         return;
     }
     let state = tempfile::tempdir().expect("a folder");
@@ -175,7 +175,7 @@ fn a_cpuset_for_one_thread() {
 
 /// The quota is of a group above the one that the task is in: that group is named, with the task.
 #[test]
-fn a_task_held_back_by_a_quota_above_its_own_group() {
+fn a_task_throttled_by_the_quota_of_a_parent_group() {
     let Some(lab) = open("cpu", &[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "nested-quota", &[]);
@@ -200,7 +200,7 @@ fn a_task_held_back_by_a_quota_above_its_own_group() {
 
 /// Its twin: the same groups, and a quota of 1.5 CPUs for one thread, which cannot use it up.
 #[test]
-fn a_quota_above_that_is_not_used_up() {
+fn a_parent_quota_that_is_not_used_up() {
     let Some(lab) = open("cpu", &[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "nested-quota", &[("QUOTA_US", "150000")]);
@@ -237,7 +237,7 @@ fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Wi
 
 /// 50 reads a second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
 #[test]
-fn reads_held_back_by_the_io_limit_of_their_cgroup() {
+fn reads_throttled_by_the_io_limit_of_their_cgroup() {
     reads_under_a_limit("io-limit", 50, |device, reads, window, said| {
         let truth = window.disk(device);
         window.known("reads/s by the group's count", reads, 47.0, 53.0);
@@ -266,7 +266,7 @@ fn reads_below_the_io_limit_of_their_cgroup() {
         window.known("reads/s by the group's count", reads, 500.0, 7000.0);
         window.known("reads/s of the disk", window.disk(device).reads, reads * 0.98, reads * 1.02);
         said.must_not("io-throttled");
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
         said.nothing_wrong_but(&[]);
     });
 }

@@ -19,7 +19,7 @@ fn processes_behind_the_lock_of_a_file() {
     ground.check("flock", 5, |window, said| {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "load");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "flushes");
@@ -49,7 +49,7 @@ fn processes_behind_a_lock_that_is_kept() {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
         window.known("who waits for it", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.evidence(&stuck, "group_behind_lock_threads", 6.9, 7.1);
         said.evidence(&stuck, "holder_tid", f64::from(holder), f64::from(holder));
         said.word(&stuck, "chain_confidence", "high");
@@ -86,7 +86,7 @@ fn threads_behind_a_lock_of_the_kernel() {
     ground.check("append", 5, |window, said| {
         let waits = |place: &Place| place.channel == "ext4_file_write_iter";
         window.known("threads in ext4_file_write_iter", window.mean(waits), 5.0, 7.2);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.evidence_in(&stuck, "group_behind_lock_threads", window.looks(waits).give_or_take(0.6));
         let holders = window.looks(|place| place.state == 'D' && !waits(place));
         // Ten looks of one second, six to eight of which find one there, tell little; all of them more.
@@ -111,7 +111,7 @@ fn clients_behind_their_server() {
             let waits = |place: &Place| place.comm == "load" && place.state == 'S' && place.channel != "poll_schedule_timeout";
             // The main thread sleeps, too.
             let waiters = window.looks(waits).least - 1.0;
-            let stuck = said.must("idle-but-blocked", "box", "critical");
+            let stuck = said.must("idle-but-blocked", "host", "critical");
             said.evidence(&stuck, "group_behind_peer_threads", waiters.min(4.0), 6.2);
             link(said, &stuck, &format!("the other end of a {mode}"), "who holds the other end");
         });
@@ -121,7 +121,7 @@ fn clients_behind_their_server() {
 /// What must not be counted: workers that read from the pipe of a dispatcher, threads and processes; idle threads of a Go
 /// runtime; condition variables of musl; rings with nothing in them. Beside each one thread that commits for itself.
 #[test]
-fn idle_pools_beside_a_thread_with_io_of_its_own() {
+fn idle_pools_beside_a_thread_with_unrelated_io() {
     let Some(mut ground) = DiskLoad::open() else { return };
     for mode in ["pool", "pools", "go", "musl", "ring"] {
         let _load = ground.start(mode, 16);
@@ -129,14 +129,14 @@ fn idle_pools_beside_a_thread_with_io_of_its_own() {
         ground.check(mode, 3, |window, said| {
             window.known("threads in D", window.threads("unrelated", 'D'), 0.7, 1.1);
             said.figure("blocked_threads", 0.6, 1.25);
-            said.at_most_a_note("idle-but-blocked", "box");
+            said.at_most_a_note("idle-but-blocked", "host");
         });
     }
 }
 
 /// An io_uring service with a request each that nobody will ever complete: iowait and PSI cry, and nothing waits for storage.
 #[test]
-fn an_idle_io_uring_service_that_iowait_takes_for_work() {
+fn an_idle_io_uring_service_that_counts_as_iowait() {
     let Some(ground) = DiskLoad::open() else { return };
     let _load = ground.start("ring-waits", 4);
     ground.check("ring-waits", 5, |window, said| {
@@ -168,7 +168,7 @@ fn a_convoy_behind_a_busy_holder() {
 
 /// Stuck for 30 ms of each 100 in the beat of a clock: looks in a fixed beat would see it always, or never.
 #[test]
-fn a_writer_in_the_beat_of_the_looks() {
+fn a_writer_in_step_with_the_sub_samples() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..3 {
         // Each time at another moment of the tenth.
@@ -178,7 +178,7 @@ fn a_writer_in_the_beat_of_the_looks() {
             let queue = window.disk(&ground.device).queue;
             window.known("queue", queue, 0.3, 0.42);
             said.figure_is("blocked_threads", queue, 0.18);
-            // A sixth of the box.
+            // A sixth of the host.
             said.must_not("idle-but-blocked");
         });
     }
@@ -200,7 +200,7 @@ fn asynchronous_readers() {
         ground.until(READS_COMPLETED, 500);
         ground.check(engine, 5, |window, said| {
             window.known("queue", window.disk(&ground.device).queue, 3.5, 4.2);
-            let stuck = said.must("idle-but-blocked", "box", "note");
+            let stuck = said.must("idle-but-blocked", "host", "note");
             // It is at work for a fourteenth of the time: ten looks of one second tell little, all of them more.
             said.evidence(&stuck, "group_aio_threads", 0.45, 1.1);
             let asleep =
@@ -215,7 +215,7 @@ fn asynchronous_readers() {
 
 /// SIGSTOP of the disk: requests in flight, none completed. It is the device, and no limit above it.
 #[test]
-fn a_disk_that_answers_nothing() {
+fn a_disk_that_completes_nothing() {
     let Some(mut ground) = DiskLoad::open() else { return };
     // Twice as many as make it critical.
     let _load = ground.start("direct", 8);
@@ -229,7 +229,7 @@ fn a_disk_that_answers_nothing() {
         said.evidence(&dead, "in_flight", 4.0, 12.0);
         let hung = said.must("hung-task", "load", "warning");
         said.says(&hung, &[&format!("{device} completes nothing"), "direct"]);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "device", &device);
         said.must_not("io-throttled");
     });
@@ -291,7 +291,7 @@ fn a_frozen_file_system() {
 
 /// A cgroup that may write 50 times a second (v1 blkio.throttle): the writers wait above the device, which answers at once.
 #[test]
-fn writes_held_back_by_a_cgroup() {
+fn writes_throttled_by_a_cgroup() {
     let Some(mut ground) = DiskLoad::open() else { return };
     let Some(group) = Cgroup::make("blkio", "stalltop-chain-io") else { return };
     let number = ground.scenario.note("device").expect("its number");

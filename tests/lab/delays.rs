@@ -53,7 +53,7 @@ fn waited_by(stat: &str) -> Option<f64> {
 /// block I/O. What `check` says of them is no more than the one of the two that the kernel shows elsewhere, and never
 /// more than all of their time.
 #[test]
-fn waits_that_are_counted_twice_are_told_once() {
+fn waits_under_several_causes_are_reported_once() {
     let Some(_switch) = Switch::on() else { return };
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
     let fio = crate::proc::processes("fio");

@@ -33,7 +33,7 @@ fn sar(text: &str, column: &str) -> f64 {
 
 /// Both directions are limited to 100 Mbit/s, which -S says: the interface itself claims 10000.
 #[test]
-fn a_full_interface_is_what_sar_says() {
+fn a_full_interface_has_the_figures_of_sar() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss", "sar"]) else { return };
     wait_for_quiet();
     let _scenario = start_flows(&lab, &[("MODE", "full")], 1.25e7);

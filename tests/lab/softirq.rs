@@ -9,7 +9,7 @@ use crate::scenario::Lab;
 /// 117,000 packets a second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
 /// sender, which mostly sleeps when the clock ticks.
 #[test]
-fn a_core_that_softirqs_fill() {
+fn a_core_saturated_by_softirqs() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "taskset"]) else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/softirq.sh");
     let state = tempfile::tempdir().expect("a folder");
@@ -40,7 +40,7 @@ fn a_core_that_softirqs_fill() {
         }
         // Whoever reads has the CPU that softirqs and the sender leave: what it does not read in time is dropped.
         if window.udp("RcvbufErrors") > 5000.0 {
-            said.must("udp-overflow", "box", "warning");
+            said.must("udp-overflow", "host", "warning");
         }
         // The sender is awake between two ticks; who reads may wait behind the softirqs.
         said.nothing_wrong_but(&["saturated-core", "hidden-cpu", "cpu-saturated", "udp-overflow"]);

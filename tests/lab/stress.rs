@@ -23,7 +23,7 @@ const HOGS: u32 = 16;
 const FORKS: u32 = 2_000;
 
 #[test]
-fn samples_stand_on_their_seconds_or_say_how_late_they_are() {
+fn samples_are_on_time_or_have_their_delay() {
     let Some(mut ground) = DiskLoad::open() else { return };
     let state = tempfile::tempdir().expect("a folder");
     let Some(group) = Cgroup::make("memory", "stalltop-stress") else { return };

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{HEAD, interface, write};
-use stalltop::interval::nicstat::{Arithmetic, Elapsed, Link, interface_lines, tcp_line, udp_line};
+use stalltop::interval::network::Link;
 use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
+use stalltop::report::nicstat::arithmetic::{Arithmetic, Elapsed, interface_lines, tcp_line, udp_line};
 use stalltop::report::nicstat::{Options, Printer, SampleFigures, SampleTime};
 
 /// Interfaces: index, speed, duplex, what it stands on.
@@ -99,7 +100,7 @@ fn second(form: Options) -> String {
 }
 
 #[test]
-fn what_two_samples_give() {
+fn two_samples_give_the_expected_lines() {
     let plain = Options::default();
     let forms = [
         ("", plain),
@@ -126,7 +127,7 @@ fn piped(script: &str, lines: &str) -> Option<String> {
 
 /// As they stand in wikis and cron jobs: awk with -F:, cut, and a shell's read.
 #[test]
-fn scripts_of_its_users_understand_it() {
+fn scripts_can_parse_the_parsable_output() {
     let lines = second(Options { parseable: true, ..Options::default() });
     let scripts = [
         // Who is busier than 30 %.

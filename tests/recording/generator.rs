@@ -25,7 +25,10 @@ use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::waits::{
+    BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
+    Waits,
+};
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
 
@@ -201,14 +204,19 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 boottime_ns: d.u64(),
                 cpu: d.maybe(cpu_times),
                 in_flight: d.maybe(Dice::u32),
-                groups: d.list(3, group_waits),
+                waits: d.list(3, group_wait),
             }),
             groups: d.list(4, group),
-            threads: d.list(4, |d| ThreadWaits {
-                task: task(d),
-                group: d.u16(),
-                class_counts: std::array::from_fn(|_| d.u16()),
+            observed: d.list(4, |d| ObservedWait {
+                id: d.u32(),
+                state: TaskState::from_stat_char(b"RSDITtZX?"[d.below(9) as usize]),
+                wchan: d.maybe(Dice::name),
+                syscall: d.maybe(call),
+                has_timeout: d.bool(),
             }),
+            threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
+            ipc_waiters: d.list(2, |d| IpcWaiter { task: task(d), group: d.u16(), peer: d.u16() }),
+            ipc_holders: d.list(2, |d| IpcHolder { group: d.u16(), peer: d.u16(), pid: d.u32() }),
             blocked: d.list(4, |d| BlockedThread {
                 task: task(d),
                 group: d.u16(),
@@ -302,6 +310,7 @@ fn memory(d: &mut Dice) -> Memory {
         allocation_stalls: d.maybe(Dice::counter),
         thp_fault_fallbacks: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
+        compaction_stalls: d.maybe(Dice::counter),
     }
 }
 
@@ -553,21 +562,8 @@ fn group(d: &mut Dice) -> GroupId {
     }
 }
 
-fn group_waits(d: &mut Dice) -> GroupWaits {
-    GroupWaits {
-        group: d.u16(),
-        running: d.u16(),
-        storage: d.u16(),
-        aio: d.u16(),
-        memory: d.u16(),
-        other_blocked: d.u16(),
-        hidden_blocked: d.u16(),
-        lock_contended: d.u16(),
-        lock_inferred: d.u16(),
-        ipc_peer: d.u16(),
-        behind_ipc_peer: d.u16(),
-        file_lock: d.u16(),
-    }
+fn group_wait(d: &mut Dice) -> GroupWait {
+    GroupWait { group: d.u16(), wait: d.u32(), active: d.bool(), threads: d.u16(), at_shared_address: d.u16() }
 }
 
 fn call(d: &mut Dice) -> RawSyscall {
@@ -905,15 +901,14 @@ impl Machine {
             now.waits.groups = busy.iter().take(8).map(|&at| GroupId::Process(tasks.processes[at].id())).collect();
             now.waits.threads = busy
                 .iter()
-                .map(|&at| {
+                .flat_map(|&at| {
                     let process = &tasks.processes[at];
                     let running = d.below(11) as u16;
-                    let mut seen = [0; WaitClass::COUNT];
-                    seen[WaitClass::Running as usize] = running;
-                    seen[WaitClass::Poll as usize] = 10 - running;
-                    ThreadWaits { task: process.task_id(&process.threads[0]), group: (at % 8) as u16, class_counts: seen }
+                    let seen = [(WaitClass::Running, running), (WaitClass::Poll, 10 - running)];
+                    synthetic::waits::thread(process.task_id(&process.threads[0]), (at % 8) as u16, &seen)
                 })
                 .collect();
+            now.waits.observed = synthetic::waits::observed();
             let groups = if self.busy > 0 { 3 } else { 0 };
             now.waits.sub_samples = (1..=10)
                 .map(|part| SubSample {
@@ -927,8 +922,11 @@ impl Machine {
                         ..total
                     }),
                     in_flight: Some(d.below(4) as u32),
-                    groups: (0..groups)
-                        .map(|group| GroupWaits { group, running: d.below(2) as u16, ..GroupWaits::default() })
+                    waits: (0..groups)
+                        .map(|group| {
+                            let wait = [WaitClass::Running, WaitClass::Poll][d.below(2) as usize] as u32;
+                            GroupWait { group, wait, active: true, threads: 1, at_shared_address: 0 }
+                        })
                         .collect(),
                 })
                 .collect();

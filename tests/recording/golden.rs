@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{FrameSummary, HistoryRing, Meta, Redaction, Replayer, SummarySeverity, Tail};
+use stalltop::report::missing::missing_readings;
 use stalltop::sample::Sample;
 use stalltop::sample::operations::Operations;
 use stalltop::units::Counter;
@@ -22,6 +24,7 @@ fn summary(replayer: &mut Replayer) -> String {
     let meta = replayer.meta();
     let kernel = String::from_utf8_lossy(meta.host.kernel.as_bytes()).into_owned();
     writeln!(text, "kernel {kernel}, {} CPUs, every {:?}", meta.host.topology.len(), meta.interval).unwrap();
+    let host = meta.host.clone();
     for index in 0..replayer.len() {
         let sample = replayer.sample(index).unwrap();
         write!(text, "{index}: at {}/{}/{}", sample.at.boottime_ns, sample.at.monotonic_ns, sample.at.realtime_ns).unwrap();
@@ -57,8 +60,9 @@ fn summary(replayer: &mut Replayer) -> String {
         write!(text, "; {} processes, {threads} threads, ticks {}", tasks.processes.len(), sum(|p| p.user_ticks.0)).unwrap();
         write!(text, ", run {run_ns}, clock {}", sum(|p| p.cpu_ns.map_or(0, |clock| clock.0))).unwrap();
         write!(text, ", resident {}, names {names:x}, channels {channels:x}", sum(|p| p.resident_pages)).unwrap();
-        let looks: u32 = sample.waits.threads.iter().map(|thread| thread.sub_sample_count()).sum();
-        let inside: usize = sample.waits.sub_samples.iter().map(|sub_sample| sub_sample.groups.len()).sum();
+        let counts = WaitCounts::new(&host, &sample.waits);
+        let looks: u32 = counts.threads.iter().map(|thread| thread.sub_sample_count()).sum();
+        let inside: usize = counts.sub_samples.iter().map(Vec::len).sum();
         writeln!(text, "; {} sub-samples, {inside} groups in them, {looks} looks", sample.waits.sub_samples.len()).unwrap();
     }
     text
@@ -97,7 +101,7 @@ fn a_golden_recording_is_made() {
         host: sampler.host().clone(),
         interval: Duration::from_millis(500),
         redaction: Redaction::Arguments,
-        absent: sampler.sample().absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
+        absent: missing_readings(&sampler.sample()).into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
     };
     let mut tape = HistoryRing::new(100, 16 << 20, meta.redaction);
     let mut samples: Vec<Arc<Sample>> = Vec::new();

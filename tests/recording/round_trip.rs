@@ -142,7 +142,7 @@ fn processes_shared(older: &Sample, newer: &Sample) -> Vec<bool> {
 }
 
 #[test]
-fn what_was_shared_is_shared_again() {
+fn values_that_samples_share_are_shared_again() {
     let mut machine = Machine::new(3, 40, 80, 3, 2);
     let samples: Vec<_> = (0..130).map(|_| machine.next()).collect();
     let bytes = record(&samples);

@@ -9,12 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use stalltop::ids::CpuId;
-use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::{Name, Sample};
-use stalltop::units::Counter;
 
-use crate::{lab, stalltop, support};
+use crate::{lab, stalltop, support, synthetic};
 
 /// Makes a report; its text.
 fn report(recording: &Path, target: &Path) -> String {
@@ -124,7 +121,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn markdown_says_the_same() {
+fn markdown_has_the_figures_of_json() {
     let folder = tempfile::tempdir().unwrap();
     let text = report(&lab("01-commit-serialised-db"), &folder.path().join("page.md"));
     assert!(text.starts_with("# vm: critical\n"), "{text}");
@@ -133,7 +130,7 @@ fn markdown_says_the_same() {
 
 /// Whoever looks at the report of a recording that was killed, or cut, is told that it may not be all.
 #[test]
-fn a_recording_that_was_not_closed_is_said_to_be_cut() {
+fn an_unclosed_recording_is_reported_as_truncated() {
     let folder = tempfile::tempdir().unwrap();
     let (part, whole) = (folder.path().join("part.stalltop"), fs::read(lab("15-lock-convoy")).unwrap());
     fs::write(&part, &whole[..20_000]).unwrap();
@@ -204,15 +201,14 @@ fn nothing_makes_a_page_wider_than_its_window() {
     assert!(width.parse::<u32>().unwrap() <= window.parse().unwrap(), "{title}");
 }
 
-/// A box of one CPU that is busy as told, a sample a second.
+/// Samples of a host with one CPU, one second apart; each second has one of these busy shares.
 fn busy(shares: &[f64]) -> Vec<Arc<Sample>> {
     let (mut user, mut idle) = (0.0, 0.0);
     let samples = (0_u64..).zip(std::iter::once(&0.0).chain(shares)).map(|(second, share)| {
         user += share * 100.0;
         idle += (1.0 - share) * 100.0;
-        let times = CpuTimes { user_ticks: Counter(user as u64), idle_ticks: Counter(idle as u64), ..CpuTimes::default() };
-        let cpu = Cpu { total: times, cpus: vec![(CpuId(0), times)], ..Cpu::default() };
-        Arc::new(Sample { cpu: Ok(cpu), ..Sample::empty(support::instant(second * 1000)) })
+        let cpu = synthetic::cpu_times(user as u64, 0, idle as u64, 0);
+        synthetic::sample_at(support::instant(second * 1000)).cpus([cpu]).shared()
     });
     samples.collect()
 }
@@ -239,7 +235,7 @@ fn a_long_recording_loses_no_peak() {
 }
 
 #[test]
-fn what_is_there_is_never_written_over() {
+fn existing_files_are_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let recording = lab("16-idle-pool");
     let made = |target: &Path| {
@@ -302,7 +298,7 @@ fn a_disk_that_fills_leaves_nothing_behind() {
 }
 
 #[test]
-fn without_two_samples_there_is_nothing_to_tell() {
+fn fewer_than_two_samples_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (file, page) = (folder.path().join("one.stalltop"), folder.path().join("page.html"));
     support::record_into(&file, "one", &support::few_samples(1), ["", ""]);

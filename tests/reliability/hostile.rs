@@ -141,7 +141,7 @@ fn section(number: u64, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_that_are_built_by_the_document_are_read() {
+fn frames_built_from_the_format_document_are_read() {
     let (start, frames) = taken_apart(5);
     assert_eq!(read(&put_together(&start, &frames)), 5);
 }

@@ -83,7 +83,7 @@ fn an_open_recording_survives_that_its_file_is_replaced_or_deleted() {
 }
 
 #[test]
-fn a_descriptor_of_the_shell_is_a_file_too() {
+fn a_recording_may_be_an_inherited_descriptor() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one");
     fs::write(&path, &Recorded::small().bytes).unwrap();

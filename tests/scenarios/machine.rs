@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
+use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -13,7 +14,9 @@ use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, 
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::waits::{
+    BlockedThread, GroupWait, IpcHolder, IpcWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind, Waits,
+};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
@@ -80,14 +83,16 @@ impl Machine {
                 boottime_ns: self.boottime_ns,
                 cpu: Some(self.cpu_times(None)),
                 in_flight: Some(phase.disk.iter().map(|disk| disk.in_flight).sum()),
-                groups: rows(phase, &waits.groups, look),
+                waits: rows(phase, &waits.groups, look),
             });
         }
         if index == 0 {
             self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
+        waits.observed = synthetic::waits::observed();
         waits.threads = queuing(phase, &waits.groups);
+        add_ipc_peers(phase, &mut waits);
         waits.wait_queues = queues(phase, &waits.groups);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.look_every) {
@@ -572,16 +577,36 @@ impl Machine {
 }
 
 /// Those at the end of a chain who wait for the lock themselves at other sub-samples.
-fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWaits> {
+fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
     let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
-    let rows = holders.filter(|(_, holder)| holder.queues > 0).map(|(process, holder)| {
-        let mut seen = [0; WaitClass::COUNT];
-        seen[WaitClass::Lock as usize] = holder.queues;
-        seen[WaitClass::Disk as usize] = holder.times;
+    let rows = holders.filter(|(_, holder)| holder.queues > 0).flat_map(|(process, holder)| {
+        let seen = [(WaitClass::Lock, holder.queues), (WaitClass::Disk, holder.times)];
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
-        ThreadWaits { task, group: group_index(process, groups), class_counts: seen }
+        synthetic::waits::thread(task, group_index(process, groups), &seen)
     });
     rows.collect()
+}
+
+/// Threads that wait in a pipe whose other end the process itself has open, which is on storage, and others in the same pipes.
+fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
+    for process in phase.process.iter().filter(|process| process.waits.peer > 0) {
+        let group = group_index(process, &waits.groups);
+        for at in 0..process.waits.peer {
+            let task = TaskId { pid: process.pid + 50_000, tid: u32::from(at), start_ticks: 1 };
+            waits.threads.extend(synthetic::waits::thread(task, group, &[(WaitClass::Pipe, 10)]));
+            if at < process.waits.behind_peer {
+                waits.ipc_waiters.push(IpcWaiter { task, group, peer: 0 });
+            }
+        }
+        if process.waits.behind_peer > 0 {
+            let holder = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+            waits.threads.extend(synthetic::waits::thread(holder, group, &[(WaitClass::Disk, 10)]));
+            waits.ipc_holders.push(IpcHolder { group, peer: 0, pid: process.pid });
+        }
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.ipc_waiters.sort_by_key(|waiter| waiter.task);
+    waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
 }
 
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {
@@ -657,11 +682,11 @@ fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
     u16::try_from(groups.iter().position(|group| *group == id).expect("its group")).unwrap()
 }
 
-fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWaits> {
-    let mut rows: Vec<GroupWaits> = Vec::new();
+fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWait> {
+    let mut rows: Vec<GroupWait> = Vec::new();
     for process in &phase.process {
         let waits = &process.waits;
-        rows.push(GroupWaits {
+        rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
             running: waits.running.get(look as usize % waits.running.len().max(1)).copied().unwrap_or(0),
             storage: waits.storage,
@@ -672,10 +697,9 @@ fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWaits> {
             lock_contended: waits.lock_by_call,
             lock_inferred: waits.lock_by_inference,
             ipc_peer: waits.peer,
-            behind_ipc_peer: waits.behind_peer,
             file_lock: waits.file_lock,
-        });
+        }));
     }
-    rows.sort_by_key(|row| row.group);
+    rows.sort_by_key(|row| (row.group, row.wait));
     rows
 }

@@ -30,7 +30,7 @@ use format::{Case, Expect, Figure, File};
 use machine::Machine;
 
 #[test]
-fn every_scenario_says_what_it_must_and_nothing_else() {
+fn every_scenario_has_its_findings_and_no_others() {
     let mut wrong = Vec::new();
     for (path, file) in files() {
         for case in &file.case {
@@ -41,7 +41,7 @@ fn every_scenario_says_what_it_must_and_nothing_else() {
 }
 
 #[test]
-fn every_rule_has_a_case_that_raises_it_and_an_innocent_twin() {
+fn every_rule_has_a_scenario_that_raises_it_and_one_that_does_not() {
     let (mut raised, mut innocent) = (BTreeSet::new(), BTreeSet::new());
     for (_, file) in files() {
         for case in &file.case {

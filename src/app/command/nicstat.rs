@@ -10,10 +10,11 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::{ReaderState, print};
 use crate::cli::Configuration;
 use crate::cli::nicstat::Nicstat;
-use crate::interval::nicstat::{self as arithmetic, Arithmetic, Elapsed, Link};
+use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;
 use crate::kernel::network::ethtool::Ethtool;
+use crate::report::nicstat::arithmetic::{self, Arithmetic, Elapsed};
 use crate::report::nicstat::{ListedInterface, Options, Printer, SampleFigures, SampleTime, interface_list};
 use crate::sample::network::{Nic, Protocols};
 
@@ -142,7 +143,8 @@ impl Links {
     fn load(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
         let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
         if !options.compat {
-            asked.extend_from_slice(&Settings::load_and_warn(root, configuration)?.rule_config().link_overrides);
+            let settings = Settings::load_and_warn(root, configuration)?;
+            asked.extend_from_slice(&settings.rule_config().link_overrides);
         }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
         let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };

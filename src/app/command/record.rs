@@ -21,6 +21,7 @@ use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
 use crate::recording::{Meta, RecorderStatus, RecordingProgress, Redaction};
+use crate::report::missing::missing_readings;
 
 pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Result<Exit, Failure> {
     let to_stream = record.file.as_deref() == Some(Path::new("-"));
@@ -56,7 +57,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
     let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
     let mut meta = recorder::meta(&host, record.interval, redaction);
-    meta.absent = first.sample.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    meta.absent = missing_readings(&first.sample).into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
     // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
     let mut baselines = evaluations.pipeline().initial_baselines().clone();
     if let Ok(disks) = &first.sample.disks {

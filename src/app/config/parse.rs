@@ -9,7 +9,7 @@ use crate::baseline::SizeClass;
 use crate::cli::{finding_options, value_parsers};
 use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSetting};
 use crate::interval::disk::Operation;
-use crate::interval::nicstat::Link;
+use crate::interval::network::Link;
 use crate::units::Millis;
 
 /// What one configuration says.

@@ -1,9 +1,9 @@
-//! What stands one term away from being learned, or from being told.
+//! Edge cases of learning and of drift.
 
 use super::*;
 
 #[test]
-fn the_lowest_await_is_not_of_intervals_with_next_to_no_time_in_them() {
+fn the_lowest_await_is_not_taken_from_intervals_of_nearly_no_time() {
     let mut bench = Bench::new();
     bench.teach(9, 5, 1);
     assert_eq!(bench.standing(5, 1), (8.0, true), "5 ms in all: the kernel counts whole ones");
@@ -22,7 +22,7 @@ fn a_change_within_a_week_is_no_drift() {
 }
 
 #[test]
-fn one_busy_day_is_one_of_several() {
+fn a_busy_day_counts_as_one_day() {
     let mut bench = Bench::new();
     bench.teach(1000, 100, 5);
     for _ in 0..5 {

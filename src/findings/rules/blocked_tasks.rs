@@ -1,4 +1,4 @@
-//! Rules about tasks that are blocked: on storage, behind a lock, above the device, or without end.
+//! Rules about blocked tasks: idle-but-blocked, I/O throttled above the device, hung tasks.
 
 pub mod hung_task;
 pub mod idle_but_blocked;

@@ -1,4 +1,4 @@
-//! Rules about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor withheld.
+//! Rules about CPUs: saturated core, saturated thread, saturated host, throttling, steal, hidden and short-lived CPU time, load.
 
 pub mod affinity;
 pub mod clauses;

@@ -1,4 +1,4 @@
-//! Rules about disks: latency against the baseline of the device, never busy%.
+//! Rules about disks. They compare latency with the baseline of the device; busy% alone never raises one.
 
 pub mod busy;
 pub mod drift;

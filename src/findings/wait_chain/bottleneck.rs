@@ -13,7 +13,7 @@ use crate::sample::waits::BlockedThread;
 pub struct Bottleneck<'a> {
     pub operation: Operation,
     pub span: &'a OpSpan,
-    pub standing: Option<&'a LatencyStatus>,
+    pub status: Option<&'a LatencyStatus>,
 }
 
 impl Bottleneck<'_> {
@@ -33,15 +33,16 @@ impl Bottleneck<'_> {
         self.versus_baseline(self.operation.plural())
     }
 
+    /// Await ÷ baseline; `None` without a baseline that can be exceeded.
     pub fn multiple(&self) -> Option<f64> {
         // A provisional baseline is not exceeded with one request at a time.
-        let told = |standing: &&LatencyStatus| !standing.provisional || self.span.concurrency > MAX_UNCONTENDED_OUTSTANDING;
-        self.standing.filter(told)?.multiple
+        let listed = |status: &&LatencyStatus| !status.provisional || self.span.concurrency > MAX_UNCONTENDED_OUTSTANDING;
+        self.status.filter(listed)?.multiple
     }
 
     fn versus_baseline(&self, word: &str) -> String {
         let time = self.span.r#await.map_or_else(|| "-".into(), |time| millis(time.0));
-        let baseline = self.standing.and_then(|standing| Some((self.multiple()?, standing.provisional)));
+        let baseline = self.status.and_then(|status| Some((self.multiple()?, status.provisional)));
         let baseline = baseline.map(|(times, provisional)| {
             format!(" = {} its {}baseline", multiple(times), if provisional { "provisional " } else { "" })
         });
@@ -85,7 +86,7 @@ fn required_io(interval: &Interval, holder: &BlockedThread) -> RequiredIo {
 /// otherwise the one that takes most of the device's time. `None` if nothing completed.
 pub fn bottleneck<'a>(
     interval: &'a Interval,
-    standings: &'a [LatencyStatus],
+    statuses: &'a [LatencyStatus],
     device: DiskId,
     holder: Option<&BlockedThread>,
 ) -> Option<Bottleneck<'a>> {
@@ -99,8 +100,8 @@ pub fn bottleneck<'a>(
         Some(RequiredIo::Unknown) | None => None,
     };
     let (operation, op) = wanted.or_else(|| done().max_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency)))?;
-    let standing = find_status(standings, device, operation);
-    Some(Bottleneck { operation, span: op, standing })
+    let status = find_status(statuses, device, operation);
+    Some(Bottleneck { operation, span: op, status })
 }
 
 /// The await of a write includes the flush that it waits for or carries. So the flush is the bottleneck, unless writes take

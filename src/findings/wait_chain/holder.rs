@@ -1,13 +1,13 @@
-//! The thread at the end of a chain: where it waits, and for how long.
+//! The thread at the end of a wait chain: `wait_location` names its system call and wait channel for sentences.
 
-use crate::findings::formatting::{count, lossy_name, seconds};
+use crate::findings::formatting::{count, duration, lossy_name};
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedThread, Syscall};
 
-/// Waits from this length on are reported with their length; shorter ones are one of many.
+/// The length of a wait is reported from this length; shorter waits are one of many.
 const LONG_WAIT_SECONDS: f64 = 1.0;
 
 /// `postgres (64 processes)`, `convoy (4711)`
@@ -24,7 +24,7 @@ pub fn describe_group(group: &BlockedGroup) -> String {
     }
 }
 
-/// `in fdatasync (jbd2_log_wait_commit)`
+/// System call and wait channel: `in fdatasync (jbd2_log_wait_commit)`
 pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
     match (syscall_name(interval, holder), &holder.wchan) {
         (Some(call), Some(channel)) => format!("in {call} ({})", lossy_name(channel)),
@@ -34,6 +34,7 @@ pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
     }
 }
 
+/// The system call that the thread is blocked in, or `a page fault`; `None` if it is unknown.
 pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
     let call = thread.syscall?;
     match call.number {
@@ -46,7 +47,7 @@ pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'sta
 pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
     let mut words = format!("{}/{} {}", lossy_name(&holder.comm), holder.task.tid, wait_location(interval, holder));
     match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_SECONDS) {
-        Some(length) => words.push_str(&format!(", for {}", seconds(length))),
+        Some(length) => words.push_str(&format!(", for {}", duration(length))),
         None if f64::from(group.seen_on_storage) >= group.storage + 1.0 => {
             words.push_str(&format!(", one of {} seen there in turn", group.seen_on_storage));
         }
@@ -62,7 +63,7 @@ pub fn current_wait_seconds(interval: &Interval, thread: &BlockedThread) -> Opti
         let (_, now) = tasks.thread(thread.task)?;
         let same = (now.state == TaskState::Blocked || thread.is_non_block_storage())
             && now.last_timeslice_ns.is_none_or(|at| at <= thread.blocked_since_ns)
-            // In a lock convoy it may wait for the lock again.
+            // In a lock convoy it may be waiting for the lock again.
             && now.wait.wchan.as_ref().ok().is_none_or(|channel| thread.wchan.as_ref().is_none_or(|there| there == channel));
         if !same {
             return None;

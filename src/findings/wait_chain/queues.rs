@@ -1,11 +1,11 @@
-//! The threads that wait for a lock, a pipe or a socket: what they wait for, and how that is known.
+//! First links of a wait chain: the threads that wait for a lock, a pipe or a socket, and how that is known.
 
 use crate::findings::formatting::{count, lossy_name};
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::idle_blocked::{BlockedGroup, WaitQueueSpan};
 use crate::sample::waits::WaitQueueKind;
 
-/// Those that wait for others of their group: words, how it is known, whether that is a guess.
+/// One link per wait queue of the group: text, how it is known, whether that is inferred.
 pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     let mut list = Vec::new();
     for queue in group.wait_queues.iter().filter(|queue| is_counted_as_blocked(group, queue)) {
@@ -31,7 +31,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     list
 }
 
-/// Whether the threads of that queue are among those that are counted as stuck.
+/// Whether the threads of that queue count as blocked.
 fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     let counted = match queue.kind {
         WaitQueueKind::Futex => group.lock_inferred,
@@ -42,7 +42,7 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
 }
 
-/// Whether all of them stand at one address.
+/// Whether (nearly) all of them wait at one futex address.
 fn is_one_address(queue: &WaitQueueSpan) -> bool {
     queue.one_address_share >= 0.8
 }
@@ -67,7 +67,7 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
     }
 }
 
-/// What the judgement that threads wait for a lock rests on, in the words of a sentence.
+/// How it is known that threads of the group wait for a lock, for a sentence.
 pub fn lock_basis(group: &BlockedGroup) -> String {
     let (call, guessed) = (group.lock_contended >= MIN_REPORTED_THREADS, group.lock_inferred >= MIN_REPORTED_THREADS);
     let most = group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue) && queue.kind != WaitQueueKind::Futex);

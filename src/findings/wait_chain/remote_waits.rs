@@ -1,5 +1,5 @@
-//! Threads that wait for an answer from a remote host, by inference (`kernel/waits`). Shown beside other findings; it
-//! raises none: a slow answer is a matter of the other host.
+//! Threads that wait for an answer from a remote host, by inference (`kernel/waits/remote_waits.rs`). They are shown beside
+//! findings and raise none, since the other host may be slow.
 
 use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
@@ -28,7 +28,7 @@ pub struct RemoteWait<'a> {
 }
 
 impl RemoteWait<'_> {
-    /// `3 wait for an answer of 10.0.0.5:5432: not counted as blocked`
+    /// `3 wait for an answer from 10.0.0.5:5432: not counted as blocked`
     pub fn describe(&self) -> String {
         let verb = if count(self.threads) == "1" { "waits" } else { "wait" };
         let others = if self.is_only_remote { "" } else { " and others" };
@@ -39,8 +39,8 @@ impl RemoteWait<'_> {
 /// All such groups, most threads first.
 pub fn remote_waits(interval: &Interval) -> Vec<RemoteWait<'_>> {
     let waits = &interval.newer.waits;
-    let looks = waits.sub_samples.len().max(1) as f64;
-    let of_queue = |queue: &'_ WaitQueue| f64::from(queue.seen_count) / looks;
+    let sub_samples = waits.sub_samples.len().max(1) as f64;
+    let of_queue = |queue: &'_ WaitQueue| f64::from(queue.seen_count) / sub_samples;
     let queues =
         waits.wait_queues.iter().filter(|queue| queue.kind == WaitQueueKind::Remote && of_queue(queue) >= MIN_REPORTED_THREADS);
     let mut list: Vec<RemoteWait> = queues

@@ -1,14 +1,16 @@
-//! Which threads count as blocked in one sub-sample.
+//! Counts the blocked threads of one sub-sample by group: which threads count depends on what the whole interval shows of
+//! their group.
 
 use rustc_hash::FxHashMap;
 
+use super::weighted_sub_samples::WeightedSubSample;
 use crate::interval::disk::DiskSpan;
-use crate::interval::task::MIN_ON_STORAGE_SHARE;
+use crate::interval::ipc_peers::IpcPeers;
+use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::sample::Sample;
-use crate::sample::waits::{GroupWaits, SubSample, WaitClass, WaitQueueKind};
-use crate::units::reaches_threshold;
+use crate::sample::waits::{WaitClass, WaitQueueKind};
 
-/// What the whole interval shows of the groups; by index into `Waits::groups`.
+/// What the whole interval shows of each group, by index into `Waits::groups`.
 pub struct GroupConditions {
     /// Whether a thread of the group was on storage for enough of the interval
     on_storage: Vec<bool>,
@@ -16,6 +18,8 @@ pub struct GroupConditions {
     file_lock_held_outside: Vec<bool>,
     /// Share of its threads in io_getevents and io_uring_enter whose process has done I/O
     aio_waiting_share: Vec<f64>,
+    /// Share of its threads in pipes and sockets that wait for a process on storage
+    behind_ipc_peer_share: Vec<f64>,
 }
 
 /// Numbers of threads of one group that count as blocked in one sub-sample.
@@ -31,24 +35,22 @@ pub struct BlockedCounts {
 }
 
 impl GroupConditions {
-    /// `looks`: the sub-samples, with the seconds that each stands for.
-    pub fn new<'a>(
+    /// `looks`: the sub-samples, with the time that each stands for.
+    pub fn new(
         older: &Sample,
         newer: &Sample,
-        looks: impl Iterator<Item = (&'a SubSample, f64)>,
+        (counts, looks): (&WaitCounts, &[WeightedSubSample]),
         disks: &[DiskSpan],
+        ipc_peers: &IpcPeers,
     ) -> GroupConditions {
-        let mut held = vec![0.0; newer.waits.groups.len()];
-        let mut whole = 0.0;
-        for (sub, seconds) in looks {
-            whole += seconds;
-            for row in sub.groups.iter().filter(|row| row.storage > 0) {
-                if let Some(time) = held.get_mut(usize::from(row.group)) {
-                    *time += seconds;
-                }
+        let groups = newer.waits.groups.len();
+        let mut seconds = vec![0.0; counts.sub_samples.len()];
+        for look in looks {
+            if let Some(weight) = seconds.get_mut(look.index) {
+                *weight = look.seconds;
             }
         }
-        let mut locked_by_others = vec![false; newer.waits.groups.len()];
+        let mut locked_by_others = vec![false; groups];
         for queue in newer.waits.wait_queues.iter().filter(|queue| queue.kind == WaitQueueKind::FileLock) {
             let process = queue.holder.and_then(|holder| {
                 let tasks = [newer, older].into_iter().flat_map(|sample| &sample.tasks);
@@ -60,24 +62,22 @@ impl GroupConditions {
             }
         }
         GroupConditions {
-            on_storage: held
-                .into_iter()
-                .map(|time| time > 0.0 && reaches_threshold(time, whole * MIN_ON_STORAGE_SHARE))
-                .collect(),
+            on_storage: counts.groups_on_storage(groups, seconds.into_iter()),
             file_lock_held_outside: locked_by_others,
-            aio_waiting_share: aio_waiting_shares(older, newer, disks),
+            aio_waiting_share: aio_waiting_shares(older, newer, counts, disks),
+            behind_ipc_peer_share: ipc_peers.blocked_shares(groups, counts),
         }
     }
 
-    /// Parallel to the groups of the sub-sample.
-    pub fn blocked_counts(&self, sub: &SubSample) -> Vec<BlockedCounts> {
-        let requests = f64::from(sub.in_flight.unwrap_or(0));
-        let storage: f64 = sub.groups.iter().map(|row| f64::from(row.storage)).sum();
-        let sleepers: f64 = sub.groups.iter().map(|row| self.aio_waiters(row)).sum();
+    /// Parallel to `rows`, the groups of one sub-sample. `in_flight`: of the same sub-sample.
+    pub fn blocked_counts(&self, rows: &[GroupWaits], in_flight: Option<u32>) -> Vec<BlockedCounts> {
+        let requests = f64::from(in_flight.unwrap_or(0));
+        let storage: f64 = rows.iter().map(|row| f64::from(row.storage)).sum();
+        let sleepers: f64 = rows.iter().map(|row| self.aio_waiters(row)).sum();
         // At most as many threads wait for completions as there are requests for which no thread in D waits.
         let most = (requests - storage).max(0.0);
         let part = if sleepers > most { most / sleepers } else { 1.0 };
-        sub.groups.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
+        rows.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
     }
 
     fn aio_waiters(&self, row: &GroupWaits) -> f64 {
@@ -96,7 +96,8 @@ impl GroupConditions {
             hidden: when(outstanding, row.hidden_blocked),
             lock_contended: when(behind, row.lock_contended.saturating_sub(elsewhere)),
             lock_inferred: when(behind, row.lock_inferred),
-            behind_ipc_peer: when(behind, row.behind_ipc_peer),
+            behind_ipc_peer: when(behind, row.ipc_peer)
+                * self.behind_ipc_peer_share.get(usize::from(row.group)).copied().unwrap_or(0.0),
         }
     }
 }
@@ -109,7 +110,7 @@ impl BlockedCounts {
 
 /// A process without I/O in the interval does not wait for its own completions, whatever is in flight for others, unless a device completes
 /// nothing: then it may wait for an earlier request.
-fn aio_waiting_shares(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec<f64> {
+fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks: &[DiskSpan]) -> Vec<f64> {
     let mut shares = vec![1.0; newer.waits.groups.len()];
     let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
     if disks.iter().any(|disk| disk.stalled) {
@@ -121,8 +122,8 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec
         was.read_bytes == now.read_bytes && was.write_bytes == now.write_bytes
     };
     let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
-    for waits in &newer.waits.threads {
-        let looks = waits.class_counts.get(WaitClass::Aio as usize).copied().unwrap_or(0);
+    for waits in &counts.threads {
+        let looks = waits.count(WaitClass::Aio);
         if looks > 0 {
             let (all, expecting) = sleepers.entry(waits.group).or_default();
             *all += f64::from(looks);
@@ -142,6 +143,7 @@ mod tests {
     use super::*;
     use crate::ids::{GroupId, ProcessId};
     use crate::sample::Instant;
+    use crate::sample::waits::SubSample;
 
     /// Threads that count as behind a lock in each of ten sub-samples, of five that wait all the time, if the first `holding` sub-samples saw
     /// one of their group on storage.
@@ -150,11 +152,16 @@ mod tests {
         let (older, mut newer) = (sample(0), sample(1_000_000_000));
         newer.waits.groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
         let row = |look| GroupWaits { storage: u16::from(look < holding), lock_contended: 5, ..GroupWaits::default() };
-        newer.waits.sub_samples = (0..10).map(|look| SubSample { groups: vec![row(look)], ..SubSample::default() }).collect();
-        let looks = newer.waits.sub_samples.iter().map(|sub| (sub, 0.1));
-        let circumstances = GroupConditions::new(&older, &newer, looks, &[]);
-        let counted = |sub| circumstances.blocked_counts(sub).iter().map(|counted| counted.lock_contended).sum();
-        newer.waits.sub_samples.iter().map(counted).collect()
+        let counts = WaitCounts { sub_samples: (0..10).map(|look| vec![row(look)]).collect(), ..WaitCounts::default() };
+        newer.waits.sub_samples = vec![SubSample::default(); 10];
+        let looks = newer.waits.sub_samples.iter().enumerate();
+        let looks: Vec<WeightedSubSample> = looks
+            .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
+            .collect();
+        let conditions = GroupConditions::new(&older, &newer, (&counts, &looks), &[], &IpcPeers::default());
+        let counted =
+            |rows: &Vec<GroupWaits>| conditions.blocked_counts(rows, None).iter().map(|counted| counted.lock_contended).sum();
+        counts.sub_samples.iter().map(counted).collect()
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Remote hosts between two scans of the connections: rates, round trips against their minimum, what limited the
-//! connections.
+//! Remote hosts between two scans of the connections: rates, round-trip times against their minimum, and what limited sending.
 
 use std::net::IpAddr;
 
@@ -17,10 +16,11 @@ pub struct RemoteHostsSpan {
     pub seconds: f64,
     /// CPU seconds of the later scan
     pub scan_cpu_seconds: f64,
-    /// At the later scan, unlisted ones included
+    /// Connections at the later scan
     pub connection_count: u32,
+    /// Remote hosts at the later scan, also those without a row
     pub host_count: u32,
-    /// By address
+    /// Sorted by address
     pub rows: Vec<RemoteHostSpan>,
 }
 
@@ -31,15 +31,15 @@ pub struct RemoteHostSpan {
     pub local: bool,
     pub ifindex: Option<u32>,
     pub connections: u32,
-    /// Payload that it has confirmed, and that came from it; KB of 1024 bytes
+    /// Payload that it acknowledged, KB of 1024 bytes
     pub kilobytes_out: Option<PerSecond>,
+    /// Payload received from it, KB of 1024 bytes
     pub kilobytes_in: Option<PerSecond>,
-    /// Segments
     pub segments_retransmitted: Option<PerSecond>,
     pub retransmitted_share: Option<Ratio>,
-    /// Of the connections' own minima; `None` if the kernel does not report it
+    /// Round-trip times of its active connections; `None` if there were none
     pub active: Option<RttSpan>,
-    /// Of those that had more to send than the path took
+    /// Round-trip times of those with a send backlog; `None` if there were none
     pub send_backlogged: Option<RttSpan>,
     pub send_limits: Option<SendLimitShares>,
 }
@@ -50,20 +50,20 @@ pub struct RttSpan {
     /// Number of connections scanned
     pub count: u64,
     pub srtt: Millis,
-    /// Of the connections' own minima; `None` where the kernel does not tell
+    /// Mean of the minima of the connections; `None` if the kernel does not report them
     pub min_rtt: Option<Millis>,
 }
 
 /// Shares of the time of the active connections; they add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SendLimitShares {
-    /// Nothing on its way: the application had nothing to send
+    /// Nothing was in flight: the application had nothing to send
     pub app_limited: Ratio,
     /// The receiver's window was full
     pub rwnd_limited: Ratio,
     /// The send buffer was full
     pub sndbuf_limited: Ratio,
-    /// The rest: waiting for confirmations, at the speed of the path (or of what answers)
+    /// The rest: waiting for acknowledgements, limited by the path or by the remote host
     pub path_limited: Ratio,
 }
 

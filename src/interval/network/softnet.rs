@@ -1,18 +1,18 @@
-//! What each CPU did with packets between driver and protocol.
+//! Receive processing of packets by CPU: rates of /proc/net/softnet_stat.
 
 use crate::ids::CpuId;
 use crate::sample::Sample;
 use crate::sample::network::Softnet;
 use crate::units::{Counter, PerSecond};
 
-/// One CPU; everything a second.
+/// One CPU; rates per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftnetSpan {
     pub cpu: CpuId,
     pub processed: PerSecond,
     /// Lost because the CPU's backlog was full. The interface's receive drops contain them: they are not added to Sat.
     pub dropped: PerSecond,
-    /// Rounds that ended with packets left
+    /// Runs of net_rx_action that ended with packets left
     pub time_squeeze: PerSecond,
 }
 

@@ -1,9 +1,9 @@
-//! How many threads are in which state.
+//! Counts threads by state.
 
 use crate::sample::task::{TaskState, Thread};
 use crate::sample::waits::WaitClass;
 
-/// How many threads are in which state, from the newer sample alone.
+/// Numbers of processes and of threads by state, from the newer sample alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounts {
     pub processes: u32,

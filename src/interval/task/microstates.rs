@@ -1,10 +1,10 @@
-//! Microstates: where the time of a thread went.
+//! Microstates: the time of a thread by state, as in Solaris's `prstat -mL`.
 
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 use crate::units::Ratio;
 
-/// Where the time went: shares of Δt that add up to 1 for one thread (what `prstat -mL` shows).
+/// Shares of Δt by state, which add up to 1 for one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Microstates {
     pub user: f64,
@@ -14,8 +14,7 @@ pub struct Microstates {
     pub lock: f64,
     pub other_blocked: f64,
     pub sleep: f64,
-    /// Nobody knows: a thread that was not there at the older sample, or whose CPU time cannot be read, where it was not
-    /// seen to be blocked
+    /// The rest of a thread that the older sample does not contain, or whose CPU time cannot be read
     pub unknown: f64,
 }
 
@@ -31,7 +30,7 @@ impl Microstates {
         self.unknown += other.unknown;
     }
 
-    /// Everything but sleep and what is not known.
+    /// The sum without `sleep` and `unknown`.
     pub fn non_sleep(&self) -> f64 {
         self.user + self.system + self.run_queue + self.disk + self.lock + self.other_blocked
     }

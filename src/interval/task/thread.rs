@@ -2,10 +2,11 @@
 
 use super::counts::count_thread;
 use super::wait::{is_idle_runtime_thread, wait_class};
-use super::{ACTIVE_SECONDS, TaskCounts, TaskSpanBuilder, ThreadSpan, microstates, user_tick_share};
+use super::{TaskCounts, TaskSpanBuilder, ThreadSpan, microstates, user_tick_share};
 use crate::ids::CpuId;
 use crate::interval::new_tasks::zeroed_thread;
 use crate::sample::task::{Process, Schedstat, TaskState, Thread};
+use crate::sample::waits::ACTIVE_NS;
 use crate::units::{PerSecond, Ratio, delta};
 
 impl TaskSpanBuilder<'_> {
@@ -96,9 +97,9 @@ impl TaskSpanBuilder<'_> {
         Ratio::new(self.host.seconds(ticks), self.seconds)
     }
 
-    /// Whether it had a timeslice lately.
+    /// Whether it had a timeslice lately; docs/metrics.md, "Tasks".
     fn is_active(&self, thread: &Thread) -> bool {
-        thread.last_timeslice_ns.is_some_and(|at| self.now_ns.saturating_sub(at) as f64 / 1e9 <= ACTIVE_SECONDS)
+        thread.last_timeslice_ns.is_some_and(|at| self.now_ns.saturating_sub(at) <= ACTIVE_NS)
     }
 }
 

@@ -1,24 +1,10 @@
-//! What threads wait for: their wait class, and which groups have a thread on storage.
+//! What threads wait for: their wait class, and the shares of it.
 
 use super::TaskSpanBuilder;
+use crate::interval::wait_counts::ThreadWaits;
 use crate::sample::task::{Process, TaskState, Thread};
-use crate::sample::waits::{FutexWait, Syscall, ThreadWaits, WaitClass};
+use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Host, Sample};
-
-/// A group with a thread on storage in this share of the interval has one; docs/metrics.md, "Idle but blocked".
-pub const MIN_ON_STORAGE_SHARE: f64 = 0.2;
-
-/// By index into `Waits::groups`: whether the group has a thread on storage.
-pub(super) fn groups_on_storage(newer: &Sample) -> Vec<bool> {
-    let mut looks = vec![0_u32; newer.waits.groups.len()];
-    for row in newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
-        if let Some(count) = looks.get_mut(usize::from(row.group)) {
-            *count += 1;
-        }
-    }
-    let enough = newer.waits.sub_samples.len() as f64 * MIN_ON_STORAGE_SHARE;
-    looks.into_iter().map(|count| count > 0 && f64::from(count) >= enough).collect()
-}
 
 /// Whether some device had requests in flight at half of the sub-samples.
 pub(super) fn has_io_in_flight(newer: &Sample) -> bool {
@@ -31,7 +17,7 @@ impl TaskSpanBuilder<'_> {
     /// Disk, lock, other blocked, sleep: shares of the sub-samples at which the thread was not running. A futex counts as a
     /// lock if the group has a thread on storage; a wait for completions counts as disk if requests are in flight.
     pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> [f64; 4] {
-        let times = |class: WaitClass| f64::from(seen.class_counts.get(class as usize).copied().unwrap_or(0));
+        let times = |class: WaitClass| f64::from(seen.count(class));
         let when = |condition: bool, class: WaitClass| if condition { times(class) } else { 0.0 };
         let disk = times(WaitClass::Disk) + when(self.io_in_flight, WaitClass::Aio);
         let lock = times(WaitClass::Lock) + when(holding, WaitClass::Futex);
@@ -73,5 +59,5 @@ fn is_hidden_from_user(host: &Host, process: &Process, thread: &Thread) -> bool 
 /// An idle thread of a language runtime, as its futex call says.
 pub(super) fn is_idle_runtime_thread(host: &Host, thread: &Thread) -> bool {
     let call = thread.wait.syscall().ok().and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
-    matches!(call.and_then(Syscall::futex_wait), Some(FutexWait::IdleRuntimeThread { .. }))
+    call.is_some_and(Syscall::is_idle_runtime_thread)
 }

@@ -1,4 +1,4 @@
-//! Processes that did nothing.
+//! Processes that slept for the whole interval.
 
 use super::*;
 use crate::sample::Name;
@@ -6,7 +6,7 @@ use crate::sample::task::ProcessFacts;
 use crate::units::PerSecond;
 
 #[test]
-fn more_that_is_known_of_one_is_nothing_that_it_did() {
+fn facts_read_later_do_not_make_a_sleeping_process_active() {
     let asleep = process(7, 100, 5_000_000);
     let mut known = Process::clone(&asleep);
     known.facts = Arc::new(ProcessFacts { cmdline: Ok(Name::from("sleep 1000")), ..ProcessFacts::default() });

@@ -1,10 +1,10 @@
-//! What an ordinary user is not told of other users' threads.
+//! Wait channels that are hidden from an unprivileged user.
 
 use super::*;
 use crate::interval::task::visible_wait_class;
 
 #[test]
-fn a_thread_that_was_never_looked_at_is_hidden_where_a_look_would_show_nothing() {
+fn an_unread_wait_channel_is_hidden_if_reading_it_would_show_nothing() {
     let other = process(50, 1, 0);
     let own = Process { uid: 1000, ..Process::clone(&other) };
     let kernel = Process { kernel_thread: true, ..Process::clone(&other) };

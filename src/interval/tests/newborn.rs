@@ -1,11 +1,11 @@
-//! Tasks that began within an interval.
+//! Tasks that started within an interval.
 
 use super::*;
 use crate::sample::context_switches::{ContextSwitches, TaskContextSwitches};
 use crate::sample::task::{ChildrenCpuTime, TaskIo};
 
 #[test]
-fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
+fn all_counters_of_a_new_task_belong_to_the_interval() {
     let new = |start_ticks| {
         let io = TaskIo { read_bytes: Counter(8192), ..TaskIo::default() };
         let mut process = Process { minor_faults: Counter(30), io: Ok(io), ..Process::clone(&process(50, start_ticks, 0)) };
@@ -26,7 +26,7 @@ fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
 }
 
 #[test]
-fn switches_are_counted_from_the_birth_of_a_thread() {
+fn context_switches_of_a_new_thread_count_from_zero() {
     let counted = |tid: u32, start_ticks, voluntary, involuntary| TaskContextSwitches {
         task: TaskId { pid: 50, tid, start_ticks },
         counts: ContextSwitches { voluntary: Counter(voluntary), involuntary: Counter(involuntary) },
@@ -34,7 +34,7 @@ fn switches_are_counted_from_the_birth_of_a_thread() {
     let older = Sample { context_switches: Ok(vec![counted(50, 1, 100, 10)]), ..with_tasks(10.0, Vec::new()) };
     let now = vec![counted(50, 1, 300, 11), counted(51, 1010, 8, 0), counted(52, 1, 8, 0)];
     let newer = Sample { context_switches: Ok(now), ..with_tasks(12.0, Vec::new()) };
-    let switches = between(&older, &newer).context_switches.expect("somebody counts");
+    let switches = between(&older, &newer).context_switches.expect("context switches were read");
     let of = |tid, start_ticks| {
         let rates = switches.task(TaskId { pid: 50, tid, start_ticks })?;
         Some((rates.voluntary.0, rates.involuntary.0))
@@ -46,7 +46,7 @@ fn switches_are_counted_from_the_birth_of_a_thread() {
 }
 
 #[test]
-fn what_children_had_used_is_their_parent_s_figure_when_they_end() {
+fn cpu_time_of_exited_children_is_shown_at_their_parent() {
     let parent = |ended: Option<u64>| {
         let children = ended.map(|ticks| ChildrenCpuTime { user_ticks: Counter(ticks), system_ticks: Counter(ticks) });
         vec![Arc::new(Process {

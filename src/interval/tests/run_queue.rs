@@ -1,11 +1,11 @@
-//! A CPU, and waiting for one.
+//! CPU time and run-queue wait of threads.
 
 use super::*;
 use crate::units::Ratio;
 
-/// The kernel counts a wait for a CPU as it ends, and some that were none: a sleeper's since its dequeue was delayed.
+/// The kernel adds a run-queue wait when it ends, and also counts a sleeper with a delayed dequeue as waiting.
 #[test]
-fn a_wait_for_a_cpu_is_no_longer_than_the_interval() {
+fn a_run_queue_wait_is_cut_to_the_interval() {
     let waited = |state: TaskState, waited_ns: u64| {
         let with = |state, run_ns, delay_ns| {
             let mut process = (*process(50, 1, run_ns)).clone();
@@ -26,7 +26,7 @@ fn a_wait_for_a_cpu_is_no_longer_than_the_interval() {
 }
 
 #[test]
-fn a_thread_has_no_more_than_one_cpu() {
+fn a_thread_uses_at_most_one_cpu() {
     let at = |seconds, run_ns| with_tasks(seconds, vec![process(50, 1, run_ns)]);
     // It was read 20 ms later than the time before.
     let tasks = between(&at(10.0, 5_000_000_000), &at(11.0, 6_020_000_000)).tasks.expect("both samples have tasks");
@@ -34,7 +34,7 @@ fn a_thread_has_no_more_than_one_cpu() {
 }
 
 #[test]
-fn without_schedstat_nobody_knows_who_waits() {
+fn without_schedstat_run_queue_wait_is_unknown() {
     let waited = |sched| {
         let mut process = Process::clone(&process(50, 1, 0));
         process.threads_mut()[0].schedstat = sched;

@@ -37,6 +37,7 @@ pub struct ControllerDirectories {
 }
 
 impl Limits {
+    /// Whether there is any limit.
     pub fn is_limited(&self) -> bool {
         self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }
@@ -101,7 +102,7 @@ impl Group {
         self.is_constrained
     }
 
-    /// Takes the open files and the name of the same group from an earlier walk.
+    /// Takes over the open files and the name of the same group from an earlier walk.
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
         (self.limit_counters, self.is_constrained, self.was_near_limit) =

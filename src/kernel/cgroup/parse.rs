@@ -175,7 +175,7 @@ mod tests {
     const SDB: DiskId = DiskId { major: 8, minor: 16 };
 
     #[test]
-    fn limits_of_devices() {
+    fn io_limits_are_parsed() {
         let text = b"8:0 rbps=max wbps=max riops=max wiops=max\n8:16 rbps=2097152 wbps=max riops=max wiops=120\nx:1 riops=1\n";
         let rates = IoMax { read_bytes: Some(2_097_152), writes: Some(120), ..IoMax::default() };
         assert_eq!(parse_io_max(text), [(SDB, rates)]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_on_a_device() {
+    fn io_of_a_device_is_parsed() {
         let text = b"8:0 rbytes=1 rios=1\n8:16 rbytes=90112 wbytes=0 rios=22 wios=x dbytes=0 dios=0\n";
         let done =
             IoStat { read_bytes: Some(Counter(90112)), write_bytes: Some(Counter(0)), reads: Some(Counter(22)), writes: None };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn events_and_stalls() {
+    fn memory_events_and_pressure_totals_are_parsed() {
         let events = b"low 0\nhigh 3\nmax 17\noom 1\noom_kill 1\n";
         assert_eq!(
             (parse_named_counter(events, b"max"), parse_named_counter(events, b"oom")),

@@ -19,7 +19,7 @@ use crate::kernel::root::Root;
 use crate::sample::Name;
 use crate::sample::cgroup::IoMax;
 
-/// Groups that are kept; beyond them the first found.
+/// Groups that are kept: the first found.
 const MAX_GROUPS: usize = 10_000;
 /// Depth of the walk.
 const MAX_DEPTH: usize = 32;
@@ -108,6 +108,7 @@ struct PendingGroup {
 }
 
 impl Walk {
+    /// A walk that starts at the roots of these hierarchies.
     pub fn new(hierarchies: &[Hierarchy]) -> Walk {
         let first = |hierarchy: &Hierarchy| PendingGroup {
             hierarchy: hierarchy.clone(),

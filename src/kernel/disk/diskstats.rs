@@ -1,4 +1,11 @@
-//! Parses /proc/diskstats: 14 fields a line, 18 since Linux 4.18 (discards), 20 since 5.5 (flushes).
+//! Parses /proc/diskstats (Documentation/admin-guide/iostats.rst). A line is
+//!
+//! ```text
+//! major minor name | 1-4 reads | 5-8 writes | 9 in flight | 10 io_ticks | 11 time in queue | 12-15 discards | 16-17 flushes
+//! ```
+//!
+//! where reads, writes and discards are four numbers each: completed, merged, sectors, milliseconds. So `read_time_ms` is
+//! field 4, here `reads.time_ms`. Discards exist since Linux 4.18, flushes (completed, milliseconds) since 5.5.
 
 use std::sync::Arc;
 
@@ -31,7 +38,7 @@ impl DiskstatsLine<'_> {
         self.in_flight > 0 || done(&self.reads) || done(&self.writes) || self.discards.as_ref().is_some_and(done) || flushed
     }
 
-    /// The sample of a whole device.
+    /// The device as a sample has it.
     pub(super) fn into_disk(self, name: Name, facts: Arc<DiskFacts>) -> Disk {
         Disk {
             id: self.id,
@@ -49,12 +56,12 @@ impl DiskstatsLine<'_> {
     }
 }
 
-/// Parses the lines. Damaged ones are left out, as are the 7-field lines of partitions before 2.6.25.
+/// Parses all lines. Damaged ones are left out, as are the 7-field lines of partitions before 2.6.25.
 pub fn parse_diskstats(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
     lines(bytes).filter_map(parse_line)
 }
 
-/// Parses only the lines with requests in flight (the 12th word is not 0): mostly none.
+/// Parses only the lines with requests in flight (the 12th word is not 0), usually none.
 pub fn parse_in_flight(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
     let has_none = |line: &[u8]| words(line).nth(IN_FLIGHT_FIELD) == Some(b"0");
     lines(bytes).filter(move |bytes| !has_none(bytes)).filter_map(parse_line).filter(|line| line.in_flight > 0)
@@ -85,7 +92,7 @@ fn parse_op_counters<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<O
     Some(OpCounters { completed: completed?, merged: merged?, sectors: sectors?, time_ms: time_ms? })
 }
 
-/// Old kernels could count stacked devices below zero; that is 0, as newer kernels write it.
+/// The counter of a stacked device could become negative on old kernels: that reads as 0, as on newer ones.
 fn parse_in_flight_count(word: &[u8]) -> Option<u32> {
     let count = parse_u64(word)?;
     match u32::try_from(count).ok()? {

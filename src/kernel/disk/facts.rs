@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_where_a_device_is_plugged_in() {
+    fn the_hardware_path_is_the_directory_above_the_device() {
         let place = |link: &str| hardware_path(Path::new(link));
         assert_eq!(
             place("../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda"),

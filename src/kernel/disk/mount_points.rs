@@ -29,6 +29,7 @@ struct MountPoint {
 }
 
 impl MountPoints {
+    /// Finds the block device of each mount.
     pub fn read(root: &Root, mounts: &[Mount]) -> MountPoints {
         let point = |mount: &Mount| {
             let name = Name::from(mount.mount_point.as_os_str().as_bytes());

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn it_reads_whole_blocks_and_nothing_beyond_the_end() {
-        // On a disk, where that may be written: the place of temporary files may be in memory.
+        // In the source directory if it is writable: the directory of temporary files may be in memory.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).or_else(|_| tempfile::tempdir()).expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7_u8; 64 << 10]).expect("written");

@@ -1,4 +1,4 @@
-//! Speed and duplex of a network interface as its driver reports them (SIOCETHTOOL). Any user may ask.
+//! Reads speed and duplex of a network interface from its driver (SIOCETHTOOL). Needs no privilege.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -34,7 +34,8 @@ impl Ethtool {
         Ok((settings.speed, parse_duplex(settings.duplex)))
     }
 
-    /// ETHTOOL_GSET, as nicstat asks: the lower 16 bits of the speed, so that 100 Gbit/s reads 34464 and unknown 65535.
+    /// ETHTOOL_GSET, the request of nicstat 1.95: the lower 16 bits of the speed, so that 100 Gbit/s reads 34464 and unknown
+    /// 65535.
     pub fn legacy_link_settings(&self, interface: &[u8]) -> Reading<(u16, Option<Duplex>)> {
         let settings = sys::ethtool_legacy_settings(self.socket.as_fd(), interface).map_err(absent_from_errno)?;
         Ok((settings.speed, parse_duplex(settings.duplex)))

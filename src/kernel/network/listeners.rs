@@ -1,4 +1,4 @@
-//! Reads the listening TCP sockets with connections in their accept queue (sock_diag), and the process that owns each.
+//! Reads the listening TCP sockets with connections in their accept queue (sock_diag), and the process that has each open.
 
 mod socket_owner;
 
@@ -28,7 +28,7 @@ const INTERVAL_PER_COST: u32 = 500;
 pub struct ListenerReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// Reason why the kernel has no tcp_diag. It is not asked again: each request would search for the module.
+    /// Reason why the kernel has no tcp_diag. Then no dump is requested again: each request would search for the module.
     unsupported: Option<Absent>,
     last_dump: Option<(Instant, Duration)>,
     /// PassiveOpens when all accept queues were empty
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_asked_while_nothing_waited_and_nobody_connects() {
+    fn no_dump_is_requested_while_all_queues_are_empty_and_no_connection_opens() {
         if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
             return println!("skipped: no loopback interface is up here");
         }
@@ -130,10 +130,10 @@ mod tests {
         drop(listening.accept().unwrap());
         let (none, ours) = waiting(Some(1)).unwrap();
         assert!(!ours);
-        // Elsewhere on this machine somebody may be waiting.
+        // Another program on this machine may have connections in its accept queue.
         if none {
             let another = TcpStream::connect(here).unwrap();
-            assert_eq!(waiting(Some(1)), Ok((true, false)), "it was not asked");
+            assert_eq!(waiting(Some(1)), Ok((true, false)), "no dump was requested");
             assert_eq!(waiting(Some(2)).map(|found| found.1), Ok(true));
             assert_eq!(waiting(None).map(|found| found.1), Ok(true));
             drop(another);

@@ -80,6 +80,7 @@ fn receive_dump(
     Err(Absent::Malformed)
 }
 
+/// Whether the answer is complete after the received messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     Done,
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answers_to_this_request_are_taken() {
+    fn only_answers_to_this_request_are_parsed() {
         let received = [message(40, 1, b"old"), message(40, 2, b"new"), message(NLMSG_DONE, 2, &[0; 4])].concat();
         let mut seen = Vec::new();
         let progress = parse_messages(&received, 2, &mut |kind, payload| seen.push((kind, payload.to_vec())));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_a_reason() {
+    fn an_error_message_becomes_a_reason() {
         let refused = message(NLMSG_ERROR, 1, &(-libc::ENOENT).to_ne_bytes());
         assert_eq!(parse_messages(&refused, 1, &mut |_, _| ()), Err(Absent::NoSuchFile));
         assert_eq!(parse_messages(&message(NLMSG_ERROR, 1, &[0; 20]), 1, &mut |_, _| ()), Ok(Progress::Done));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_an_end_is_left() {
+    fn an_answer_without_an_end_is_an_error() {
         let part = message(40, 1, b"part");
         let mut times = 0;
         let mut for_ever = |buffer: &mut [u8]| {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn any_receipt_is_survived() {
+    fn any_bytes_are_parsed_without_a_panic() {
         proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0_u16..60, cut in 0_usize..40)| {
             let _ = parse_messages(&bytes, 0, &mut |_, _| ());
             let mut framed = message(kind, 1, &bytes);

@@ -1,4 +1,4 @@
-//! Reads the statistics of each interface's queueing disciplines by one RTM_GETQDISC dump. Any user may.
+//! Reads the statistics of each interface's queueing disciplines by one RTM_GETQDISC dump. Needs no privilege.
 
 use std::mem::offset_of;
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn any_message_is_survived() {
+    fn any_message_is_parsed_without_a_panic() {
         let message = discipline(7, TC_H_ROOT, "tbf", 1, 1);
         let whole = message.len();
         let cut_or_flipped = (0..whole, any::<prop::sample::Index>(), any::<u8>()).prop_map(move |(length, at, byte)| {

@@ -1,4 +1,4 @@
-//! Reads remote hosts: all open TCP connections with their tcp_info (sock_diag; any user may), summed by host.
+//! Reads remote hosts: all open TCP connections with their tcp_info (sock_diag; needs no privilege), summed by host.
 
 mod connection;
 mod connection_table;
@@ -39,7 +39,7 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(10);
 pub struct RemoteHostReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// Reason why the kernel does not support it; it is not asked again.
+    /// Reason why the kernel does not support it; then no dump is requested again.
     unsupported: Option<Absent>,
     next_read: Option<Instant>,
     connection_table: ConnectionTable,
@@ -49,8 +49,8 @@ pub struct RemoteHostReader {
 }
 
 impl RemoteHostReader {
-    /// The remote hosts at the last reading, which is of now unless it is expensive: the sample has its time. `counted` was
-    /// read before.
+    /// The remote hosts at the last scan of the connections. A scan is made now unless scans are expensive; the result has its
+    /// time. `counted`: the counters of /proc/net/snmp, read before.
     pub fn sample(&mut self, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {
         if let Some(why) = self.unsupported {
             return Err(why);
@@ -86,8 +86,8 @@ impl RemoteHostReader {
             && let Some(netlink) = &mut self.netlink
             && let Some(connections) = self.socket_queries.query_all(netlink)
         {
-            let mut look = self.connection_table.begin_dump(now_ns);
-            connections.iter().for_each(|connection| look.add_to_optional(connection));
+            let mut update = self.connection_table.begin_dump(now_ns);
+            connections.iter().for_each(|connection| update.add_connection(connection));
             return Ok(());
         }
         self.dump_all(counted, SocketQueries::add_socket)
@@ -106,13 +106,13 @@ impl RemoteHostReader {
         }
         let now_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
         self.socket_queries.begin_dump(counted, now_ns);
-        let Self { requests, connection_table: ledger, socket_queries: singles, .. } = self;
-        let mut look = ledger.begin_dump(now_ns);
+        let Self { requests, connection_table, socket_queries, .. } = self;
+        let mut update = connection_table.begin_dump(now_ns);
         for request in requests {
             netlink.dump(request, |kind, payload| {
                 if let Some(connection) = connection::parse_connection(kind, payload) {
-                    look.add_to_optional(&connection);
-                    note(singles, payload);
+                    update.add_connection(&connection);
+                    note(socket_queries, payload);
                 }
             })?;
         }

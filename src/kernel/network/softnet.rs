@@ -44,7 +44,7 @@ mod tests {
 0002bce5 00000000 000000ff 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003 00000000 00000000\n";
 
     #[test]
-    fn a_new_kernel_says_which_cpu() {
+    fn a_new_kernel_has_a_column_with_the_cpu() {
         let lines = parse_softnet(NEW).unwrap();
         let first = Softnet {
             cpu: Some(CpuId(0)),
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_does_not() {
+    fn an_old_kernel_has_no_column_with_the_cpu() {
         let old = b"00000010 00000001 00000002 00000000 00000000 00000000 00000000 00000000 00000000\n";
         let lines = parse_softnet(old).unwrap();
         assert_eq!((lines[0].cpu, lines[0].received_rps, lines[0].dropped), (None, None, Counter(1)));
     }
 
     #[test]
-    fn what_is_cut_is_absent() {
+    fn a_truncated_file_is_absent() {
         for length in 0..NEW.len() {
             match parse_softnet(&NEW[..length]) {
                 Err(why) => assert_eq!(why, Absent::Malformed),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_absent() {
+    fn a_column_that_is_no_number_is_absent() {
         for damage in
             [&b"0002a46d -0000001 00000001\n"[..], b"zzz\n", b"\n", b"0002a46d 00000000\n", b"+002a46d 00000000 00000000\n"]
         {

@@ -145,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loader_that_says_nothing_or_is_not_there_is_none() {
+    fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
         let silent = LoaderProcess::spawn(Path::new("/bin/true")).unwrap().wait_for_result();
         assert_eq!(silent.unwrap_err(), "its loader ended without a word");
         assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop")).is_err());
     }
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn a_sent_descriptor_and_message_are_received() {
         let pair = || {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap()

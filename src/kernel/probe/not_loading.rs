@@ -10,6 +10,6 @@ use thiserror::Error;
 pub struct LoadError;
 
 /// Fails always.
-pub fn load() -> Result<OwnedFd, LoadError> {
+pub fn load_program() -> Result<OwnedFd, LoadError> {
     Err(LoadError)
 }

@@ -26,7 +26,7 @@ pub enum LoadError {
     Descriptor(#[from] io::Error),
 }
 
-/// The error without the verifier's log.
+/// The text of the error without the verifier's log.
 fn in_short(error: &ProgramError) -> String {
     match error {
         ProgramError::LoadError { io_error, .. } => io_error.to_string(),

@@ -1,4 +1,5 @@
-//! What every reading of a task needs: open files, clocks, shared names, the time, what this user may see.
+//! The context of a scan, which every reading of a task gets: open files, clocks, interned names, the time, and what this user may
+//! read.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,10 @@
-//! Which threads ran: the CPU clock of a process is the sum of the run times of its threads (schedstat field 1) and of ended ones. If the
-//! threads that were read account for all by which the clock moved, no other thread ran and none need be read: fifty files instead of
-//! ten thousand.
+//! Checks whether unread threads of a process ran: its CPU clock is the sum of the run times of its threads (schedstat field 1),
+//! exited ones included. If the threads that were read account for the whole increase of the clock, no other thread ran, and none
+//! need be read: fifty files instead of ten thousand.
 
 use crate::sample::task::Schedstat;
 
-/// Both sides, ns. Arithmetic wraps: only differences count.
+/// The sum of the threads and its difference to the clock, ns. Arithmetic wraps, since only differences matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTimeCheck {
     /// Sum of the run times of the threads, each as last read

@@ -1,5 +1,5 @@
-//! Discovery: which processes exist. Finds new and ended processes by walking through /proc, or, where the kernel's counters say that
-//! few or none began (`new_pids`), without it.
+//! Discovery: finds new and exited processes, by listing /proc or, if the kernel's counters show that few or none started
+//! (`new_pids`), without it.
 
 pub mod new_pids;
 

@@ -1,5 +1,5 @@
-//! The slow facts of a process: command line, executable, cgroup, owner, io. They are read after everything else, a few milliseconds'
-//! worth a scan, so that a host with thousands of processes is on the screen at once.
+//! Reads the facts of a process: command line, executable, cgroup, owner, io. They are slow to read, so each scan reads them last
+//! and for a few milliseconds only: a host with thousands of processes is on the screen at once.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ impl FactsState {
             executed || self.cmdline_skipped || self.read_ns.is_some_and(|read| now_ns.saturating_sub(read) > FACTS_TTL_NS);
     }
 
+    /// Whether the facts must be read.
     pub fn is_due(&self) -> bool {
         self.read_ns.is_none() || self.reread
     }

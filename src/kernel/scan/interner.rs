@@ -1,4 +1,4 @@
-//! Interner: equal names, facts and cgroup memberships of many tasks share one allocation.
+//! Interner: lets equal names, facts and cgroup memberships of many tasks share one allocation.
 
 use std::sync::Arc;
 

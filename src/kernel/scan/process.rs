@@ -13,12 +13,12 @@ mod threads;
 use std::sync::Arc;
 
 use super::cpu_time_check::CpuTimeCheck;
-use super::thread::{ACTIVE_NS, KnownThread, ReadOptions};
+use super::thread::{KnownThread, ReadOptions};
 use super::{ScanContext, facts};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
 use crate::sample::task::{Process, TaskState, Thread};
-use crate::sample::waits::WaitClass;
+use crate::sample::waits::{ACTIVE_NS, WaitClass};
 
 /// A process that ran within this time is sub-sampled, and its descriptors stay open.
 const RECENT_NS: u64 = ACTIVE_NS;

@@ -1,6 +1,6 @@
-//! What is read when: which processes sub-samples read, how often, and how much CPU time slow facts may take.
+//! Scheduling: which processes sub-samples read, how often, and how much CPU time a scan spends on facts.
 //!
-//! These limits only decide what is read next. None of them judges what was read: that is done in `interval` and `findings`.
+//! These limits decide only what is read next. `interval` and `findings` evaluate what was read.
 
 use super::process::KnownProcess;
 use super::{ScanContext, TaskScanner, select_mut};

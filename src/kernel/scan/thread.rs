@@ -8,13 +8,9 @@ use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, TaskState, Thread, WaitState};
-use crate::sample::waits::{FutexWait, Syscall, WaitClass};
+use crate::sample::waits::{ACTIVE_NS, FutexWait, Syscall, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
-
-/// Scheduling: a thread with a timeslice within this time is sub-sampled. In a convoy of 64 threads each gets a timeslice about once a
-/// second, a parked thread none. `interval::task` judges with a limit of its own.
-pub const ACTIVE_NS: u64 = 5_000_000_000;
 
 /// A thread that ran within this time is read before the others of its process.
 const VERY_RECENT_NS: u64 = 1_000_000_000;

@@ -1,7 +1,7 @@
-//! Files of tasks below /proc: opened relative to one open directory, read into one reused buffer, and kept open if they are read again and
-//! again (a pread costs half of open, read and close).
+//! Opens and reads the files of tasks in /proc: relative to one open directory, into one reused buffer. Files that are read
+//! repeatedly stay open (a pread takes half the time of open, read and close).
 //!
-//! The kernel binds an open file of /proc to the task: after the task's end a read fails, also if its pid was given to another task.
+//! An open file of /proc belongs to its task: after the task has exited a read fails, even if another task has its pid.
 
 use std::ffi::{CStr, OsString};
 use std::io::Write;
@@ -18,16 +18,16 @@ use crate::kernel::mounts;
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};
 
-/// Enough for every file of a fixed form; cmdline is cut to it.
+/// Larger than all files with a bounded size; cmdline is cut to it.
 const BUFFER_BYTES: usize = 4096;
-/// The longest: `4294967295/task/4294967295/schedstat` and NUL, or the link of a descriptor.
+/// The longest path is `4294967295/task/4294967295/schedstat` with NUL, or a link in fd.
 const PATH_BYTES: usize = 64;
-/// Open descriptors at most, whatever the hard limit: each costs the kernel about 1 KiB.
+/// Most descriptors that are kept open, even if the hard limit allows more: each takes about 1 KiB in the kernel.
 const MAX_DESCRIPTORS: libc::rlim_t = 16_384;
-/// Descriptors left for the rest of this process.
+/// Descriptors reserved for the rest of this process.
 const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
 
-/// Descriptors kept open now, in the whole process, as the limit is.
+/// Descriptors kept open now, in the whole process, since the limit is per process.
 static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
 
 /// Files of a thread that may be kept open.
@@ -51,6 +51,7 @@ pub enum ProcessFile {
 pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
 
 impl TaskDescriptors {
+    /// No open descriptor.
     pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 4]);
 
     /// Closes all descriptors.
@@ -140,7 +141,7 @@ impl TaskFiles {
             ThreadFile::Syscall => "syscall",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        // Of the leader /proc/PID has the same files, stat excepted, and the kernel has fewer names to look up.
+        // For the leader /proc/PID has the same files, except stat, with a shorter path to look up.
         if pid == tid && file != ThreadFile::Stat {
             return self.read(slot, keep, format_args!("{pid}/{name}"));
         }
@@ -162,7 +163,7 @@ impl TaskFiles {
         self.read(&mut None, false, path)
     }
 
-    /// Where a link points. The kernel makes the text from memory, without the file system.
+    /// The target of a link in /proc/PID. The kernel formats it from memory, without access to the file system of the target.
     pub fn read_link(&self, path: std::fmt::Arguments<'_>) -> Reading<OsString> {
         let mut bytes = [0; PATH_BYTES];
         readlinkat(&self.proc, format_path(&mut bytes, path)?).map_err(absent_from_errno)
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_descriptor_reads_afresh_and_is_given_back() {
+    fn a_kept_descriptor_reads_from_the_start_and_is_closed_again() {
         let root = tempfile::tempdir().unwrap();
         let task = root.path().join("proc/7/task/8");
         std::fs::create_dir_all(&task).unwrap();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_the_thread_s_account() {
+    fn an_exit_message_has_the_statistics_of_the_thread() {
         let bytes = exit(23);
         let Some(Answer::Payload(payload)) = parse_notification(&bytes, 23) else { panic!("no payload") };
         let account = parse_stats(payload).expect("an account");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_ours_acknowledged_or_refused() {
+    fn answers_are_payloads_acknowledgements_or_errors() {
         let controller = nested(CTRL_ATTR_FAMILY_ID, &[&29_u16.to_ne_bytes()]);
         let received = [
             message(GENL_ID_CTRL, 1, b"old."),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn any_receipt_is_survived() {
+    fn any_bytes_are_parsed_without_a_panic() {
         let sound = exit(23);
         let damaged = (0..sound.len(), any::<prop::sample::Index>(), any::<u8>()).prop_map(move |(cut, at, byte)| {
             let mut bytes = sound.clone();

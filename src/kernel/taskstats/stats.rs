@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_the_header_says() {
+    fn fields_are_at_the_offsets_of_the_kernel_header() {
         let account = TaskStats::parse(&numbered(17, 600)).expect("long enough");
         assert_eq!(
             (account.comm(), account.tid, account.tgid, account.last_of_group),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_version_lacks_what_came_later_and_a_shifted_one_is_not_guessed_at() {
+    fn an_older_version_lacks_later_fields_and_the_shifted_version_is_refused() {
         let older = TaskStats::parse(&numbered(8, 328)).expect("version 8");
         assert_eq!((older.tgid, older.last_of_group, older.thrashing, older.irq), (None, None, None, None));
         assert!(older.reclaim.is_some());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_is_none_or_lacks_fields() {
+    fn a_truncated_struct_is_none_or_lacks_fields() {
         let whole = numbered(17, 600);
         for length in 0..whole.len() {
             let account = TaskStats::parse(&whole[..length]);

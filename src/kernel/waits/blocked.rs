@@ -1,7 +1,7 @@
-//! Blocked threads, wait by wait, and what they wait for: the file of the system call's descriptor, and the disk that file is on.
+//! Blocked threads: counts their sightings by wait, selects those that a sample keeps, and reads the file of the system call's
+//! descriptor, its mount and its disk.
 //!
-//! All of it is text that the kernel makes from memory. No path is opened or looked up: on a dead file system that would hang the
-//! monitor, too.
+//! The kernel formats all of this from memory. No path is opened or looked up, since on a hung file system that would hang the monitor.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -72,7 +72,7 @@ pub fn resolve_files(
     machine: &[u8],
     (disks, tasks): (&[Disk], Option<&Tasks>),
 ) -> Waits {
-    let IntervalWaits { mut waits, waiters, peer_waits: peers } = drained;
+    let IntervalWaits { mut waits, waiters, ipc_threads } = drained;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     for thread in &mut waits.blocked {
         let pid = thread.task.pid;
@@ -95,9 +95,9 @@ pub fn resolve_files(
             queue.holder = file_locks.get_or_insert_with(|| file_locks::read_lock_holders(root)).get(&pid).copied();
         }
     }
-    if !peers.is_empty() {
-        ipc_peers::trace_ipc_peers(&mut waits, &peers, tasks, root, files, machine);
-        remote_waits::trace_remote_waits(&mut waits, &peers, root, files, machine);
+    if !ipc_threads.is_empty() {
+        ipc_peers::trace_ipc_peers(&mut waits, &ipc_threads, tasks, root, files, machine);
+        remote_waits::trace_remote_waits(&mut waits, &ipc_threads, root, files, machine);
     }
     waits
 }

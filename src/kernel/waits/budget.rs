@@ -1,9 +1,9 @@
-//! The CPU time that sub-samples may take: a token bucket. After an expensive sub-sample the next ones are skipped.
+//! The CPU budget of sub-samples: a token bucket. After an expensive sub-sample the next ones are skipped.
 
 /// 1 % of one CPU.
 pub const DEFAULT_SHARE: f64 = 0.01;
 
-/// At most so much is saved up, so that no burst follows a pause.
+/// Capacity of the bucket, so that no burst follows a pause.
 const MAX_BALANCE_NS: f64 = 5_000_000.0;
 
 /// The bucket, in ns of CPU time.

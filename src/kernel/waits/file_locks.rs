@@ -1,4 +1,4 @@
-//! /proc/locks: which process holds the file lock that another one waits for.
+//! Reads /proc/locks: the process that holds the file lock that another process waits for.
 
 use rustc_hash::FxHashMap;
 

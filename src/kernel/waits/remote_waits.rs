@@ -1,9 +1,9 @@
-//! Threads that wait for the answer of a remote host (inferred).
+//! Finds threads that wait for an answer from a remote host, by inference.
 //!
-//! A thread asleep in a receive looks the same whether it has sent a request or waits for one. The TCP connection shows the difference:
-//! this host opened it (its local port is none that is listened at), and no data came back after the last was sent. A server waits on
-//! connections that others opened; a subscriber received last. Neither counts. A thread that reads its socket by read(2) cannot be told
-//! from one that reads a terminal, and one in poll is idle. Only active threads are examined, and only while this host has few sockets.
+//! A thread asleep in a receive call may have sent a request, or wait for one. Its TCP connection shows which: it waits for an answer if
+//! this host opened the connection (no socket listens at its local port) and has received nothing since it last sent. Servers (others
+//! opened the connection) and subscribers (they received last) do not count, nor do threads in read(2), which may read a terminal, and in
+//! poll. Only active threads are examined, and only while this host has few sockets.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,8 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ipc_peers::{PeerWait, receiving_socket};
+use super::IpcThread;
+use super::ipc_peers::receiving_socket;
 use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::network::inet_diag;
@@ -28,12 +29,13 @@ use crate::sample::{Name, Reading};
 const MAX_THREADS: usize = 64;
 /// With more sockets none is examined: a dump costs 1.3 µs a socket.
 const MAX_SOCKETS: u64 = 2000;
-/// Threads seen asleep in a socket in this share of the sub-samples are examined.
-const WAITING_SHARE: f64 = 0.5;
+/// Only threads that were seen asleep in a socket in this share of the sub-samples are examined. A limit on cost, not a judgement: a dump
+/// for each thread that slept for a moment would cost more than all else.
+const MIN_EXAMINED_SHARE: f64 = 0.5;
 
 /// Adds a queue of kind `Remote` to each group whose threads wait for an answer.
-pub fn trace_remote_waits(waits: &mut Waits, looks: &[PeerWait], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
-    let waiters = socket_waiters(looks, waits.sub_samples.len());
+pub(super) fn trace_remote_waits(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
+    let waiters = socket_waiters(threads, waits.sub_samples.len());
     if waiters.is_empty() || !has_few_sockets(root) || !root.is_host() {
         return;
     }
@@ -55,19 +57,16 @@ struct SocketWaiter {
     seen_count: u32,
 }
 
-/// The threads asleep in a socket most of the time.
-fn socket_waiters(looks: &[PeerWait], whole: usize) -> Vec<SocketWaiter> {
-    let mut times: FxHashMap<(TaskId, u16), u32> = FxHashMap::default();
-    for look in looks.iter().filter(|look| look.kind == WaitQueueKind::Socket) {
-        *times.entry((look.task, look.group)).or_default() += 1;
-    }
-    let long = |times: u32| f64::from(times) >= (whole as f64 * WAITING_SHARE).max(1.0);
-    let all = times.into_iter().filter(|(_, times)| long(*times));
-    let mut all: Vec<SocketWaiter> =
-        all.map(|((task, group), times)| SocketWaiter { task, group, seen_count: times }).collect();
-    all.sort_unstable_by_key(|waiter| waiter.task);
-    all.truncate(MAX_THREADS);
-    all
+/// The threads that are examined.
+fn socket_waiters(threads: &[IpcThread], sub_samples: usize) -> Vec<SocketWaiter> {
+    let least = (sub_samples as f64 * MIN_EXAMINED_SHARE).max(1.0);
+    let examined = threads.iter().filter(|thread| f64::from(thread.socket_count) >= least).take(MAX_THREADS);
+    let waiter = |&IpcThread { task, group, socket_count, .. }: &IpcThread| SocketWaiter {
+        task,
+        group,
+        seen_count: u32::from(socket_count),
+    };
+    examined.map(waiter).collect()
 }
 
 /// Whether this host has few TCP sockets: `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat, and sockstat6.
@@ -188,9 +187,8 @@ mod tests {
     #[test]
     fn one_queue_a_group_of_the_host_that_most_wait_for() {
         let task = |tid| TaskId { pid: 1, tid, start_ticks: 1 };
-        let look = |tid, look| PeerWait { sub_sample: look, group: 0, task: task(tid), kind: WaitQueueKind::Socket };
-        let looks: Vec<PeerWait> = (0..10).flat_map(|at| [look(1, at), look(2, at)]).chain([look(3, 0)]).collect();
-        let found = socket_waiters(&looks, 10);
+        let thread = |tid, socket_count| IpcThread { group: 0, task: task(tid), socket_count, beside_storage: false };
+        let found = socket_waiters(&[thread(1, 10), thread(2, 10), thread(3, 1)], 10);
         assert_eq!(found.iter().map(|waiter| (waiter.task.tid, waiter.seen_count)).collect::<Vec<_>>(), [(1, 10), (2, 10)]);
         let (one, other) = ("10.0.0.5:5432".parse().unwrap(), "10.0.0.6:80".parse().unwrap());
         let extra = SocketWaiter { task: task(4), group: 0, seen_count: 6 };

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task::RawSyscall;
-use crate::sample::waits::{GroupWaits, WaitQueue, WaitQueueKind};
+use crate::sample::waits::{WaitQueue, WaitQueueKind};
 
 /// Mutex addresses counted for one group.
 const MAX_ADDRESSES: usize = 64;
@@ -69,18 +69,15 @@ impl WaitQueues {
 
     /// Ends a sub-sample. Value 2 is that of a contended mutex, whose waiters share one address. A single waiter at an address proves
     /// nothing: each waiter of a condition variable of musl has such a futex of its own.
-    pub fn classify_mutex_candidates(&mut self, counts: &mut [GroupWaits]) {
+    pub fn classify_mutex_candidates(&mut self) {
         let mut at_address: FxHashMap<(u16, u64), u32> = FxHashMap::default();
         for suspect in &self.mutex_candidates {
             *at_address.entry((suspect.group, suspect.address)).or_default() += 1;
         }
         for MutexCandidate { group, address, active, waiter } in std::mem::take(&mut self.mutex_candidates) {
-            let Some(counts) = counts.get_mut(usize::from(group)) else { continue };
             if at_address.get(&(group, address)).is_some_and(|&waiters| waiters > 1) {
-                counts.lock_contended = counts.lock_contended.saturating_add(1);
                 self.add(group, WaitQueueKind::Mutex, Some(address), waiter);
             } else if active {
-                counts.lock_inferred = counts.lock_inferred.saturating_add(1);
                 self.add(group, WaitQueueKind::Futex, None, waiter);
             }
         }
@@ -115,18 +112,17 @@ mod tests {
         Waiter { task: TaskId { pid: 1, tid: 1, start_ticks: 1 }, wchan: Some("futex_do_wait".into()), syscall: None }
     }
 
-    fn look(queues: &mut WaitQueues, counts: &mut [GroupWaits], waiters: &[(u64, bool)]) {
+    fn look(queues: &mut WaitQueues, waiters: &[(u64, bool)]) {
         for &(address, active) in waiters {
             queues.add_mutex_candidate(MutexCandidate { group: 0, address, active, waiter: waiter() });
         }
-        queues.classify_mutex_candidates(counts);
+        queues.classify_mutex_candidates();
     }
 
     #[test]
     fn one_address_for_several_is_a_mutex_and_for_one_is_a_guess() {
-        let (mut queues, mut counts) = (WaitQueues::default(), [GroupWaits::default()]);
-        look(&mut queues, &mut counts, &[(16, false), (16, true), (16, false), (32, true), (48, false)]);
-        assert_eq!((counts[0].lock_contended, counts[0].lock_inferred), (3, 1));
+        let mut queues = WaitQueues::default();
+        look(&mut queues, &[(16, false), (16, true), (16, false), (32, true), (48, false)]);
         let (list, _) = queues.finish_interval(&[true]);
         let short: Vec<_> = list.iter().map(|queue| (queue.kind, queue.seen_count, queue.seen_at_one_address)).collect();
         assert_eq!(short, [(WaitQueueKind::Mutex, 3, 3), (WaitQueueKind::Futex, 1, 0)]);

@@ -20,7 +20,7 @@ use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::{Listener, Nic, Softnet};
 use crate::sample::task::{Process, Thread};
-use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitQueue};
+use crate::sample::waits::{BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue};
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
 pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
@@ -98,7 +98,7 @@ macro_rules! lists {
     };
 }
 
-/// The lists of a sample, but for its tasks and the groups of its sub-samples: number of the section, type of a row, columns
+/// The lists of a sample, but for its tasks and the waits of its sub-samples: number of the section, type of a row, columns
 /// that identify it, columns in which a new row resembles the one before, and where the list is.
 pub const LISTS: &[List] = lists! {
     3: (CpuId, CpuTimes), keys 1, steps 1, |s| s.cpu.as_ref().map(|cpu| &cpu.cpus), |s| s.cpu.as_mut().map(|cpu| &mut cpu.cpus);
@@ -107,7 +107,6 @@ pub const LISTS: &[List] = lists! {
     6: Listener, keys 6, steps 6, |s| s.protocols.listeners.as_ref(), |s| s.protocols.listeners.as_mut();
     7: Cgroup, keys 2, steps 2, |s| s.cgroups.as_ref(), |s| s.cgroups.as_mut();
     10: GroupId, keys 4, steps 2, |s| Ok(&s.waits.groups), |s| Ok(&mut s.waits.groups);
-    11: ThreadWaits, keys 3, steps 4, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
     12: BlockedThread, keys 3, steps 7, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
     13: SubSample, keys 1, steps 24, |s| Ok(&s.waits.sub_samples), |s| Ok(&mut s.waits.sub_samples);
     15: Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
@@ -116,14 +115,18 @@ pub const LISTS: &[List] = lists! {
     21: WaitQueue, keys 2, steps 2, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     24: IoLimit, keys 4, steps 4, |s| Ok(&s.io_limits), |s| Ok(&mut s.io_limits);
     25: TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
+    26: ObservedWait, keys 1, steps 1, |s| Ok(&s.waits.observed), |s| Ok(&mut s.waits.observed);
+    27: ThreadWait, keys 4, steps 5, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
+    28: IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
+    29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
 pub const PROCESSES: Table = Table { section: 8, width: Process::WIDTH, keys: 2, steps: 14 };
 /// The pid and a thread, of the processes that changed or are new, in their order.
 pub const THREADS: Table = Table { section: 9, width: 1 + Thread::WIDTH, keys: 3, steps: 9 };
-/// The place of a sub-sample in section 13, and one of its groups; in the order of the sub-samples.
-pub const SUB_SAMPLE_GROUPS: Table = Table { section: 14, width: <(u16, GroupWaits)>::WIDTH, keys: 2, steps: 2 };
+/// The place of a sub-sample in section 13, and one of its waits; in the order of the sub-samples.
+pub const SUB_SAMPLE_WAITS: Table = Table { section: 30, width: <(u16, GroupWait)>::WIDTH, keys: 4, steps: 4 };
 
 /// The rows of a table.
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
@@ -137,7 +140,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 21 | 25)
+        matches!(self.table.section, 10..=13 | 21 | 25..=29)
     }
 }
 
@@ -174,18 +177,21 @@ mod tests {
             ("listening sockets", LISTS[3].table, columns::<Listener>()),
             ("cgroups", LISTS[4].table, columns::<Cgroup>()),
             ("groups of the sub-samples", LISTS[5].table, columns::<GroupId>()),
-            ("waits of threads", LISTS[6].table, columns::<ThreadWaits>()),
-            ("blocked threads", LISTS[7].table, columns::<BlockedThread>()),
-            ("sub-samples", LISTS[8].table, columns::<SubSample>()),
-            ("softnet", LISTS[9].table, columns::<Softnet>()),
-            ("remote hosts", LISTS[10].table, columns::<RemoteHost>()),
-            ("exited tasks", LISTS[11].table, columns::<ExitedTasks>()),
-            ("wait queues", LISTS[12].table, columns::<WaitQueue>()),
-            ("I/O limits", LISTS[13].table, columns::<IoLimit>()),
-            ("delays of tasks", LISTS[14].table, columns::<TaskDelays>()),
+            ("blocked threads", LISTS[6].table, columns::<BlockedThread>()),
+            ("sub-samples", LISTS[7].table, columns::<SubSample>()),
+            ("softnet", LISTS[8].table, columns::<Softnet>()),
+            ("remote hosts", LISTS[9].table, columns::<RemoteHost>()),
+            ("exited tasks", LISTS[10].table, columns::<ExitedTasks>()),
+            ("wait queues", LISTS[11].table, columns::<WaitQueue>()),
+            ("I/O limits", LISTS[12].table, columns::<IoLimit>()),
+            ("delays of tasks", LISTS[13].table, columns::<TaskDelays>()),
+            ("observed waits", LISTS[14].table, columns::<ObservedWait>()),
+            ("waits of threads", LISTS[15].table, columns::<ThreadWait>()),
+            ("waiters in pipes and sockets", LISTS[16].table, columns::<IpcWaiter>()),
+            ("holders of their other ends", LISTS[17].table, columns::<IpcHolder>()),
             ("processes", PROCESSES, columns::<Process>()),
             ("threads", THREADS, columns::<(u32, Thread)>()),
-            ("groups in each sub-sample", SUB_SAMPLE_GROUPS, columns::<(u16, GroupWaits)>()),
+            ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),
         ];
         let mut text = String::new();
         for (name, Table { section, keys, steps, .. }, columns) in described {
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn sections_are_numbered_apart() {
-        let sections = LISTS.iter().map(|list| list.table).chain([SAMPLE, PROCESSES, THREADS, SUB_SAMPLE_GROUPS]);
+        let sections = LISTS.iter().map(|list| list.table).chain([SAMPLE, PROCESSES, THREADS, SUB_SAMPLE_WAITS]);
         let mut known = HashSet::from([NAMES]);
         assert!(sections.into_iter().all(|table| table.section < 64 && known.insert(table.section)));
     }

@@ -16,12 +16,12 @@ use crate::recording::format::messages::SharedFacts;
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
 use crate::recording::format::schema::{
-    LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_GROUPS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+    LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
 use crate::sample::task::{Process, Thread};
-use crate::sample::waits::{GroupWaits, Waits};
+use crate::sample::waits::{GroupWait, Waits};
 use crate::sample::{Absent, Name, Sample};
 
 /// What of each sample is decoded.
@@ -173,7 +173,7 @@ impl<'a> SectionDirectory<'a> {
     /// Refuses tables that are too large together before any of them is read: all are in memory at once.
     fn check_size(&self) -> Result<(), Malformed> {
         let mut cells = 0usize;
-        let tables = LISTS.iter().map(|list| list.table).chain([SAMPLE, SUB_SAMPLE_GROUPS, PROCESSES, THREADS]);
+        let tables = LISTS.iter().map(|list| list.table).chain([SAMPLE, SUB_SAMPLE_WAITS, PROCESSES, THREADS]);
         for (table, section) in tables.filter_map(|table| Some((table, self.section(table.section)?))) {
             cells = cells.saturating_add(RowChanges::claimed_cells(table, section)?);
         }
@@ -219,10 +219,10 @@ impl FrameDecoder<'_> {
         if self.parts == SampleParts::WithoutTasks {
             (sample.tasks, sample.delays, sample.waits) = (Err(Absent::NotRead), Err(Absent::NotRead), Waits::default());
         } else {
-            let rows = self.rows(SUB_SAMPLE_GROUPS, &mut tables, &mut cells)?;
-            for (place, group) in from_rows::<(u16, GroupWaits)>(rows, &self.names)? {
+            let rows = self.rows(SUB_SAMPLE_WAITS, &mut tables, &mut cells)?;
+            for (place, wait) in from_rows::<(u16, GroupWait)>(rows, &self.names)? {
                 let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
-                sub_sample.ok_or(Malformed("a group belongs to no sub-sample"))?.groups.push(group);
+                sub_sample.ok_or(Malformed("a wait belongs to no sub-sample"))?.waits.push(wait);
             }
             if let Ok(tasks) = &mut sample.tasks {
                 (tasks.processes, process_rows) = self.processes(&mut cells)?;

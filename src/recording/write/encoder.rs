@@ -8,11 +8,11 @@ use crate::recording::format::meta::Redaction;
 use crate::recording::format::names::Interner;
 use crate::recording::format::references::{is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
-    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_GROUPS, THREADS, subtract_thread_counts, to_rows,
+    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREADS, subtract_thread_counts, to_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::sample::task::{Process, ProcessFacts, Thread};
-use crate::sample::waits::GroupWaits;
+use crate::sample::waits::GroupWait;
 use crate::sample::{Absent, Sample};
 
 /// Samples of a key group: with many processes of which few are active, key frames are half of the recording.
@@ -156,8 +156,8 @@ impl<'e> PayloadEncoder<'e> {
             let rows = (list.rows)(sample, self.names);
             self.write_table(list.table, rows)?;
         }
-        let rows = to_rows(&sub_sample_groups(sample)?, self.names);
-        self.write_table(SUB_SAMPLE_GROUPS, rows)?;
+        let rows = to_rows(&sub_sample_waits(sample)?, self.names);
+        self.write_table(SUB_SAMPLE_WAITS, rows)?;
         self.write_tasks(sample)
     }
 
@@ -294,12 +294,12 @@ fn processes(sample: &Sample) -> &[Arc<Process>] {
     sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default()
 }
 
-/// Each group of each sub-sample, with the place of the sub-sample.
-fn sub_sample_groups(sample: &Sample) -> Result<Vec<(u16, GroupWaits)>, FrameTooLarge> {
+/// Each wait of each sub-sample, with the place of the sub-sample.
+fn sub_sample_waits(sample: &Sample) -> Result<Vec<(u16, GroupWait)>, FrameTooLarge> {
     let mut list = Vec::new();
     for (place, sub_sample) in sample.waits.sub_samples.iter().enumerate() {
         let place = u16::try_from(place).map_err(|_| FrameTooLarge)?;
-        list.extend(sub_sample.groups.iter().map(|&group| (place, group)));
+        list.extend(sub_sample.waits.iter().map(|&wait| (place, wait)));
     }
     Ok(list)
 }

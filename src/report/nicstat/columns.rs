@@ -1,7 +1,7 @@
 //! The interface table: heading and rows of each form; nicstat's three precisions.
 
+use super::arithmetic::NicLine;
 use super::{Options, SampleTime, parseable};
-use crate::interval::nicstat::NicLine;
 use crate::report::text::printable;
 
 /// Two decimals below 100, one below 100,000, else none. `-` for what is not known.

@@ -1,36 +1,38 @@
-//! Remote hosts, from the kernel's figures of their TCP connections (sock_diag INET_DIAG, tcp_info). A host has up to
-//! hundreds of thousands of connections, and a sample keeps a few remote hosts. So the reader sums up, by remote host, the
-//! growth of each connection's counters between two scans; a sample holds these sums. They are cumulative like any kernel
-//! counter, and stay correct while connections come and go. What a connection did after its last scan is not included.
+//! Remote hosts, from tcp_info of their TCP connections (sock_diag INET_DIAG).
+//!
+//! A machine may have hundreds of thousands of connections, and a sample keeps a few remote hosts. So the reader adds the
+//! increase of each connection's counters between two scans to the sums of its remote host. These sums are cumulative like
+//! kernel counters and do not decrease when a connection closes. What a connection did after its last scan is not included.
 
 use std::net::IpAddr;
 
 use crate::units::Counter;
 
-/// The last scan of all connections; the same in several samples if a scan is too expensive for each of them.
+/// The last scan of all connections. Several samples may have the same one, if a scan is too expensive for every sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteHosts {
     /// Time of the scan, CLOCK_BOOTTIME nanoseconds: rates are between two scans
     pub scan_boottime_ns: u64,
-    /// What it cost, nanoseconds of CPU
+    /// CPU time of the scan, nanoseconds
     pub scan_cpu_ns: u64,
-    /// Connections seen, and the remote hosts that they are with
+    /// Connections in the scan
     pub connection_count: u32,
+    /// Remote hosts in the scan, also those without a row
     pub host_count: u32,
     /// The hosts with the largest excess over their minimum round trip, then with the most traffic, sorted by address
     pub rows: Vec<RemoteHost>,
 }
 
-/// A remote host. Counters are of what was seen since the host was first seen.
+/// A remote host. Counters start at 0 when the host is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteHost {
     /// IPv4 addresses that a dual-stack socket maps are written as IPv4
     pub address: IpAddr,
-    /// This machine itself, over loopback
+    /// This machine itself, through loopback
     pub local: bool,
     /// The interface that the route to it leaves by (rtnetlink RTM_GETROUTE)
     pub ifindex: Option<u32>,
-    /// Open now
+    /// Open connections at the scan; a gauge
     pub connections: u32,
     /// tcpi_bytes_acked: payload that the host has confirmed
     pub bytes_acked: Option<Counter>,
@@ -45,14 +47,14 @@ pub struct RemoteHost {
     /// Those of them with a send backlog at the scan: unsent data, or a full congestion window. Delayed acknowledgements
     /// and response times are not in their round trips.
     pub send_backlogged: RttSums,
-    /// Of the active connections: what limited them; since Linux 4.10
+    /// What limited the active connections; since Linux 4.10
     pub send_limits: Option<SendLimitTimes>,
 }
 
 /// A sum over connections and scans, to compute means from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSums {
-    /// How many are in the sums
+    /// Number of measurements in the sums
     pub count: Counter,
     /// tcpi_rtt, microseconds
     pub srtt_us: Counter,
@@ -61,12 +63,12 @@ pub struct RttSums {
     pub min_rtt_us: Option<Counter>,
 }
 
-/// What connections waited for, microseconds; each a part of the one above.
+/// How long connections were limited, by cause, microseconds summed over connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendLimitTimes {
-    /// Time between the scans of each
+    /// Time between two scans
     pub observed_us: Counter,
-    /// tcpi_busy_time: something was sent and not confirmed yet
+    /// tcpi_busy_time: part of observed; there was data to send or data not yet acknowledged
     pub busy_us: Counter,
     /// tcpi_rwnd_limited: part of busy; the receiver's window was full
     pub rwnd_limited_us: Counter,

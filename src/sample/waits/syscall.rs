@@ -1,4 +1,4 @@
-//! System calls by name, and what the arguments of a futex call say.
+//! System calls: names by number and architecture, and what the arguments of a futex call say about the wait.
 
 use super::class::WaitClass;
 use crate::sample::task::{RawSyscall, TaskState};
@@ -24,6 +24,17 @@ pub enum FutexWait {
     Unknown { address: u64 },
 }
 
+impl FutexWait {
+    /// Of the futex
+    pub fn address(self) -> u64 {
+        let (FutexWait::PiLock { address }
+        | FutexWait::ContendedMutex { address }
+        | FutexWait::IdleRuntimeThread { address }
+        | FutexWait::Unknown { address }) = self;
+        address
+    }
+}
+
 const FUTEX_CMD_MASK: u64 = 0x7f;
 const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
@@ -46,7 +57,7 @@ impl Syscall {
             .map(|row| Syscall { name: row.0, arguments: call.arguments })
     }
 
-    /// Whether it is one of the fsync family, which wait until the device has everything.
+    /// Whether it is fsync or a similar call, which returns when the data is on the device.
     pub fn is_fsync_family(self) -> bool {
         matches!(self.name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
     }
@@ -98,7 +109,12 @@ impl Syscall {
         matches!(self.futex_wait(), Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }))
     }
 
-    /// The class of a wait whose channel alone does not say it.
+    /// Whether it is the futex call of an idle thread of a language runtime.
+    pub fn is_idle_runtime_thread(self) -> bool {
+        matches!(self.futex_wait(), Some(FutexWait::IdleRuntimeThread { .. }))
+    }
+
+    /// The class of a wait whose wait channel alone does not determine it.
     pub(super) fn wait_class(self, state: TaskState) -> WaitClass {
         match self.name {
             "futex" if self.is_contended_futex() => WaitClass::Lock,
@@ -117,8 +133,8 @@ impl Syscall {
     }
 }
 
-/// Name, number on x86_64, number on the machines with the generic table (arm64, riscv64, loongarch64); −2 is none
-/// (−1 is what the kernel writes for "blocked outside a call").
+/// Name, number on x86_64, number in the generic table (arm64, riscv64, loongarch64). −2: the machine has no such call (−1 is
+/// what the kernel writes for a thread blocked outside of a system call).
 const SYSCALLS: &[(&str, i64, i64)] = &[
     ("read", 0, 63),
     ("write", 1, 64),

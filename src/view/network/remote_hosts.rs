@@ -6,9 +6,10 @@ use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan, Rt
 use crate::safe;
 use crate::state::State;
 use crate::units::PerSecond;
+use crate::units::format;
 use crate::view::canvas::Canvas;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text::{format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
@@ -92,7 +93,7 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
         let (every, cost) = (format_number(peers.seconds.max(age), 4), format_number(peers.scan_cpu_seconds * 1000.0, 4));
         format!(
             "scanned every {every} s: {} take {cost} ms",
-            text::pluralize(peers.connection_count, "connection", "connections")
+            format::plural(peers.connection_count, "connection", "connections")
         )
     })
 }
@@ -113,9 +114,9 @@ pub fn row(
 }
 
 /// The smoothed RTT; `≤` if it includes the time that the host takes to answer.
-pub fn format_rtt(peer: &RemoteHostSpan, cells: usize) -> String {
-    let Some(trip) = findings::evaluated_rtt(peer) else { return "-".to_owned() };
-    let bound = if peer.send_backlogged.is_none() { "≤" } else { "" };
+pub fn format_rtt(host: &RemoteHostSpan, cells: usize) -> String {
+    let Some(trip) = findings::evaluated_rtt(host) else { return "-".to_owned() };
+    let bound = if host.send_backlogged.is_none() { "≤" } else { "" };
     format!("{bound}{}", format_millis(Some(trip.srtt.0), cells - 1))
 }
 
@@ -128,16 +129,16 @@ pub fn format_millis(ms: Option<f64>, cells: usize) -> String {
 }
 
 /// What limits the connections.
-pub fn limited_by(interval: &Interval, peer: &RemoteHostSpan) -> SafeText {
-    if peer.local {
+pub fn limited_by(interval: &Interval, host: &RemoteHostSpan) -> SafeText {
+    if host.local {
         return "this machine".into();
     }
-    match findings::limited_by(interval, peer) {
+    match findings::limited_by(interval, host) {
         Some(LimitedBy::LocalQueue { nic, .. } | LimitedBy::LocalShaper { nic, .. }) => {
             safe!("own queue on {}", SafeText::from_name(&nic))
         }
         Some(other) => other.as_str().into(),
-        None if peer.active.is_none() && peer.send_limits.is_none() => SafeText::default(),
+        None if host.active.is_none() && host.send_limits.is_none() => SafeText::default(),
         None => "-".into(),
     }
 }

@@ -1,8 +1,8 @@
-//! Rule hung-task: threads in one single wait for long.
+//! Rule hung-task: a thread has been in one single uninterruptible wait for seconds.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::count;
-use crate::findings::formatting::{lossy_name, plural, seconds, significant_digits};
+use crate::findings::formatting::{duration, lossy_name, plural, significant_digits};
 use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
 use crate::findings::kernel_thread_tracker::HungKernelThread;
@@ -47,7 +47,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let Some(longest) = of_group.clone().max_by(|a, b| waited(a).total_cmp(&waited(b))) else { continue };
         let threads = of_group.count();
         let longest_s = waited(longest);
-        let (thread_name, who) = context.task_label(longest.task);
+        let (thread_name, label) = context.task_label(longest.task);
         let place = longest.wchan.as_ref().map_or_else(|| "a wait channel hidden from this user".into(), lossy_name);
         let on = match (&longest.file, &longest.mount) {
             (Some(file), _) => format!(" on {}", lossy_name(file)),
@@ -71,9 +71,9 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
         let sentence = format!(
-            "{who}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
+            "{label}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
             if waits_for_fuse(longest) { "" } else { " in D" },
-            seconds(longest_s),
+            duration(longest_s),
             hang_cause(context, longest)
         );
         let subject = match has_one_thread(context, id) {
@@ -202,7 +202,7 @@ pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]
             "kernel thread {} ({}){others} stuck in D for {} without a break, in {place}; no program hangs with it",
             lossy_name(&longest.name),
             longest.task.tid,
-            seconds(stuck),
+            duration(stuck),
         ),
         evidence: vec![
             evidence_number("stuck_seconds", stuck),

@@ -1,4 +1,5 @@
-//! Rule idle-but-blocked: CPUs are idle, but the work is blocked.
+//! Rule idle-but-blocked: CPUs are idle although there is work, because its threads are blocked. `interval::idle_blocked`
+//! computes the figure; `wait_chain` says what the threads wait for.
 
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
@@ -29,7 +30,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                is held only by processes on storage. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
                waits for a device that is at its baseline, a warning with two or more blocked threads or latency above the \
                baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads.",
-    caveats: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' \
+    caveats: "A backup or a copy is limited by its disk: that is only a note. Where wait channels are hidden (other users' \
               tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
               waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
               read ~100 % on an idle io_uring service (since Linux 6.15 it can opt out of being counted).",
@@ -98,15 +99,15 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 /// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
 /// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
 fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
-    let who = describe_group(group);
+    let label = describe_group(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
-    // A few threads that occasionally wait behind those on storage are not worth a word.
-    let worth = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
-    if group.behind_lock() >= worth {
+    // A few threads that occasionally wait behind those on storage are not reported.
+    let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
+    if group.behind_lock() >= min_threads {
         waits.push(format!("{} {} for a lock ({})", count(group.behind_lock()), verb(group.behind_lock()), lock_basis(group)));
     }
-    if group.behind_ipc_peer >= worth {
+    if group.behind_ipc_peer >= min_threads {
         waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
     }
     let holders = group.storage + group.hidden;
@@ -118,7 +119,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
-        let one_of = if group.behind_lock() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
+        let one_of = if group.behind_lock() >= min_threads && holders >= 1.5 { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= MIN_REPORTED_THREADS {
@@ -138,7 +139,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     };
     let ends = ends.join(" and ");
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
-    format!("{who}: {}{behind}{ends}{device}", waits.join(" and "))
+    format!("{label}: {}{behind}{ends}{device}", waits.join(" and "))
 }
 
 /// The operation of its device that bounds a group.
@@ -148,18 +149,18 @@ fn group_bottleneck<'a>(context: &'a RuleContext, group: &BlockedGroup) -> Optio
 }
 
 fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Vec<Evidence> {
-    let witnesses = &blocked.cross_checks;
+    let cross_checks = &blocked.cross_checks;
     let mut list = vec![
         evidence_number("idle_but_blocked_ratio", blocked.ratio),
         evidence_number("idle_but_blocked_cpus", blocked.cpus),
         evidence_number("available_ratio", blocked.available),
         evidence_number("free_ratio", blocked.free),
         evidence_number("blocked_threads", blocked.blocked_threads),
-        evidence_optional("iowait_ratio", witnesses.iowait),
-        evidence_optional("psi_io_some_ratio", witnesses.psi_io_some),
-        evidence_number("d_threads", witnesses.d_threads),
-        evidence_optional("in_flight", witnesses.in_flight),
-        evidence_optional("run_queue_wait_threads", witnesses.run_queue_wait),
+        evidence_optional("iowait_ratio", cross_checks.iowait),
+        evidence_optional("psi_io_some_ratio", cross_checks.psi_io_some),
+        evidence_number("d_threads", cross_checks.d_threads),
+        evidence_optional("in_flight", cross_checks.in_flight),
+        evidence_optional("run_queue_wait_threads", cross_checks.run_queue_wait),
         evidence_text("group", top.name.clone()),
         evidence_number("group_processes", f64::from(top.processes)),
         evidence_number("group_on_storage_threads", top.storage + top.hidden),

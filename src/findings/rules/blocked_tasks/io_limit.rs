@@ -1,4 +1,4 @@
-//! Which limit of I/O of which cgroup a process has used up.
+//! Finds the I/O limit of a cgroup that a process has used up.
 
 use crate::findings::cgroups::limit_applies;
 use crate::findings::formatting::{bytes, lossy_name, significant_digits};

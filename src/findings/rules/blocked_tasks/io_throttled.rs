@@ -65,7 +65,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         Some(id) => context.interval.disks.iter().filter(|span| span.id == id).collect(),
         None => context.interval.disks.iter().collect(),
     };
-    // Some requests must complete, and nothing may hang: otherwise it is a dead device or a lock of the file system.
+    // Some requests must complete, and no thread may hang: otherwise it is a failed device or a lock of the file system.
     let completed: u64 = below.iter().map(|span| span.completed()).fold(0, u64::saturating_add);
     if completed == 0 || below.iter().any(|span| span.stalled) {
         return None;

@@ -1,4 +1,4 @@
-//! More work than CPUs on the few that a cpuset or an affinity mask allows, on a box with room.
+//! Part of rule cpu-saturated: the CPUs of a cpuset or an affinity mask are saturated, while the host has idle CPUs.
 
 use crate::findings::cgroups::limit_applies;
 use crate::findings::finding::{Severity, Subject};
@@ -10,41 +10,42 @@ use crate::ids::CgroupId;
 use crate::interval::cpu_affinity::AffinityWaiters;
 use crate::sample::cgroup::Controller;
 
-/// So many threads are named.
+/// Number of threads that a sentence names.
 const MAX_NAMED: usize = 3;
 
+/// A candidate for each set of CPUs that is saturated by the threads restricted to it.
 pub fn affinity_saturated(context: &RuleContext) -> Vec<Candidate> {
     let quotas = QuotaThrottling::from_context(context);
-    context.interval.affinity_waiters.iter().filter_map(|crowd| candidate(context, &quotas, crowd)).collect()
+    context.interval.affinity_waiters.iter().filter_map(|affinity| candidate(context, &quotas, affinity)).collect()
 }
 
-fn candidate(context: &RuleContext, quotas: &QuotaThrottling, crowd: &AffinityWaiters) -> Option<Candidate> {
+fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &AffinityWaiters) -> Option<Candidate> {
     let thresholds = context.thresholds;
-    if crowd.busy < thresholds.cpu_busy_ratio {
+    if affinity.busy < thresholds.cpu_busy_ratio {
         return None;
     }
-    let free = crowd.waiters.iter().map(|&(task, wait)| (task, wait - quotas.throttled_share(context, task.pid)));
+    let free = affinity.waiters.iter().map(|&(task, wait)| (task, wait - quotas.throttled_share(context, task.pid)));
     let free = free.filter(|&(_, wait)| wait > 0.0);
     let waiting: f64 = free.clone().map(|(_, wait)| wait).sum();
-    let cpus = crowd.cpus.len() as f64;
+    let cpus = affinity.cpus.len() as f64;
     if waiting < thresholds.cpu_waiting_per_cpu * cpus {
         return None;
     }
     let (first, _) = free.clone().next()?;
     let all = context.interval.online_cpus();
-    let cpuset = limiting_cpuset(context, crowd, first.pid);
-    let list = lossy_name(&crowd.cpus_allowed_list);
+    let cpuset = limiting_cpuset(context, affinity, first.pid);
+    let list = lossy_name(&affinity.cpus_allowed_list);
     let whose = match &cpuset {
         Some(id) => format!("cpuset {} allows", lossy_name(&id.path)),
         None => "their CPU affinity allows".into(),
     };
-    let place = match crowd.cpus.as_slice() {
+    let place = match affinity.cpus.as_slice() {
         [only] => format!("CPU {}, the only one of {all} that {whose}", only.0),
         few => format!("CPUs {list}, the {} of {all} that {whose}", few.len()),
     };
-    let wanted = crowd.running + waiting;
+    let wanted = affinity.running + waiting;
     let box_taken = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
-    let who: Vec<String> = free.take(MAX_NAMED).map(|(task, _)| context.task_label(task).1).collect();
+    let label: Vec<String> = free.take(MAX_NAMED).map(|(task, _)| context.task_label(task).1).collect();
     let want = match plural(wanted, "thread wants", "threads want") {
         one if count(wanted) == "1" => format!("{one} {place}, and waits {} of the time", percent(waiting.min(1.0))),
         many => format!("{many} {place}: {} of them wait", significant_digits(waiting)),
@@ -52,10 +53,10 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, crowd: &AffinityWa
     let sentence = format!(
         "{want}, while the host is {} busy; waiting: {}{}",
         percent(box_taken),
-        who.join(", "),
-        softirq_clause(context, crowd)
+        label.join(", "),
+        softirq_clause(context, affinity)
     );
-    let subject = match (cpuset, crowd.cpus.as_slice()) {
+    let subject = match (cpuset, affinity.cpus.as_slice()) {
         (Some(id), _) => Subject::Cgroup(id),
         (None, [only]) => Subject::Cpu(*only),
         (None, _) => {
@@ -71,8 +72,8 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, crowd: &AffinityWa
         unit: "ratio",
         sentence,
         evidence: vec![
-            evidence_text("allowed_cpus", crowd.cpus_allowed_list.clone()),
-            evidence_number("busy_ratio", crowd.busy),
+            evidence_text("allowed_cpus", affinity.cpus_allowed_list.clone()),
+            evidence_number("busy_ratio", affinity.busy),
             evidence_number("waiting_threads", waiting),
             evidence_number("wanting_threads", wanted),
             evidence_number("box_busy_ratio", box_taken),
@@ -81,9 +82,9 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, crowd: &AffinityWa
     })
 }
 
-/// Softirqs that take more of these CPUs than threads do: no other thread is the reason to wait.
-fn softirq_clause(context: &RuleContext, crowd: &AffinityWaiters) -> String {
-    let cpus = context.interval.cpu.iter().flat_map(|cpu| &cpu.cpus).filter(|core| crowd.cpus.contains(&core.id));
+/// A clause for the case that softirqs take more of these CPUs than threads do: then threads wait for softirqs.
+fn softirq_clause(context: &RuleContext, affinity: &AffinityWaiters) -> String {
+    let cpus = context.interval.cpu.iter().flat_map(|cpu| &cpu.cpus).filter(|core| affinity.cpus.contains(&core.id));
     let cores: Vec<_> = cpus.collect();
     if cores.is_empty() || !cores.iter().all(|core| is_softirq_dominated(core)) {
         return String::new();
@@ -92,9 +93,9 @@ fn softirq_clause(context: &RuleContext, crowd: &AffinityWaiters) -> String {
     format!("; interrupts and softirqs take {} of it", percent(taken / cores.len() as f64))
 }
 
-/// The group whose cpuset is the reason: it applies to the thread and allows the very same CPUs.
-fn limiting_cpuset(context: &RuleContext, crowd: &AffinityWaiters, pid: u32) -> Option<CgroupId> {
+/// The cgroup whose cpuset restricts the thread: it applies to the process and allows exactly these CPUs.
+fn limiting_cpuset(context: &RuleContext, affinity: &AffinityWaiters, pid: u32) -> Option<CgroupId> {
     let process = context.process(pid)?;
-    let mut groups = context.interval.cgroups.iter().filter(|group| group.cpus.as_ref() == Some(&crowd.cpus_allowed_list));
+    let mut groups = context.interval.cgroups.iter().filter(|group| group.cpus.as_ref() == Some(&affinity.cpus_allowed_list));
     groups.find(|group| limit_applies(Controller::Cpuset, &group.id, process)).map(|group| group.id.clone())
 }

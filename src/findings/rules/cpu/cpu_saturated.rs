@@ -29,7 +29,7 @@ pub const CPU_SATURATED: Rule = Rule {
     evaluate: cpu_saturated,
 };
 
-/// The box, or else the CPUs to which some threads are restricted.
+/// The host, otherwise the CPUs to which some threads are restricted.
 fn cpu_saturated(context: &RuleContext) -> Vec<Candidate> {
     host_saturated(context).map_or_else(|| affinity_saturated(context), |whole| vec![whole])
 }

@@ -1,4 +1,4 @@
-//! Rule cpu-throttled: a cgroup is held back by its CPU quota.
+//! Rule cpu-throttled: a cgroup is throttled by its CPU quota.
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Kind, Severity, Subject};
@@ -16,7 +16,7 @@ pub const CPU_THROTTLED: Rule = Rule {
     meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
                above 100 % it is reported as a number of CPUs.",
-    caveats: "A quota that is meant to limit (a batch class) does.",
+    caveats: "The limit may be intended, for example for batch jobs.",
     next_steps: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
         "its tasks by %CPU (screen 5, / with its name)",
@@ -27,7 +27,7 @@ pub const CPU_THROTTLED: Rule = Rule {
     evaluate: cpu_throttled,
 };
 
-/// The kernel adds up what each CPU was throttled: above the whole time it is no share of it.
+/// The kernel adds up the throttled time of all CPUs: above 100 % it is written as a number of CPUs.
 fn format_throttled(share: f64) -> String {
     match share {
         _ if share <= 1.0 => format!("{} of the time", percent(share)),
@@ -40,7 +40,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     let mut found = Vec::new();
     let held = |group: &&CgroupSpan| group.throttled.is_some_and(|share| share.0 >= thresholds.throttled_ratio);
     let groups = throttled_cgroups(context).filter(held);
-    let residents = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
+    let members = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
     for group in groups {
         let Some(throttled) = group.throttled else { continue };
         let quota = group
@@ -58,7 +58,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             lossy_name(&group.id.path),
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
-            describe_members(context, residents.as_ref(), &group.id, cpu_demand),
+            describe_members(context, members.as_ref(), &group.id, cpu_demand),
         );
         found.push(Candidate {
             severity: Severity::Warning,

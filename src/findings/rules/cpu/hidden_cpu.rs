@@ -1,4 +1,5 @@
-//! CPU time that the clock tick does not see, or sees twice: /proc/stat, and every tool that reads it, is wrong then.
+//! Rule hidden-cpu: the clock ticks of /proc/stat and the scheduler's run time disagree, so that every tool that reads /proc/stat
+//! is wrong.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{percent, significant_digits};
@@ -31,7 +32,7 @@ pub const HIDDEN_CPU: Rule = Rule {
     evaluate: hidden_cpu,
 };
 
-/// So much of one CPU, hidden by tasks that move between CPUs, is a warning.
+/// CPU time hidden by tasks that migrate between CPUs is a warning from this amount, otherwise a note.
 const MIN_WARNING_CPUS: f64 = 0.25;
 
 fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
@@ -47,14 +48,14 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
 
 fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candidate {
     let shares = &core.shares;
-    let (top_name, who) = top_thread_label(context, core);
+    let (top_name, label) = top_thread_label(context, core);
     let elsewhere = if shares.unaccounted >= 0.02 {
         format!("{} of that CPU's time is in none of its fields", percent(shares.unaccounted))
     } else {
         "it counts the rest as idle".into()
     };
     let sentence = format!(
-        "{who} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps at the clock \
+        "{label} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps at the clock \
          tick; do not trust the percentages of this CPU",
         core.id.0,
         percent(shares.busy()),
@@ -66,8 +67,10 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
     match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
-        Some(((name, who), share)) if share >= used * 0.9 => (Some(name), format!("{who} used {} of", percent(share))),
-        Some(((name, who), share)) => (Some(name), format!("tasks ({who} most: {}) used {} of", percent(share), percent(used))),
+        Some(((name, label), share)) if share >= used * 0.9 => (Some(name), format!("{label} used {} of", percent(share))),
+        Some(((name, label), share)) => {
+            (Some(name), format!("tasks ({label} most: {}) used {} of", percent(share), percent(used)))
+        }
         None => (None, format!("tasks used {} of", percent(used))),
     }
 }
@@ -81,7 +84,7 @@ fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candida
         significant_digits(gap),
         top_cpu_users(context),
     );
-    // Throttled I/O and paced packets are woken by timers of the tick: a little of that is on every box.
+    // Throttled I/O and paced packets are woken by timers of the tick: every machine has a little of that.
     let severity = if gap < MIN_WARNING_CPUS { Severity::Note } else { Severity::Warning };
     Candidate { severity, ..candidate(context, cpu, None, gap, sentence, None) }
 }
@@ -92,7 +95,7 @@ fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     let (place, top) = match core {
         Some(core) => {
             let top = core.top_thread.map(|(task, _)| context.task_label(task));
-            let named = top.as_ref().map_or_else(String::new, |(_, who)| format!(", most of it {who}"));
+            let named = top.as_ref().map_or_else(String::new, |(_, label)| format!(", most of it {label}"));
             let place = format!(
                 "/proc/stat counts {} of CPU {}'s time, as its tasks{named} run whenever the clock ticks",
                 percent(1.0 + core.shares.excess),

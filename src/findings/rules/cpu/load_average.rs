@@ -1,4 +1,4 @@
-//! The load average, explained: it counts tasks in D as well as tasks that run.
+//! Rule load-not-cpu: the load average is high because of tasks in D, not because of runnable tasks.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::significant_digits;
@@ -64,7 +64,7 @@ fn load_not_cpu(context: &RuleContext) -> Vec<Candidate> {
     }]
 }
 
-/// `1000 in vfork: harmless, 32 on disk`, the most first.
+/// The tasks in D by class, most first: `1000 in vfork: harmless, 32 on disk`.
 fn blocked_breakdown(counts: &TaskCounts) -> String {
     let mut parts = [
         (counts.blocked_disk, "on disk"),
@@ -74,6 +74,6 @@ fn blocked_breakdown(counts: &TaskCounts) -> String {
         (counts.blocked_other, "in another wait or hidden"),
     ];
     parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
-    let told = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));
-    told.collect::<Vec<_>>().join(", ")
+    let listed = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));
+    listed.collect::<Vec<_>>().join(", ")
 }

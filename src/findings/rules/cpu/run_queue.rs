@@ -1,4 +1,5 @@
-//! Threads that wait for a CPU, without the time in which their quota throttled them.
+//! The number of threads that wait for a CPU, without the time in which their quota throttled them: a throttled thread waits in
+//! a run queue too.
 
 use crate::findings::cgroups::CgroupAncestors;
 use crate::findings::rule_context::RuleContext;
@@ -56,12 +57,13 @@ impl<'a> QuotaThrottling<'a> {
 
     /// Share of the time in which its quota, or that of a parent cgroup, may have throttled a process.
     pub fn throttled_share(&self, context: &RuleContext, pid: u32) -> f64 {
-        // Mostly no quota throttles, and then no process need be looked up.
+        // Usually no quota throttles: then no process is looked up.
         let cgroup = Some(pid).filter(|_| !self.0.is_empty()).and_then(|pid| context.process(pid)?.facts.cgroup.as_ref().ok());
         cgroup.map_or(0.0, |cgroup| self.0.ancestors_of(cgroup).sum())
     }
 }
 
+/// The cgroups with a quota that were throttled in this interval.
 pub fn throttled_cgroups<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a CgroupSpan> + Clone + use<'a> {
     let interval: &'a crate::interval::Interval = context.interval;
     interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0))

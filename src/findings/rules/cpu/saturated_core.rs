@@ -45,9 +45,9 @@ fn is_background(context: &RuleContext, task: TaskId) -> bool {
 fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
-    let box_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
-    // No scheduler moves softirqs to a CPU that has time.
-    let is_limit = |core: &&CpuUsage| box_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
+    let host_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
+    // The scheduler does not move softirqs to an idle CPU.
+    let is_limit = |core: &&CpuUsage| host_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
     // Half a clock tick: a short interval has few of them.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(0.1);
@@ -65,15 +65,15 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             .top_thread
             .filter(|(_, share)| !softirq && share.0 >= busy * MIN_NAMED_SHARE)
             .map(|(task, share)| (context.task_label(task), share.0));
-        let who = match &top {
-            Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
+        let label = match &top {
+            Some(((_, label), share)) => format!("; {label} ran there most: {}", percent(*share)),
             None => String::new(),
         };
         let meek =
             core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(context, task));
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the host is {} busy ({}){who}{}{others}",
+            "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{others}",
             core.id.0,
             percent(busy),
             what,

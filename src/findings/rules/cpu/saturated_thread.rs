@@ -49,7 +49,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
     // Threads are sorted by identity: the same ones are listed each time.
     for thread in hot.into_iter().take(MAX_REPORTED) {
         let used = thread.cpu.map_or(0.0, |used| used.0);
-        let (thread_name, who) = context.task_label(thread.id);
+        let (thread_name, label) = context.task_label(thread.id);
         let home = cpu.cpus.iter().find(|core| core.id == thread.processor);
         // ksoftirqd: reported by saturated-core.
         if context.process(thread.id.pid).is_some_and(|process| process.kernel_thread) && home.is_some_and(is_softirq_dominated)
@@ -63,7 +63,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             "migrating between CPUs, so no single CPU shows it".into()
         };
         let sentence = format!(
-            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the host is {} busy ({}){others}",
+            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the host is {} busy ({}){others}",
             percent(used.min(1.0)),
             if thread.background { BACKGROUND_CLAUSE } else { "" },
             percent(cpu.busy()),

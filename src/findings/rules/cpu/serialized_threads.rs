@@ -4,6 +4,7 @@ use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
 use crate::interval::task::ThreadSpan;
+use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
 
 /// Threads that use less CPU than this are ignored.
@@ -70,14 +71,13 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
 /// Share of the sub-samples at which exactly one thread of it ran; `None` if sibling processes are counted with it, or with
 /// few sub-samples.
 fn one_running_share(context: &RuleContext, process: &Process) -> Option<f64> {
-    let (waits, tasks) = (&context.interval.newer.waits, context.interval.newer.tasks.as_ref().ok()?);
+    let tasks = context.interval.newer.tasks.as_ref().ok()?;
+    let sub_samples = &context.interval.wait_counts.sub_samples;
     let group = process.group();
-    let index = waits.groups.iter().position(|other| *other == group)?;
-    if tasks.members(&group).nth(1).is_some() || waits.sub_samples.len() < MIN_SUB_SAMPLES {
+    let index = context.interval.newer.waits.groups.iter().position(|other| *other == group)?;
+    if tasks.members(&group).nth(1).is_some() || sub_samples.len() < MIN_SUB_SAMPLES {
         return None;
     }
-    let is_one = |sub: &&crate::sample::waits::SubSample| {
-        sub.groups.iter().any(|row| usize::from(row.group) == index && row.running == 1)
-    };
-    Some(waits.sub_samples.iter().filter(is_one).count() as f64 / waits.sub_samples.len() as f64)
+    let is_one = |rows: &&Vec<GroupWaits>| rows.iter().any(|row| usize::from(row.group) == index && row.running == 1);
+    Some(sub_samples.iter().filter(is_one).count() as f64 / sub_samples.len() as f64)
 }

@@ -1,4 +1,4 @@
-//! Rule short-lived-processes: tasks that begin and end between two scans are in no list of processes.
+//! Rule short-lived-processes: tasks start and exit between two scans, so that no list of processes contains them.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
@@ -44,41 +44,41 @@ fn short_lived(context: &RuleContext) -> Vec<Candidate> {
     if !many && !costly {
         return Vec::new();
     }
-    let of_box = unseen.unwrap_or(0.0) / n;
+    let of_host = unseen.unwrap_or(0.0) / n;
     let (value, threshold, unit) = match span.forks {
         Some(forks) if !costly => (forks.0, thresholds.short_lived_forks_per_second, "per_second"),
         _ => (share, thresholds.short_lived_busy_ratio, "ratio"),
     };
-    let told = top_groups(span);
+    let listed = top_groups(span);
     vec![Candidate {
-        severity: if of_box >= thresholds.short_lived_warning_ratio { Severity::Warning } else { Severity::Note },
+        severity: if of_host >= thresholds.short_lived_warning_ratio { Severity::Warning } else { Severity::Note },
         subject: Subject::Host,
         value,
         threshold,
         unit,
-        sentence: sentence(context, span, unseen, &told),
+        sentence: sentence(context, span, unseen, &listed),
         evidence: vec![
             evidence_optional("forks_per_second", span.forks.map(|forks| forks.0)),
             evidence_optional("seen_ratio", span.seen_share.map(|seen| seen.0)),
             evidence_optional("unseen_cpus", unseen),
             evidence_optional("unseen_of_used_ratio", unseen.map(|_| share)),
-            evidence_optional("unseen_of_box_ratio", unseen.map(|_| of_box)),
+            evidence_optional("unseen_of_box_ratio", unseen.map(|_| of_host)),
             evidence_optional("ended_unseen_per_second", span.has_exit_events.then(|| ended_unseen_per_second(span))),
             evidence_optional("ends_not_heard_per_second", span.lost_messages.map(|lost| lost.0)),
             evidence_number("unexplained_cpus", span.unexplained_cpus),
-            if told.is_empty() { evidence_optional("whose", None) } else { evidence_text("whose", told.as_str()) },
+            if listed.is_empty() { evidence_optional("whose", None) } else { evidence_text("whose", listed.as_str()) },
         ],
-        explained_share: of_box.min(1.0),
+        explained_share: of_host.min(1.0),
     }]
 }
 
-/// Exits a second of processes that no scan found.
+/// Exits per second of processes that no scan found.
 fn ended_unseen_per_second(span: &ShortLived) -> f64 {
     let processes = span.groups.iter().filter(|family| !family.are_threads);
     processes.filter_map(|family| family.rate).map(|rate| rate.0).sum::<f64>() + span.unlisted.map_or(0.0, |rate| rate.0)
 }
 
-fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, told: &str) -> String {
+fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, listed: &str) -> String {
     let mut words = match span.forks {
         Some(forks) => format!("{} processes or threads start per second", significant_digits(forks.0)),
         None => "processes start".into(),
@@ -91,8 +91,8 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, told:
         words += "; their CPU use is not known: no process waits for them, or they are threads of processes that still run";
     }
     if let Some(unseen) = known {
-        let of_box = percent(unseen / context.cpu_count());
-        words += &format!("; those that no scan found used {} ({of_box} of the host)", context.of_all_cpus(unseen));
+        let of_host = percent(unseen / context.cpu_count());
+        words += &format!("; those that no scan found used {} ({of_host} of the host)", context.of_all_cpus(unseen));
     }
     if span.unexplained_cpus > 0.0 {
         words += &format!(
@@ -100,8 +100,8 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, told:
             significant_digits(span.unexplained_cpus)
         );
     }
-    if !told.is_empty() {
-        words += &format!(": {told}");
+    if !listed.is_empty() {
+        words += &format!(": {listed}");
     }
     if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
         words += &format!("; {} exit messages a second were lost", significant_digits(lost.0));

@@ -1,4 +1,4 @@
-//! Rule disk-busy-not-saturated: busy% is high, the latency is not.
+//! Rule disk-busy-not-saturated: busy% is high, but the latency is near the baseline.
 
 use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::finding::{Kind, Severity};
@@ -30,28 +30,28 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         let Some(busy) = span.busy.filter(|busy| busy.0 >= context.thresholds.disk_busy_ratio && !span.stalled) else {
             continue;
         };
-        let judged =
+        let evaluated =
             span.operations().filter_map(|(operation, _)| OperationLatency::for_operation(context, span.id, operation));
-        let answers: Vec<OperationLatency> = judged.collect();
+        let answers: Vec<OperationLatency> = evaluated.collect();
         if !answers.iter().all(|answer| answer.is_near_baseline(context)) {
             continue;
         }
         // The operation that blocked threads wait for; otherwise the one with most requests outstanding.
         let limit = bottleneck_operation(context, span.id);
-        let is_limit = |answer: &OperationLatency| Some(answer.standing.operation) == limit;
+        let is_limit = |answer: &OperationLatency| Some(answer.status.operation) == limit;
         let most = |a: &OperationLatency, b: &OperationLatency| {
             is_limit(a).cmp(&is_limit(b)).then(a.concurrency.total_cmp(&b.concurrency))
         };
         let Some(answer) = answers.into_iter().max_by(most) else { continue };
         let device = context.disk_name(span.id);
-        let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
+        let (baseline, operation) = (millis(answer.status.baseline.0), answer.status.operation);
         // Of that operation: others may go on beside it.
         let at_once = if answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING {
             format!("it has one {} at a time", operation.as_str())
         } else {
             format!("it serves {} in parallel", plural(answer.concurrency, operation.as_str(), operation.plural()))
         };
-        let against = match answer.standing.provisional {
+        let against = match answer.status.provisional {
             true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
             false => format!(", {} baseline", multiple(answer.multiple)),
         };
@@ -65,7 +65,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
             evidence_text("operation", operation.plural()),
             evidence_number("await_seconds", answer.await_ms / 1000.0),
             evidence_number("multiple", answer.multiple),
-            evidence_text("baseline", if answer.standing.provisional { "provisional" } else { "learned" }),
+            evidence_text("baseline", if answer.status.provisional { "provisional" } else { "learned" }),
             evidence_number("concurrency", answer.concurrency),
         ];
         evidence.extend(device_evidence(span));
@@ -83,9 +83,9 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// How a busy device answers one kind of operation.
+/// Latency of one operation of a busy device.
 struct OperationLatency<'a> {
-    standing: &'a LatencyStatus,
+    status: &'a LatencyStatus,
     await_ms: f64,
     multiple: f64,
     concurrency: f64,
@@ -93,20 +93,21 @@ struct OperationLatency<'a> {
 
 impl<'a> OperationLatency<'a> {
     fn for_operation(context: &'a RuleContext, id: DiskId, operation: Operation) -> Option<OperationLatency<'a>> {
-        let standing = context.latency_status(id, operation)?;
-        let load = standing.window_load?;
-        let (await_ms, multiple) = (load.r#await(operation)?.0, standing.window_multiple()?);
-        Some(OperationLatency { standing, await_ms, multiple, concurrency: load.concurrency(operation) })
+        let status = context.latency_status(id, operation)?;
+        let load = status.window_load?;
+        let (await_ms, multiple) = (load.r#await(operation)?.0, status.window_multiple()?);
+        Some(OperationLatency { status, await_ms, multiple, concurrency: load.concurrency(operation) })
     }
 
-    /// Near its baseline; not learned yet, with one request at a time: that is what it does alone, whatever its kind does.
+    /// Whether the latency is near the baseline. With a provisional baseline also if there is one request at a time, since then
+    /// the latency is the baseline by definition.
     fn is_near_baseline(&self, context: &RuleContext) -> bool {
         self.multiple < context.thresholds.disk_well_multiple
-            || self.standing.provisional && self.concurrency <= MAX_UNCONTENDED_OUTSTANDING
+            || self.status.provisional && self.concurrency <= MAX_UNCONTENDED_OUTSTANDING
     }
 }
 
-/// The operation that the group which is stuck on this device most waits for.
+/// The operation that the most blocked group on this device waits for.
 fn bottleneck_operation(context: &RuleContext, id: DiskId) -> Option<Operation> {
     let groups = &context.interval.idle_blocked.as_ref()?.groups;
     let group = groups.iter().find(|group| group.holder_device.is_some_and(|(device, _)| device == id))?;

@@ -1,4 +1,4 @@
-//! A device that has slowly become another one: what it takes alone, against the first days on which it was known.
+//! Rule disk-drift: the latency of a device at one request at a time has increased since it was first measured.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{millis, multiple, plural, significant_digits};
@@ -33,53 +33,54 @@ pub const DISK_DRIFT: Rule = Rule {
 
 fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
-    let told = context.drifts.iter().filter(|(.., drift)| drift.multiple() >= thresholds.drift_multiple);
-    told.map(|&(id, operation, size, drift)| {
-        let device = context.disk_name(id);
-        let judged = context
-            .latency_status(id, operation)
-            .filter(|standing| standing.size == size)
-            .and_then(|standing| standing.window_load);
-        let felt = judged.map(|load| {
-            let r#await = load.r#await(operation).map_or(0.0, |r#await| r#await.0);
-            (r#await - drift.reference.0) / 1000.0 * load.rate(operation)
-        });
-        let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
-        let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.as_str()) };
-        let sentence = format!(
-            "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
-            operation.plural(),
-            multiple(drift.multiple()),
-            format_month(drift.since_day),
-            without_unit(drift.reference.0),
-            millis(drift.current.0),
-            plural(f64::from(drift.days), "day", "days")
-        );
-        let evidence = vec![
-            evidence_text("operation", operation.plural()),
-            evidence_text("size", size.as_str()),
-            evidence_number("reference_seconds", drift.reference.0 / 1000.0),
-            evidence_number("alone_seconds", drift.current.0 / 1000.0),
-            evidence_number("days", f64::from(drift.days)),
-            evidence_text(
-                "since",
-                date_of_day(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str(),
-            ),
-            crate::findings::rule_context::evidence_optional("lost_seconds_per_second", felt),
-        ];
-        let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
-        Candidate {
-            severity: if warns { Severity::Warning } else { Severity::Note },
-            subject: Subject::Disk { id, name: context.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() },
-            value: drift.multiple(),
-            threshold: thresholds.drift_multiple,
-            unit: "ratio",
-            sentence,
-            evidence,
-            explained_share: 0.0,
-        }
-    })
-    .collect()
+    let listed = context.drifts.iter().filter(|(.., drift)| drift.multiple() >= thresholds.drift_multiple);
+    listed
+        .map(|&(id, operation, size, drift)| {
+            let device = context.disk_name(id);
+            let evaluated = context
+                .latency_status(id, operation)
+                .filter(|status| status.size == size)
+                .and_then(|status| status.window_load);
+            let felt = evaluated.map(|load| {
+                let r#await = load.r#await(operation).map_or(0.0, |r#await| r#await.0);
+                (r#await - drift.reference.0) / 1000.0 * load.rate(operation)
+            });
+            let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
+            let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.as_str()) };
+            let sentence = format!(
+                "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
+                operation.plural(),
+                multiple(drift.multiple()),
+                format_month(drift.since_day),
+                without_unit(drift.reference.0),
+                millis(drift.current.0),
+                plural(f64::from(drift.days), "day", "days")
+            );
+            let evidence = vec![
+                evidence_text("operation", operation.plural()),
+                evidence_text("size", size.as_str()),
+                evidence_number("reference_seconds", drift.reference.0 / 1000.0),
+                evidence_number("alone_seconds", drift.current.0 / 1000.0),
+                evidence_number("days", f64::from(drift.days)),
+                evidence_text(
+                    "since",
+                    date_of_day(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str(),
+                ),
+                crate::findings::rule_context::evidence_optional("lost_seconds_per_second", felt),
+            ];
+            let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
+            Candidate {
+                severity: if warns { Severity::Warning } else { Severity::Note },
+                subject: Subject::Disk { id, name: context.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() },
+                value: drift.multiple(),
+                threshold: thresholds.drift_multiple,
+                unit: "ratio",
+                sentence,
+                evidence,
+                explained_share: 0.0,
+            }
+        })
+        .collect()
 }
 
 /// `0.50` of `0.50 ms → 1.20 ms`, unless the units differ.
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_has_its_month() {
+    fn a_day_number_has_its_date() {
         assert_eq!(format_month(20_515), "March 2026");
         assert_eq!(format_month(i32::MAX), "-");
     }

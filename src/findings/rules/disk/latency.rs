@@ -53,17 +53,17 @@ fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
 }
 
 impl SlowOperation<'_> {
-    /// Whether the device has become slower or is asked for more, by the load at which it was seen to be well; `None`
-    /// where that is not known.
+    /// Whether the device is slower at the same load or has more load, compared with the highest load at which it answered near
+    /// its baseline; `None` if that load is unknown.
     fn cause(&self) -> Option<LatencyCause> {
         let outstanding = self.load.outstanding();
-        if self.standing.provisional {
+        if self.status.provisional {
             return None;
         }
         if outstanding <= MAX_UNCONTENDED_OUTSTANDING {
             return Some(LatencyCause::SameLoad);
         }
-        let usual = self.standing.baseline_load?;
+        let usual = self.status.baseline_load?;
         Some(match self.load.total_rate() {
             _ if outstanding <= usual.outstanding * SAME_LOAD_OUTSTANDING => LatencyCause::SameLoad,
             rate if rate < usual.rate * SAME_LOAD_RATE => LatencyCause::LowerThroughput { rate, before: usual.rate },
@@ -76,12 +76,12 @@ impl SlowOperation<'_> {
         let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
         let severity = match self.multiple {
             _ if unwaited => Severity::Note,
-            times if times >= thresholds.latency_critical_multiple && !self.standing.provisional => Severity::Critical,
+            times if times >= thresholds.latency_critical_multiple && !self.status.provisional => Severity::Critical,
             _ => Severity::Warning,
         };
-        let against = match self.standing.provisional {
-            true => format!("~{} (provisional: not learned yet)", millis(self.standing.baseline.0)),
-            false => format!("its {}", millis(self.standing.baseline.0)),
+        let against = match self.status.provisional {
+            true => format!("~{} (provisional: not learned yet)", millis(self.status.baseline.0)),
+            false => format!("its {}", millis(self.status.baseline.0)),
         };
         let queue = count(self.load.concurrency(self.operation));
         let cause = self.cause();
@@ -107,14 +107,14 @@ impl SlowOperation<'_> {
         let mut evidence = vec![
             evidence_text("operation", self.operation.plural()),
             evidence_number("await_seconds", self.await_ms / 1000.0),
-            evidence_number("baseline_seconds", self.standing.baseline.0 / 1000.0),
-            evidence_number("baseline_intervals", f64::from(self.standing.learned_intervals)),
-            evidence_text("baseline", if self.standing.provisional { "provisional" } else { "learned" }),
+            evidence_number("baseline_seconds", self.status.baseline.0 / 1000.0),
+            evidence_number("baseline_intervals", f64::from(self.status.learned_intervals)),
+            evidence_text("baseline", if self.status.provisional { "provisional" } else { "learned" }),
             evidence_number("concurrency", self.load.concurrency(self.operation)),
             evidence_number("completions_per_second", self.load.rate(self.operation)),
             cause.map_or(evidence_optional("cause", None), |cause| evidence_text("cause", cause.as_str())),
-            evidence_optional("usual_outstanding", self.standing.baseline_load.map(|usual| usual.outstanding)),
-            evidence_optional("usual_completions_per_second", self.standing.baseline_load.map(|usual| usual.rate)),
+            evidence_optional("usual_outstanding", self.status.baseline_load.map(|usual| usual.outstanding)),
+            evidence_optional("usual_completions_per_second", self.status.baseline_load.map(|usual| usual.rate)),
             evidence_number("lost_seconds_per_second", self.lost_seconds_per_second),
         ];
         evidence.extend(device_evidence(span));
@@ -122,7 +122,7 @@ impl SlowOperation<'_> {
             severity,
             subject: disk_subject(context, span.id),
             value: self.multiple,
-            threshold: match self.standing.provisional {
+            threshold: match self.status.provisional {
                 true => thresholds.latency_provisional_multiple,
                 false => thresholds.latency_multiple,
             },
@@ -137,7 +137,7 @@ impl SlowOperation<'_> {
 /// Why a device is slower than its baseline.
 enum LatencyCause {
     SameLoad,
-    /// More are outstanding since fewer are done
+    /// More requests are outstanding because fewer complete
     LowerThroughput {
         rate: f64,
         before: f64,
@@ -156,8 +156,8 @@ impl LatencyCause {
     }
 }
 
-/// So many times the requests outstanding at its baseline are the same load.
+/// Up to this multiple of the outstanding requests at the baseline the load counts as the same.
 const SAME_LOAD_OUTSTANDING: f64 = 1.25;
 
-/// Below this share of the requests a second that it completed at its baseline it is the device that is slower.
+/// Below this share of the completions per second at the baseline the device itself is slower.
 const SAME_LOAD_RATE: f64 = 0.8;

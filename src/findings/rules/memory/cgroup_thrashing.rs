@@ -1,5 +1,5 @@
-//! Part of rule memory-pressure: a cgroup at its memory limit whose tasks spend their time on pages that were just
-//! reclaimed, while the host may have free memory.
+//! Part of rule memory-pressure: a cgroup at its memory limit, whose tasks wait for refaulted pages or in reclaim while the host
+//! may have free memory.
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Severity, Subject};
@@ -15,10 +15,10 @@ use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
 use crate::sample::waits::{BlockedThread, WaitClass};
 
-/// Refaults a second below which they cost no time worth a finding, however slow the disk.
+/// Fewer refaults per second take too little time for a finding, even on a slow disk.
 const MIN_REFAULTS_PER_SECOND: f64 = 20.0;
 
-/// Share of the faults that must be refaults, if refaults are few.
+/// Share of the faults that must be refaults if there are few refaults.
 const MIN_REFAULT_SHARE: f64 = 0.1;
 
 /// A thread with this many major faults a second spends its system time on them.
@@ -30,15 +30,16 @@ const MIN_DELAY_SHARE: f64 = 0.05;
 /// Mean number of waiting threads from which it is a warning even if they only read files.
 const MIN_WARNING_READERS: f64 = 1.5;
 
+/// A candidate for each cgroup at its memory limit whose threads wait for pages.
 pub fn cgroups_at_limit(context: &RuleContext) -> Vec<Candidate> {
     let short: Vec<CgroupThrashing> =
         context.interval.cgroups.iter().filter_map(|group| CgroupThrashing::detect(context, group)).collect();
-    // Page cache alone brings a cgroup to its limit: only for few cgroups are the tasks examined.
-    let residents = CgroupMembers::for_cgroups(context, Controller::Memory, short.iter().map(|short| &short.group.id));
-    short.iter().filter_map(|short| short.candidate(context, residents.as_ref())).collect()
+    // Page cache alone brings a cgroup to its limit: the tasks are examined only for cgroups with refaults.
+    let members = CgroupMembers::for_cgroups(context, Controller::Memory, short.iter().map(|short| &short.group.id));
+    short.iter().filter_map(|short| short.candidate(context, members.as_ref())).collect()
 }
 
-/// Whether its use is near its limit, or met it; both are known.
+/// Whether its memory use is near its limit, or reached it in this interval.
 fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64) -> bool {
     let hit = group.memory_limit_hits.is_some_and(|rate| rate.0 > 0.0);
     limit > 0.0 && (used >= limit * context.thresholds.memory_limit_ratio || hit)
@@ -46,13 +47,13 @@ fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64)
 
 /// `; cgroup /batch is at its limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major
 /// faults (`of_box` a second). Empty if there is none.
-pub fn at_limit_clause(context: &RuleContext, of_box: f64) -> String {
+pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
     let again = |group: &CgroupSpan| group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
     let at_limit = context.interval.cgroups.iter().filter_map(|group| {
         let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
         is_at_limit(context, group, limit, used).then_some((again(group), limit, group))
     });
-    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_box / 2.0);
+    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_host / 2.0);
     most.map_or_else(String::new, |(_, limit, group)| {
         format!("; cgroup {} is at its limit of {}", lossy_name(&group.id.path), bytes(limit))
     })
@@ -63,13 +64,13 @@ struct CgroupThrashing<'a> {
     group: &'a CgroupSpan,
     limit: f64,
     used: f64,
-    /// Refaults and major faults, a second
+    /// Refaults and major faults per second
     faults_per_second: f64,
-    /// Its own PSI says so
+    /// Its PSI memory reaches the threshold
     by_pressure: bool,
-    /// Most of the faults are of pages that were there before
+    /// Most of the faults are refaults
     mostly_refaults: bool,
-    /// Some thread was in reclaim: perhaps its own
+    /// A thread of the host was seen in reclaim, possibly one of this cgroup
     reclaim: bool,
 }
 
@@ -82,8 +83,8 @@ impl<'a> CgroupThrashing<'a> {
         }
         let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
         let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
-        // Starting programs have major faults, too: only refaults show a lack of memory. The kernel does not count all
-        // refaults: under a small limit it soon forgets what it dropped (one in five was counted on 6.18).
+        // Starting programs have major faults, too: only refaults show a lack of memory. Under a small limit the kernel does not
+        // count all refaults, since it keeps few shadow entries (one in five was counted on 6.18).
         let returning = refaults.is_none_or(|rate| {
             rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
         });
@@ -102,7 +103,7 @@ impl<'a> CgroupThrashing<'a> {
         (by_stall || returning && enough || reclaim).then_some(short)
     }
 
-    fn candidate(&self, context: &RuleContext, residents: Option<&CgroupMembers>) -> Option<Candidate> {
+    fn candidate(&self, context: &RuleContext, members: Option<&CgroupMembers>) -> Option<Candidate> {
         let thresholds = context.thresholds;
         let CgroupThrashing {
             group,
@@ -116,7 +117,7 @@ impl<'a> CgroupThrashing<'a> {
         let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
         let hits = group.memory_limit_hits.map(|rate| rate.0);
         let stall = group.pressure.memory_some.map(|share| share.0);
-        let time = PageWaitTime::for_processes(context, residents.map_or(&[], |residents| residents.members_of(&group.id)));
+        let time = PageWaitTime::for_processes(context, members.map_or(&[], |members| members.members_of(&group.id)));
         let waits = time.waiting_threads() >= thresholds.memory_waiting_threads;
         let by_rate = again >= thresholds.refaults_per_second && waits;
         let by_time = refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND)
@@ -140,7 +141,7 @@ impl<'a> CgroupThrashing<'a> {
             rate(refaults),
             rate(faults),
             time.describe(),
-            describe_members(context, residents, &group.id, page_wait_weight),
+            describe_members(context, members, &group.id, page_wait_weight),
         );
         let (value, threshold, unit) = match (by_stall, by_rate && returning) {
             (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
@@ -189,8 +190,9 @@ struct PageWaitTime {
     /// Threads that do either
     affected_threads: usize,
     affected_processes: usize,
-    /// Waiting for pages that came back, and in reclaim, as delay accounting counts it
+    /// Waiting for refaulted pages, by delay accounting
     thrashing: f64,
+    /// In reclaim, by delay accounting
     reclaiming: f64,
 }
 
@@ -261,12 +263,12 @@ impl PageWaitTime {
             () if self.in_reclaim >= self.faulting / 2.0 => "in reclaim",
             () => "in page faults",
         };
-        let who = match (self.affected_threads, self.affected_processes) {
+        let label = match (self.affected_threads, self.affected_processes) {
             (1, _) => "a thread in it spends".to_owned(),
             (threads, processes) if threads == processes => format!("{processes} of its processes spend"),
             (threads, _) => format!("{threads} of its threads spend"),
         };
         let whose = if self.affected_threads == 1 { "its" } else { "their" };
-        format!("; {who} {} of {whose} time {doing}", percent(self.mean_share().min(1.0)))
+        format!("; {label} {} of {whose} time {doing}", percent(self.mean_share().min(1.0)))
     }
 }

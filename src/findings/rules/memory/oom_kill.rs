@@ -1,4 +1,4 @@
-//! Rule oom-kill.
+//! Rule oom-kill: the kernel killed a process for lack of memory.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, lossy_name, plural};
@@ -23,7 +23,7 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
     let Some(kills) = memory.oom_kills.filter(|&kills| kills > 0) else { return Vec::new() };
     let kills = kills as f64;
     let groups = &context.interval.cgroups;
-    // v2 counts a kill in the groups above, too: the longest path is the one whose limit it was, or is nearest to it.
+    // v2 counts a kill in ancestor groups, too: the group with the longest path is the one at its limit, or the nearest to it.
     let counted = groups.iter().filter(|group| group.oom_kills.is_some_and(|kills| kills > 0));
     let counted = counted.max_by_key(|group| group.id.path.as_bytes().len());
     let at_limit = groups.iter().find(|group| {

@@ -1,4 +1,4 @@
-//! Threads that wait for pages, and processes with major faults.
+//! Threads that wait for pages, and the processes with most major faults.
 
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::rule_context::RuleContext;
@@ -14,12 +14,12 @@ pub fn top_major_faulters(context: &RuleContext, faults: f64) -> String {
     let mut rates: Vec<_> =
         rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * MIN_NAMED_SHARE && faults > 0.0).collect();
     rates.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let told = rates.iter().take(3).filter_map(|(rate, pid)| {
+    let listed = rates.iter().take(3).filter_map(|(rate, pid)| {
         let process = context.process(*pid)?;
         Some(format!("{} ({pid}) {}/s", lossy_name(&process.comm), significant_digits(*rate)))
     });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() { String::new() } else { format!("; most major faults: {}", told.join(", ")) }
+    let listed: Vec<String> = listed.collect();
+    if listed.is_empty() { String::new() } else { format!("; most major faults: {}", listed.join(", ")) }
 }
 
 /// Whether it waits for a page that is not in memory, or for memory itself.

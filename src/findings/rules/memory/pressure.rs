@@ -75,12 +75,12 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
-    let who = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let psi = some.map_or_else(|| "-".into(), percent);
     let sentence = match by_pressure {
-        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{who}"),
+        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
         false => format!(
-            "{pages}, and {} for them (PSI memory {psi}){reclaiming}{available}{limited}{who}",
+            "{pages}, and {} for them (PSI memory {psi}){reclaiming}{available}{limited}{label}",
             plural(page_waiters(context), "thread waits", "threads wait")
         ),
     };
@@ -120,7 +120,7 @@ fn delayed_threads(context: &RuleContext, part: fn(&DelaySpan) -> Option<Ratio>)
 /// for something else.
 fn page_waiters(context: &RuleContext) -> f64 {
     let waits = &context.interval.newer.waits;
-    let looks = waits.sub_samples.len().max(1) as f64;
+    let sub_samples = waits.sub_samples.len().max(1) as f64;
     let for_a_page = context.interval.blocked_threads.iter().filter(|thread| waits_for_page(context, thread));
-    for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
+    for_a_page.map(|thread| f64::from(thread.seen_count) / sub_samples).sum()
 }

@@ -1,4 +1,4 @@
-//! Rule swapping.
+//! Rule swapping: memory moves to or from swap.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
@@ -11,7 +11,7 @@ pub const SWAPPING: Rule = Rule {
     title: "Swapping",
     meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
     computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
-    caveats: "zram and zswap make it cheap. A burst after a large job has ended is other processes' memory coming back.",
+    caveats: "zram and zswap make swapping cheap. After a large job has ended, the memory of other processes is swapped in again.",
     next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
     reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
@@ -30,14 +30,14 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
         _ => String::new(),
     };
     let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
-    let who = top_major_faulters(context, coming_back);
+    let label = top_major_faulters(context, coming_back);
     vec![Candidate {
         severity: if into >= limit { Severity::Warning } else { Severity::Note },
         subject: Subject::Host,
         value: into.max(out),
         threshold: limit,
         unit: "per_second",
-        sentence: format!("swapping: {}/s in, {}/s out{left}{who}", bytes(into), bytes(out)),
+        sentence: format!("swapping: {}/s in, {}/s out{left}{label}", bytes(into), bytes(out)),
         evidence: vec![
             evidence_optional("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
             evidence_optional("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),

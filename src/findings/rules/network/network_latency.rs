@@ -1,4 +1,4 @@
-//! Rule network-latency: round trips to a remote host are far above the minimum of the same connections.
+//! Rule network-latency: round-trip times to a remote host are far above the minimum of the same connections.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, count, lossy_name, millis, multiple, percent, plural};
@@ -38,15 +38,17 @@ pub const NETWORK_LATENCY: Rule = Rule {
 const MAX_REPORTED_HOSTS: usize = 3;
 
 fn network_latency(context: &RuleContext) -> Vec<Candidate> {
-    let Some(peers) = context.state.remote_hosts() else { return Vec::new() };
-    let mut slow: Vec<&RemoteHostSpan> = peers.rows.iter().filter(|peer| context.state.is_slow(peer.address)).collect();
+    let Some(remote_hosts) = context.state.remote_hosts() else { return Vec::new() };
+    let mut slow: Vec<&RemoteHostSpan> =
+        remote_hosts.rows.iter().filter(|remote_host| context.state.is_slow(remote_host.address)).collect();
     if slow.len() <= MAX_REPORTED_HOSTS {
-        return slow.into_iter().filter_map(|peer| candidate(context, peer)).collect();
+        return slow.into_iter().filter_map(|remote_host| candidate(context, remote_host)).collect();
     }
-    // Many slow hosts have one common cause nearby.
-    let excess = |peer: &RemoteHostSpan| evaluated_rtt(peer).and_then(RttSpan::excess).map_or(0.0, |excess| excess.0);
+    // Many slow hosts have a common local cause.
+    let excess =
+        |remote_host: &RemoteHostSpan| evaluated_rtt(remote_host).and_then(RttSpan::excess).map_or(0.0, |excess| excess.0);
     slow.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
-    let worst = slow.first().and_then(|peer| candidate(context, peer));
+    let worst = slow.first().and_then(|remote_host| candidate(context, remote_host));
     let together = |worst: Candidate| Candidate {
         subject: Subject::Host,
         sentence: format!("round trips to {} hosts are far above their minimum; worst: {}", slow.len(), worst.sentence),
@@ -55,33 +57,33 @@ fn network_latency(context: &RuleContext) -> Vec<Candidate> {
     worst.map(together).into_iter().collect()
 }
 
-fn candidate(context: &RuleContext, peer: &RemoteHostSpan) -> Option<Candidate> {
-    let trip = evaluated_rtt(peer)?;
-    let (times, minimum) = (trip.srtt_to_min_ratio()?, trip.min_rtt?);
-    let held_up = limited_by(context.interval, peer);
-    let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
+fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Candidate> {
+    let rtt = evaluated_rtt(remote_host)?;
+    let (times, minimum) = (rtt.srtt_to_min_ratio()?, rtt.min_rtt?);
+    let limit = limited_by(context.interval, remote_host);
+    let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= 1.0);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
-    let waiting = waiting_groups(context.interval, peer.address);
-    let waiting = waiting.map_or_else(String::new, |who| format!("; waiting for its answers, by inference: {who}"));
+    let waiting = waiting_groups(context.interval, remote_host.address);
+    let waiting = waiting.map_or_else(String::new, |label| format!("; waiting for its answers, by inference: {label}"));
     let sentence = format!(
         "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
-        peer.address,
-        format_rtt(trip.srtt.0),
+        remote_host.address,
+        format_rtt(rtt.srtt.0),
         multiple(times),
         format_rtt(minimum.0),
-        plural(f64::from(peer.connections), "connection", "connections"),
-        limited_by_clause(held_up.as_ref(), peer),
+        plural(f64::from(remote_host.connections), "connection", "connections"),
+        limited_by_clause(limit.as_ref(), remote_host),
     );
     // A receiver that reads slowly is not the network.
-    let severity = if held_up == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
+    let severity = if limit == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
     Some(Candidate {
         severity,
-        subject: Subject::RemoteHost(Name::from(peer.address.to_string().as_str())),
+        subject: Subject::RemoteHost(Name::from(remote_host.address.to_string().as_str())),
         value: times,
         threshold: context.thresholds.round_trip_multiple,
         unit: "ratio",
         sentence,
-        evidence: evidence(context, peer, trip, held_up.as_ref()),
+        evidence: evidence(context, remote_host, rtt, limit.as_ref()),
         explained_share: 0.0,
     })
 }
@@ -91,11 +93,11 @@ fn format_rtt(ms: f64) -> String {
     if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
 }
 
-fn limited_by_clause(held_up: Option<&LimitedBy>, peer: &RemoteHostSpan) -> String {
+fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) -> String {
     let share = |of: fn(&crate::interval::network::remote_hosts::SendLimitShares) -> f64| {
-        peer.send_limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
+        remote_host.send_limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
     };
-    match held_up {
+    match limit {
         Some(LimitedBy::LocalQueue { nic, kind, packets, .. }) => {
             let waiting = plural(*packets as f64, "packet", "packets");
             format!("; the delay is local, in the queue of {} ({}, {waiting})", lossy_name(nic), lossy_name(kind))
@@ -126,31 +128,31 @@ fn limited_by_clause(held_up: Option<&LimitedBy>, peer: &RemoteHostSpan) -> Stri
     }
 }
 
-fn evidence(context: &RuleContext, peer: &RemoteHostSpan, trip: &RttSpan, held_up: Option<&LimitedBy>) -> Vec<Evidence> {
-    let limits = peer.send_limits.as_ref();
-    let nic = peer.ifindex.and_then(|index| context.interval.nics.iter().find(|nic| nic.id.ifindex == index));
-    let queue = match held_up {
+fn evidence(context: &RuleContext, remote_host: &RemoteHostSpan, rtt: &RttSpan, limit: Option<&LimitedBy>) -> Vec<Evidence> {
+    let limits = remote_host.send_limits.as_ref();
+    let nic = remote_host.ifindex.and_then(|index| context.interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let queue = match limit {
         Some(LimitedBy::LocalQueue { seconds, .. }) => Some(*seconds),
         _ => None,
     };
     let rate = |rate: Option<crate::units::PerSecond>| rate.map(|rate| rate.0 * 1024.0);
     vec![
-        evidence_number("round_trip_seconds", trip.srtt.0 / 1000.0),
-        evidence_optional("minimum_round_trip_seconds", trip.min_rtt.map(|minimum| minimum.0 / 1000.0)),
-        evidence_number("connections", f64::from(peer.connections)),
-        evidence_number("connections_looked_at", trip.count as f64),
-        evidence_optional("sent_bytes_per_second", rate(peer.kilobytes_out)),
-        evidence_optional("received_bytes_per_second", rate(peer.kilobytes_in)),
-        evidence_optional("retransmitted_per_second", peer.segments_retransmitted.map(|rate| rate.0)),
-        evidence_optional("retransmitted_ratio", peer.retransmitted_share.map(|share| share.0)),
-        held_up.map_or(evidence_optional("limited_by", None), |held_up| evidence_text("limited_by", held_up.as_str())),
+        evidence_number("round_trip_seconds", rtt.srtt.0 / 1000.0),
+        evidence_optional("minimum_round_trip_seconds", rtt.min_rtt.map(|minimum| minimum.0 / 1000.0)),
+        evidence_number("connections", f64::from(remote_host.connections)),
+        evidence_number("connections_looked_at", rtt.count as f64),
+        evidence_optional("sent_bytes_per_second", rate(remote_host.kilobytes_out)),
+        evidence_optional("received_bytes_per_second", rate(remote_host.kilobytes_in)),
+        evidence_optional("retransmitted_per_second", remote_host.segments_retransmitted.map(|rate| rate.0)),
+        evidence_optional("retransmitted_ratio", remote_host.retransmitted_share.map(|share| share.0)),
+        limit.map_or(evidence_optional("limited_by", None), |limit| evidence_text("limited_by", limit.as_str())),
         evidence_optional("application_limited_ratio", limits.map(|limits| limits.app_limited.0)),
         evidence_optional("receiver_limited_ratio", limits.map(|limits| limits.rwnd_limited.0)),
         evidence_optional("send_buffer_limited_ratio", limits.map(|limits| limits.sndbuf_limited.0)),
         evidence_optional("path_limited_ratio", limits.map(|limits| limits.path_limited.0)),
         evidence_optional("own_queue_seconds", queue),
         nic.map_or(evidence_optional("interface", None), |nic| evidence_text("interface", nic.id.name.clone())),
-        waiting_groups(context.interval, peer.address)
-            .map_or(evidence_optional("waiting_groups", None), |who| evidence_text("waiting_groups", who.as_str())),
+        waiting_groups(context.interval, remote_host.address)
+            .map_or(evidence_optional("waiting_groups", None), |label| evidence_text("waiting_groups", label.as_str())),
     ]
 }

@@ -1,4 +1,4 @@
-//! Rule nic-saturated: an interface carries all it can, or drops. Directions are judged separately on full duplex.
+//! Rule nic-saturated: an interface is at its link speed, drops packets, or its queueing discipline has a backlog.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
@@ -46,7 +46,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
         format_kilobytes_per_second(span.tx.kilobytes.0)
     );
     let shaped = context.state.backlogged_samples(&span.id);
-    let judged = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
+    let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
@@ -69,7 +69,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
     } else {
         None
     };
-    let (value, threshold, unit, sentence) = judged?;
+    let (value, threshold, unit, sentence) = evaluated?;
     Some(Candidate {
         severity: Severity::Warning,
         subject: Subject::Nic(span.id.clone()),
@@ -82,7 +82,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
     })
 }
 
-/// Receive drops that no card is to blame for.
+/// A clause for receive drops that are not the interface's: the backlog of a CPU was full (softnet).
 fn backlog_drops(context: &RuleContext) -> Option<String> {
     let softnet = context.interval.softnet.iter().max_by(|a, b| a.dropped.0.total_cmp(&b.dropped.0))?;
     let all: f64 = context.interval.softnet.iter().map(|span| span.dropped.0).sum();
@@ -95,7 +95,7 @@ fn backlog_drops(context: &RuleContext) -> Option<String> {
     })
 }
 
-/// The direction that is fuller and its share of the speed. A virtual interface's claimed speed is no limit.
+/// The direction with the higher utilization, and the utilization. The speed that a virtual interface reports is no limit.
 fn utilization(nic: &Nic, span: &NicSpan) -> (&'static str, Option<f64>) {
     if (nic.facts.virtual_device || nic.facts.loopback) && !span.link_is_configured {
         return ("tx", None);

@@ -1,4 +1,4 @@
-//! Rule tcp-retransmits.
+//! Rule tcp-retransmits: many TCP segments are sent again.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
@@ -89,5 +89,5 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
     }]
 }
 
-/// The same for one that was found to be it lately.
+/// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
 const MIN_REPEATED_LOCAL_DROP_SHARE: f64 = 0.25;

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_is_no_answer() {
+    fn a_truncated_answer_is_an_error() {
         for answer in [INET, INET6] {
             for length in 0..answer.len() {
                 let (progress, _) = read(&answer[..length]);
@@ -175,18 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn any_damaged_byte_is_survived() {
+    fn any_damaged_byte_is_parsed_without_a_panic() {
         for answer in [INET, INET6] {
             for at in 0..answer.len() {
                 for byte in [0x00, 0x01, 0x7f, 0x80, 0xff, answer[at] ^ 0x04] {
                     let mut damaged = answer.to_vec();
                     damaged[at] = byte;
-                    let mut ledger = ConnectionTable::default();
+                    let mut table = ConnectionTable::default();
                     for now_ns in [1_000_000_000, 2_000_000_000] {
                         let (_, connections) = read(&damaged);
-                        let mut look = ledger.begin_dump(now_ns);
-                        connections.iter().for_each(|connection| look.add_to_optional(connection));
-                        assert!(ledger.finish_dump(0).rows.len() <= 3);
+                        let mut update = table.begin_dump(now_ns);
+                        connections.iter().for_each(|connection| update.add_connection(connection));
+                        assert!(table.finish_dump(0).rows.len() <= 3);
                     }
                 }
             }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn another_message_or_family_is_passed_over() {
+    fn messages_of_another_type_or_family_are_ignored() {
         assert_eq!(parse_connection(19, &INET[16..408]), None);
         let mut other = INET[16..408].to_vec();
         assert!(parse_connection(20, &other).is_some());

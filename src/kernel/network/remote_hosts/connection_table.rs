@@ -15,13 +15,13 @@ use crate::units::Counter;
 const MAX_CONNECTIONS: usize = 100_000;
 /// Hosts that a sample keeps.
 const MAX_HOSTS: usize = 24;
-/// Of these the hosts whose round trips are farthest above their minimum.
+/// Of these at most so many are chosen by the excess of their round trips over the minimum, the others by traffic.
 const MAX_SLOW_HOSTS: usize = 8;
 /// Each measurement has a weight of 1/8 in the smoothed round trip: after this many segments two thirds of it are new.
 const MIN_SEGMENTS_FOR_RTT: u32 = 8;
 /// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a queue that stands longer raises it.
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
-/// A dump may miss a connection whose neighbours in the kernel's table closed meanwhile: it is not new when it is back.
+/// A dump may miss a connection if its neighbours in the kernel's table close meanwhile: it is kept for this many dumps.
 const MAX_MISSED_DUMPS: u32 = 3;
 
 /// The connections and the sums by host.
@@ -65,9 +65,9 @@ impl ConnectionTable {
 
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
-        let look = self.dump_number;
-        self.known.retain(|_, known| look.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
-        self.hosts.retain(|_, host| host.dump_number == look);
+        let dump_number = self.dump_number;
+        self.known.retain(|_, known| dump_number.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
+        self.hosts.retain(|_, host| host.dump_number == dump_number);
         let mut hosts: Vec<&HostEntry> = self.hosts.values().collect();
         hosts.sort_unstable_by(|a, b| b.excess_rtt_us.cmp(&a.excess_rtt_us).then(a.sums.address.cmp(&b.sums.address)));
         let slow = hosts.iter().take_while(|host| host.excess_rtt_us > 0).count().min(MAX_SLOW_HOSTS);
@@ -98,30 +98,30 @@ pub struct DumpUpdate<'l> {
 
 impl DumpUpdate<'_> {
     /// Adds one connection; a dump may contain it twice.
-    pub fn add_to_optional(&mut self, connection: &Connection) {
-        let ledger = &mut *self.table;
-        let (look, tcp) = (ledger.dump_number, &connection.tcp_info);
-        let known = ledger.known.get(&connection.cookie).copied();
-        if known.is_some_and(|known| known.dump_number == look) {
+    pub fn add_connection(&mut self, connection: &Connection) {
+        let table = &mut *self.table;
+        let (dump_number, tcp) = (table.dump_number, &connection.tcp_info);
+        let known = table.known.get(&connection.cookie).copied();
+        if known.is_some_and(|known| known.dump_number == dump_number) {
             return;
         }
-        ledger.connection_count = ledger.connection_count.saturating_add(1);
-        let host = ledger.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
-        host.count_connection(look);
-        // A connection that was not in the last dump was opened since: all it has counted is new.
+        table.connection_count = table.connection_count.saturating_add(1);
+        let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
+        host.count_connection(dump_number);
+        // A connection that was not in the last dump was opened since: its counters started at 0 in this interval.
         let born = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
         let before = known.map_or(if self.is_first { *tcp } else { born }, |known| known.tcp_info);
         let minimum =
             known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
         // Times are known only between two consecutive dumps.
-        let in_a_row = known.is_some_and(|known| look.wrapping_sub(known.dump_number) == 1);
+        let in_a_row = known.is_some_and(|known| dump_number.wrapping_sub(known.dump_number) == 1);
         host.add_growth(&before, tcp, minimum.map(|(us, _)| us), if in_a_row { self.elapsed_us } else { 0 });
-        if known.is_some() || ledger.known.len() < MAX_CONNECTIONS {
+        if known.is_some() || table.known.len() < MAX_CONNECTIONS {
             let (minimum_us, minimum_at_ns) = minimum.unzip();
             let minimum_at_ns = minimum_at_ns.unwrap_or_default();
-            ledger.known.insert(
+            table.known.insert(
                 connection.cookie,
-                KnownConnection { tcp_info: *tcp, min_rtt_us: minimum_us, min_rtt_at_ns: minimum_at_ns, dump_number: look },
+                KnownConnection { tcp_info: *tcp, min_rtt_us: minimum_us, min_rtt_at_ns: minimum_at_ns, dump_number },
             );
         }
     }
@@ -172,9 +172,9 @@ impl HostEntry {
     }
 
     /// Counts one connection; the first of a dump resets the sums of the dump before.
-    fn count_connection(&mut self, look: u32) {
-        if self.dump_number != look {
-            self.dump_number = look;
+    fn count_connection(&mut self, dump_number: u32) {
+        if self.dump_number != dump_number {
+            self.dump_number = dump_number;
             self.sums.connections = 0;
             self.recent_bytes /= 2;
             self.excess_rtt_us /= 2;
@@ -254,5 +254,4 @@ fn add(sum: &mut Option<Counter>, by: Option<u64>) {
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! Finds the interface of the route to a host by RTM_GETROUTE for its address. Any user may. Policy routing by mark or
+//! Finds the interface of the route to a host by RTM_GETROUTE for its address. Needs no privilege. Policy routing by mark or
 //! source address is not considered.
 
 use std::net::IpAddr;

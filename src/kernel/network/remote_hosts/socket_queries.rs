@@ -1,5 +1,5 @@
-//! Queries a few connections one by one: for a dump the kernel walks its whole table, 0.3 ms on a small machine however few
-//! there are. While the counters of opened connections do not change, there are no other connections.
+//! Queries connections one by one while there are few: for a dump the kernel walks its whole table, which takes 0.3 ms on a
+//! small machine. While the counters of opened connections do not change, there are no new connections.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, Parseable};
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader};
@@ -32,6 +32,7 @@ pub struct ConnectionCounters {
 }
 
 impl ConnectionCounters {
+    /// The counters in the `Tcp:` lines of /proc/net/snmp.
     pub fn from_tcp(tcp: &Tcp) -> ConnectionCounters {
         ConnectionCounters {
             active_opens: tcp.active_opens.0,
@@ -100,16 +101,16 @@ mod tests {
     }
 
     #[test]
-    fn they_suffice_while_nothing_opened_or_closed_and_not_for_ever() {
-        let mut singles = SocketQueries::default();
-        assert!(!singles.can_replace_dump(counted(1), 5));
-        singles.begin_dump(counted(1), 5);
-        assert!(singles.can_replace_dump(counted(1), 6));
-        assert!(!singles.can_replace_dump(counted(2), 6));
-        assert!(!singles.can_replace_dump(None, 6));
-        assert!(!singles.can_replace_dump(counted(1), 5 + MAX_DUMP_AGE_NS));
-        singles.requests = vec![Vec::new(); MAX_QUERIES];
-        assert!(!singles.can_replace_dump(counted(1), 6));
+    fn queries_replace_a_dump_while_no_connection_opens_or_closes_up_to_a_maximum_age() {
+        let mut queries = SocketQueries::default();
+        assert!(!queries.can_replace_dump(counted(1), 5));
+        queries.begin_dump(counted(1), 5);
+        assert!(queries.can_replace_dump(counted(1), 6));
+        assert!(!queries.can_replace_dump(counted(2), 6));
+        assert!(!queries.can_replace_dump(None, 6));
+        assert!(!queries.can_replace_dump(counted(1), 5 + MAX_DUMP_AGE_NS));
+        queries.requests = vec![Vec::new(); MAX_QUERIES];
+        assert!(!queries.can_replace_dump(counted(1), 6));
     }
 
     #[test]
@@ -122,21 +123,21 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut reader = RemoteHostReader::default();
-        // Others on this machine have connections, too: only the two ends of ours are asked for again.
-        let found = reader.dump_all(None, |singles, payload| {
+        // This machine may have other connections: only both ends of this one are queried.
+        let found = reader.dump_all(None, |queries, payload| {
             let ours = InetResponseHeader::parse(payload)
                 .is_ok_and(|socket| [socket.socket_id.source_port, socket.socket_id.destination_port].contains(&port));
             if ours {
-                singles.add_socket(payload);
+                queries.add_socket(payload);
             }
         });
         if let Err(why) = found {
             return println!("skipped: this kernel has no INET_DIAG ({why})");
         }
-        let RemoteHostReader { socket_queries: singles, netlink, .. } = &mut reader;
-        assert_eq!(singles.requests.len(), 2);
-        assert_eq!(singles.query_all(netlink.as_mut().unwrap()).map(|connections| connections.len()), Some(2));
+        let RemoteHostReader { socket_queries: queries, netlink, .. } = &mut reader;
+        assert_eq!(queries.requests.len(), 2);
+        assert_eq!(queries.query_all(netlink.as_mut().unwrap()).map(|connections| connections.len()), Some(2));
         drop((client, server));
-        assert_eq!(singles.query_all(netlink.as_mut().unwrap()), None);
+        assert_eq!(queries.query_all(netlink.as_mut().unwrap()), None);
     }
 }

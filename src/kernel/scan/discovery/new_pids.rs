@@ -1,9 +1,9 @@
-//! Whether processes started since the last scan, and which pids they can have, so that /proc need not be walked if none or few did.
+//! The pids that new processes can have: /proc is not listed if no or few processes started since the last scan.
 //!
-//! The kernel counts forks (`processes` of /proc/stat) and gives pids in sequence (the last one is in /proc/loadavg): a new process has a
-//! pid between the last one then and now. A restored process (CRIU) chooses its pid: that shows where more forks than pids are counted, and
-//! at the latest in the walk that is made now and then. In a pid namespace it shows in that walk only, since forks are counted for the whole
-//! host and pids for the namespace.
+//! The kernel counts forks (`processes` of /proc/stat) and assigns pids in sequence (the last one is in /proc/loadavg): a new
+//! process has a pid between the last one at the previous scan and the last one now. A restored process (CRIU) chooses its pid: it
+//! is found when more forks than pids are counted, and at the latest when /proc is listed, every 30 s. In a pid namespace only that
+//! listing finds it, since forks are counted for the whole host and pids for the namespace.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! Reading a process for a sample: the first time (`discover`) and again (`rescan`).
+//! Reads a process for a sample: the first time (`discover`) and again (`rescan`).
 
 use std::sync::Arc;
 

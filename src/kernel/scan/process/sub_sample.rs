@@ -1,4 +1,4 @@
-//! Reading a process between two samples: its hot threads, and the others where its CPU clock shows that one of them ran.
+//! Reads a process in a sub-sample: its hot threads, and the others if its CPU clock shows that one of them ran.
 
 use super::super::ScanContext;
 use super::super::schedule::{self, next_due_sub_sample};

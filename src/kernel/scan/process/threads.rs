@@ -1,4 +1,4 @@
-//! The threads of a process, for a sample: which exist, and which of them are read.
+//! Lists the threads of a process for a sample, and decides which of them are read.
 //!
 //! The run times of the threads add up to the CPU clock of the process (`cpu_time_check`). So those that likely ran are read first;
 //! if they account for the clock, no other thread ran and none need be read.

@@ -1,4 +1,5 @@
-//! What a thread waits in: /proc/PID/task/TID/wchan and syscall, read when they are needed.
+//! Reads what a thread waits in: /proc/PID/task/TID/wchan and, if that is not enough, syscall. `kernel/waits` counts the result in
+//! each sub-sample.
 
 use std::sync::Arc;
 

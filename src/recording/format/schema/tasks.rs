@@ -11,7 +11,10 @@ use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use crate::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
-use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use crate::sample::waits::{
+    BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
+    Waits,
+};
 
 columns! { Tasks: 15 { hidden, users, processes } }
 
@@ -124,23 +127,23 @@ columns! { TaskDelays: 24 {
 } }
 columns! { Delay: 2 { count, total_ns } }
 
-columns! { Waits: 4 { skipped_sub_samples, sub_samples, groups, threads, blocked, wait_queues } }
-
-columns! { GroupWaits: 16 {
-    group,
-    running,
-    storage,
-    aio,
-    memory,
-    other_blocked,
-    hidden_blocked,
-    lock_contended,
-    lock_inferred,
-    ipc_peer,
-    behind_ipc_peer,
-    file_lock,
+columns! { Waits: 4 {
+    skipped_sub_samples,
+    sub_samples,
+    groups,
+    observed,
+    threads,
+    blocked,
+    wait_queues,
+    ipc_waiters,
+    ipc_holders,
 } }
-columns! { ThreadWaits: 36 { task, group, class_counts } }
+
+columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
+columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
+columns! { ThreadWait: 8 { task, wait, group, seen_count } }
+columns! { IpcWaiter: 6 { task, group, peer } }
+columns! { IpcHolder: 4 { group, peer, pid } }
 columns! { BlockedThread: 32 {
     task,
     group,
@@ -158,7 +161,7 @@ columns! { BlockedThread: 32 {
 } }
 columns! { WaitQueue: 16 { group, kind, seen_count, seen_at_one_address, wchan, file, holder } }
 
-columns! { SubSample: 24 { boottime_ns, in_flight, cpu, groups } }
+columns! { SubSample: 24 { boottime_ns, in_flight, cpu, waits } }
 
 /// Kind (0 process, 1 siblings), pid or parent, start time, executable.
 impl Columns for GroupId {

@@ -1,4 +1,4 @@
-//! Connections come, go, idle and press; the sums by host stay right.
+//! The sums by host stay correct while connections open, close, idle and are limited.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Everything in hundreds: segments of 100 bytes, a millisecond each.
+/// A connection that has sent this many segments of 100 bytes, one per millisecond.
 fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
     Connection {
         ports: (40000, 80),
@@ -31,10 +31,10 @@ fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
     }
 }
 
-fn look(ledger: &mut ConnectionTable, second: u64, connections: &[Connection]) -> RemoteHosts {
-    let mut look = ledger.begin_dump(second * SECOND);
-    connections.iter().for_each(|connection| look.add_to_optional(connection));
-    ledger.finish_dump(0)
+fn dump(table: &mut ConnectionTable, second: u64, connections: &[Connection]) -> RemoteHosts {
+    let mut update = table.begin_dump(second * SECOND);
+    connections.iter().for_each(|connection| update.add_connection(connection));
+    table.finish_dump(0)
 }
 
 fn peer(peers: &RemoteHosts, host: u8) -> &RemoteHost {
@@ -46,113 +46,113 @@ fn acked(peers: &RemoteHosts, host: u8) -> u64 {
 }
 
 #[test]
-fn what_was_before_the_first_look_is_not_counted() {
-    let mut ledger = ConnectionTable::default();
-    assert_eq!(acked(&look(&mut ledger, 1, &[connection(1, 1, 1000)]), 1), 0);
-    let second = look(&mut ledger, 2, &[connection(1, 1, 1050)]);
+fn what_was_before_the_first_dump_is_not_counted() {
+    let mut table = ConnectionTable::default();
+    assert_eq!(acked(&dump(&mut table, 1, &[connection(1, 1, 1000)]), 1), 0);
+    let second = dump(&mut table, 2, &[connection(1, 1, 1050)]);
     assert_eq!((acked(&second, 1), peer(&second, 1).segments_retransmitted), (5000, Counter(5)));
 }
 
 #[test]
 fn sums_do_not_fall_when_a_connection_closes_and_grow_by_all_of_one_that_opens() {
-    let mut ledger = ConnectionTable::default();
-    look(&mut ledger, 1, &[connection(1, 1, 1000), connection(2, 1, 10)]);
-    let closed = look(&mut ledger, 2, &[connection(2, 1, 20)]);
+    let mut table = ConnectionTable::default();
+    dump(&mut table, 1, &[connection(1, 1, 1000), connection(2, 1, 10)]);
+    let closed = dump(&mut table, 2, &[connection(2, 1, 20)]);
     assert_eq!((acked(&closed, 1), peer(&closed, 1).connections), (1000, 1));
-    let opened = look(&mut ledger, 3, &[connection(2, 1, 20), connection(3, 1, 30)]);
+    let opened = dump(&mut table, 3, &[connection(2, 1, 20), connection(3, 1, 30)]);
     assert_eq!((acked(&opened, 1), peer(&opened, 1).connections), (4000, 2));
     assert_eq!(peer(&opened, 1).data_segments_out, Some(Counter(40)));
 }
 
 #[test]
 fn a_connection_that_a_dump_missed_or_showed_twice_is_not_new() {
-    let mut ledger = ConnectionTable::default();
+    let mut table = ConnectionTable::default();
     let other = connection(9, 1, 0);
-    look(&mut ledger, 1, &[connection(1, 1, 100_000), other.clone()]);
-    look(&mut ledger, 2, std::slice::from_ref(&other));
-    let back = look(&mut ledger, 3, &[connection(1, 1, 100_020), connection(1, 1, 100_020), other]);
+    dump(&mut table, 1, &[connection(1, 1, 100_000), other.clone()]);
+    dump(&mut table, 2, std::slice::from_ref(&other));
+    let back = dump(&mut table, 3, &[connection(1, 1, 100_020), connection(1, 1, 100_020), other]);
     assert_eq!((acked(&back, 1), peer(&back, 1).connections, back.connection_count), (2000, 2, 2));
-    // Nobody knows how long it was busy since the look before.
+    // The time since the dump before is not known.
     assert_eq!(peer(&back, 1).send_limits.unwrap().observed_us, Counter(0));
 }
 
 #[test]
 fn only_connections_that_carried_data_have_a_round_trip() {
-    let mut ledger = ConnectionTable::default();
+    let mut table = ConnectionTable::default();
     // An old high round trip, and nothing moves; a few segments, which an old mean outweighs.
     let idle = |segments| {
         let mut idle = connection(1, 1, segments);
         idle.tcp_info.srtt_us = 900_000;
         idle
     };
-    look(&mut ledger, 1, &[idle(1000)]);
-    look(&mut ledger, 2, &[idle(1000)]);
-    let few = look(&mut ledger, 3, &[idle(1000 + MIN_SEGMENTS_FOR_RTT - 1)]);
+    dump(&mut table, 1, &[idle(1000)]);
+    dump(&mut table, 2, &[idle(1000)]);
+    let few = dump(&mut table, 3, &[idle(1000 + MIN_SEGMENTS_FOR_RTT - 1)]);
     assert_eq!(peer(&few, 1).active.count, Counter(0));
-    let fresh = look(&mut ledger, 4, &[idle(1000 + 2 * MIN_SEGMENTS_FOR_RTT)]);
+    let fresh = dump(&mut table, 4, &[idle(1000 + 2 * MIN_SEGMENTS_FOR_RTT)]);
     let active = peer(&fresh, 1).active;
     assert_eq!((active.count, active.srtt_us, active.min_rtt_us), (Counter(1), Counter(900_000), Some(Counter(100))));
     assert_eq!(peer(&fresh, 1).send_backlogged.count, Counter(0), "nothing unsent, a window that is not full");
 }
 
 #[test]
-fn sent_but_never_confirmed_is_no_measurement() {
-    let mut ledger = ConnectionTable::default();
-    look(&mut ledger, 1, &[connection(1, 1, 1000)]);
+fn unacknowledged_segments_are_no_rtt_measurement() {
+    let mut table = ConnectionTable::default();
+    dump(&mut table, 1, &[connection(1, 1, 1000)]);
     let mut dead = connection(1, 1, 1100);
     dead.tcp_info.bytes_acked = Some(100_000);
-    let dead = look(&mut ledger, 2, &[dead]);
+    let dead = dump(&mut table, 2, &[dead]);
     assert_eq!((peer(&dead, 1).active.count, peer(&dead, 1).segments_retransmitted), (Counter(0), Counter(10)));
 }
 
 #[test]
-fn who_has_more_to_send_than_the_path_takes_presses() {
-    let mut ledger = ConnectionTable::default();
-    look(&mut ledger, 1, &[connection(1, 1, 0), connection(2, 1, 0), connection(3, 1, 0)]);
+fn a_connection_with_unsent_data_or_a_full_window_is_send_backlogged() {
+    let mut table = ConnectionTable::default();
+    dump(&mut table, 1, &[connection(1, 1, 0), connection(2, 1, 0), connection(3, 1, 0)]);
     let (mut unsent, mut full) = (connection(1, 1, 100), connection(2, 1, 100));
     unsent.tcp_info.notsent_bytes = Some(1);
     full.tcp_info.unacked = 10;
-    let peers = look(&mut ledger, 2, &[unsent, full, connection(3, 1, 100)]);
+    let peers = dump(&mut table, 2, &[unsent, full, connection(3, 1, 100)]);
     assert_eq!((peer(&peers, 1).active.count, peer(&peers, 1).send_backlogged.count), (Counter(3), Counter(2)));
     let limits = peer(&peers, 1).send_limits.unwrap();
     assert_eq!((limits.observed_us, limits.busy_us), (Counter(3_000_000), Counter(300_000)));
 }
 
 #[test]
-fn a_minimum_outlives_the_kernel_s_memory_for_an_hour() {
-    let mut ledger = ConnectionTable::default();
+fn a_minimum_rtt_is_kept_for_an_hour() {
+    let mut table = ConnectionTable::default();
     let with = |segments, minimum| {
         let mut connection = connection(1, 1, segments);
         connection.tcp_info.min_rtt_us = Some(minimum);
         connection
     };
     let minimum = |peers: &RemoteHosts| peer(peers, 1).active.min_rtt_us.unwrap().0;
-    let first = minimum(&look(&mut ledger, 1, &[with(0, 100)]));
-    let second = minimum(&look(&mut ledger, 301, &[with(100, 4000)]));
+    let first = minimum(&dump(&mut table, 1, &[with(0, 100)]));
+    let second = minimum(&dump(&mut table, 301, &[with(100, 4000)]));
     assert_eq!(second - first, 100, "the kernel now holds 4 ms");
-    let third = minimum(&look(&mut ledger, 3602, &[with(200, 4000)]));
+    let third = minimum(&dump(&mut table, 3602, &[with(200, 4000)]));
     assert_eq!(third - second, 4000);
 }
 
 #[test]
-fn an_old_kernel_s_hosts_have_what_it_tells() {
-    let mut ledger = ConnectionTable::default();
+fn fields_that_an_old_kernel_lacks_are_absent() {
+    let mut table = ConnectionTable::default();
     let old = |retransmitted| {
         let mut old = connection(1, 1, 0);
         old.tcp_info =
             TcpInfo { srtt_us: 500, segments_retransmitted: retransmitted, congestion_window: 10, ..TcpInfo::default() };
         old
     };
-    look(&mut ledger, 1, &[old(3)]);
-    let peers = look(&mut ledger, 2, &[old(8)]);
+    dump(&mut table, 1, &[old(3)]);
+    let peers = dump(&mut table, 2, &[old(8)]);
     let peer = peer(&peers, 1);
     assert_eq!((peer.segments_retransmitted, peer.bytes_acked, peer.send_limits), (Counter(5), None, None));
     assert_eq!((peer.active.count, peer.active.min_rtt_us), (Counter(0), None));
 }
 
 #[test]
-fn a_sample_keeps_the_slow_and_the_busy() {
-    let mut ledger = ConnectionTable::default();
+fn a_sample_keeps_slow_hosts_and_busy_hosts() {
+    let mut table = ConnectionTable::default();
     let connections = |segments: u32| -> Vec<Connection> {
         (0..200_u8)
             .map(|host| {
@@ -163,8 +163,8 @@ fn a_sample_keeps_the_slow_and_the_busy() {
             })
             .collect()
     };
-    look(&mut ledger, 1, &connections(10));
-    let peers = look(&mut ledger, 2, &connections(20));
+    dump(&mut table, 1, &connections(10));
+    let peers = dump(&mut table, 2, &connections(20));
     assert_eq!((peers.rows.len(), peers.host_count, peers.connection_count), (MAX_HOSTS, 200, 200));
     assert!(peers.rows.is_sorted_by_key(|peer| peer.address));
     let kept = |host: u8| peers.rows.iter().any(|peer| peer.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)));

@@ -2,8 +2,8 @@
 //! `interval::network` it has those of nicstat 1.95, bit for bit, to compare with old logs; docs/nicstat.md lists the
 //! differences.
 
-use super::network::paired_with_older;
 use crate::ids::NicId;
+use crate::interval::network::{Link, paired_with_older};
 use crate::sample::Reading;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols};
 use crate::units::Counter;
@@ -15,35 +15,6 @@ pub enum Arithmetic {
     Fixed,
     /// As nicstat 1.95 has it
     Compat,
-}
-
-/// Speed and duplex of a link: configured, or from the driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
-    /// Megabits a second; `None` where it is not known
-    pub speed_mbps: Option<u32>,
-    pub duplex: Option<Duplex>,
-}
-
-impl Link {
-    /// As `-S` has it, `1000`, `100hd`: full unless it says h or f; anything else is an unknown duplex. `None` without a speed.
-    pub fn parse(text: &str) -> Option<Link> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (mbps, suffix) = text.split_at(digits);
-        let duplex = match suffix.chars().next() {
-            None | Some('f' | 'F') => Some(Duplex::Full),
-            Some('h' | 'H') => Some(Duplex::Half),
-            Some(_) => None,
-        };
-        let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
-        Some(Link { speed_mbps: Some(mbps), duplex })
-    }
-
-    /// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
-    pub fn parse_named(text: &str) -> Option<(String, Link)> {
-        let (name, link) = text.rsplit_once(':')?;
-        Some((name.to_owned(), Link::parse(link)?))
-    }
 }
 
 /// One interface over one interval (or since boot). A figure is `None` where a counter fell or the speed is not known.

@@ -1,0 +1,196 @@
+//! Classifies the waits of the sub-samples, and counts threads by wait class. Idle-but-blocked and the microstates of threads are
+//! computed from these counts.
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::TaskId;
+use crate::sample::Host;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, WaitClass, Waits, class};
+use crate::units::reaches_threshold;
+
+/// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
+/// for a lock that is held meanwhile. With ten sub-samples that is two, so that one short read does not count.
+/// docs/metrics.md, "Idle but blocked".
+pub const MIN_ON_STORAGE_SHARE: f64 = 0.2;
+
+/// The sub-samples of one interval by wait class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WaitCounts {
+    /// Groups with at least one thread in each sub-sample, sorted by `group`; parallel to `Waits::sub_samples`
+    pub sub_samples: Vec<Vec<GroupWaits>>,
+    /// Each hot thread, sorted by task
+    pub threads: Vec<ThreadWaits>,
+}
+
+/// Numbers of threads of one group, by kind of wait, in one sub-sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupWaits {
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// R
+    pub running: u16,
+    /// D in the block or file system layer, or S waiting for a FUSE file system
+    pub storage: u16,
+    /// Asleep for asynchronous completions (libaio, io_uring)
+    pub aio: u16,
+    /// In memory reclaim or throttled by it
+    pub memory: u16,
+    /// In D in any other wait channel, or a hidden one
+    pub other_blocked: u16,
+    /// D with a hidden wait channel (part of `other_blocked`)
+    pub hidden_blocked: u16,
+    /// In a wait that is certainly for a held lock: by its futex call, a file lock, a lock of the kernel
+    pub lock_contended: u16,
+    /// In a futex or semaphore wait that may be for a lock; only active threads
+    pub lock_inferred: u16,
+    /// Asleep in a pipe or socket; only active threads
+    pub ipc_peer: u16,
+    /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
+    pub file_lock: u16,
+}
+
+/// One hot thread: in how many sub-samples of the interval it was in each wait class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadWaits {
+    pub task: TaskId,
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// Sub-samples by class, indexed by `WaitClass as usize`
+    pub class_counts: [u16; WaitClass::COUNT],
+}
+
+impl ThreadWaits {
+    /// Sub-samples that saw it.
+    pub fn sub_sample_count(&self) -> u32 {
+        self.class_counts.iter().map(|&times| u32::from(times)).sum()
+    }
+
+    /// Sub-samples that saw it in this class.
+    pub fn count(&self, class: WaitClass) -> u32 {
+        self.class_counts.get(class as usize).map_or(0, |&times| u32::from(times))
+    }
+}
+
+/// A wait with all that its counts depend on.
+#[derive(Clone, Copy, Debug)]
+struct ClassifiedWait {
+    state: TaskState,
+    class: WaitClass,
+    futex: Option<FutexWait>,
+    has_timeout: bool,
+    is_file_lock: bool,
+}
+
+impl ClassifiedWait {
+    fn new(wait: &ObservedWait, host: &Host) -> ClassifiedWait {
+        let machine = host.machine.as_bytes();
+        let class = wait.class(machine);
+        let in_file_lock = || wait.wchan.as_ref().is_some_and(|wchan| class::is_file_lock(wchan.as_bytes()));
+        ClassifiedWait {
+            state: wait.state,
+            class,
+            futex: wait.futex_wait(machine),
+            has_timeout: wait.has_timeout,
+            is_file_lock: class == WaitClass::Lock && in_file_lock(),
+        }
+    }
+}
+
+impl WaitCounts {
+    /// Classifies the waits of a sample. Rows whose wait is missing (of a damaged recording) count as nothing.
+    pub fn new(host: &Host, waits: &Waits) -> WaitCounts {
+        let classified: FxHashMap<u32, ClassifiedWait> =
+            waits.observed.iter().map(|wait| (wait.id, ClassifiedWait::new(wait, host))).collect();
+        let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, &classified)).collect();
+        let mut threads: Vec<ThreadWaits> = Vec::new();
+        for row in &waits.threads {
+            let Some(wait) = classified.get(&row.wait) else { continue };
+            if threads.last().is_none_or(|last| last.task != row.task) {
+                threads.push(ThreadWaits { task: row.task, group: row.group, class_counts: [0; WaitClass::COUNT] });
+            }
+            if let Some(count) = threads.last_mut().and_then(|thread| thread.class_counts.get_mut(wait.class as usize)) {
+                *count = count.saturating_add(row.seen_count);
+            }
+        }
+        WaitCounts { sub_samples, threads }
+    }
+
+    /// By index into `Waits::groups`: whether the group has a thread on storage for enough of the interval. `weights`: how long
+    /// each sub-sample stands for.
+    pub fn groups_on_storage(&self, groups: usize, weights: impl Iterator<Item = f64>) -> Vec<bool> {
+        let (mut on_storage, mut whole) = (vec![0.0; groups], 0.0);
+        for (rows, weight) in self.sub_samples.iter().zip(weights) {
+            whole += weight;
+            for row in rows.iter().filter(|row| row.storage > 0) {
+                if let Some(time) = on_storage.get_mut(usize::from(row.group)) {
+                    *time += weight;
+                }
+            }
+        }
+        let is_enough = |time: f64| time > 0.0 && reaches_threshold(time, whole * MIN_ON_STORAGE_SHARE);
+        on_storage.into_iter().map(is_enough).collect()
+    }
+
+    /// The threads of a process.
+    pub fn process_threads(&self, pid: u32) -> &[ThreadWaits] {
+        let from = self.threads.partition_point(|thread| thread.task.pid < pid);
+        let to = self.threads.partition_point(|thread| thread.task.pid <= pid);
+        self.threads.get(from..to).unwrap_or_default()
+    }
+}
+
+/// The groups of one sub-sample; `rows` are sorted by group.
+fn group_waits(rows: &[GroupWait], classified: &FxHashMap<u32, ClassifiedWait>) -> Vec<GroupWaits> {
+    let groups = rows.chunk_by(|a, b| a.group == b.group).map(|rows| {
+        let group = rows.first().map_or(0, |row| row.group);
+        let mut counts = GroupWaits { group, ..GroupWaits::default() };
+        for row in rows {
+            if let Some(wait) = classified.get(&row.wait) {
+                counts.add(*wait, row);
+            }
+        }
+        counts
+    });
+    groups.filter(|counts| GroupWaits { group: 0, ..*counts } != GroupWaits::default()).collect()
+}
+
+impl GroupWaits {
+    fn add(&mut self, wait: ClassifiedWait, row: &GroupWait) {
+        let count = match (wait.state, wait.class) {
+            (TaskState::Running, _) => &mut self.running,
+            (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return,
+            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => &mut self.storage,
+            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => &mut self.memory,
+            (TaskState::Blocked, WaitClass::Hidden) => {
+                self.hidden_blocked = self.hidden_blocked.saturating_add(row.threads);
+                &mut self.other_blocked
+            }
+            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => {
+                if let Some(FutexWait::ContendedMutex { .. }) = wait.futex {
+                    return self.add_contended_mutex(wait, row);
+                }
+                if wait.is_file_lock {
+                    self.file_lock = self.file_lock.saturating_add(row.threads);
+                }
+                &mut self.lock_contended
+            }
+            (TaskState::Blocked, _) => &mut self.other_blocked,
+            (TaskState::Sleeping, WaitClass::Aio) => &mut self.aio,
+            (TaskState::Sleeping, WaitClass::Futex) if row.active => &mut self.lock_inferred,
+            (TaskState::Sleeping, WaitClass::Pipe | WaitClass::Net) if row.active => &mut self.ipc_peer,
+            _ => return,
+        };
+        *count = count.saturating_add(row.threads);
+    }
+
+    /// Waiters of a contended mutex share one address. A single waiter at an address proves nothing: each waiter of a
+    /// condition variable of musl has such a futex of its own.
+    fn add_contended_mutex(&mut self, wait: ClassifiedWait, row: &GroupWait) {
+        self.lock_contended = self.lock_contended.saturating_add(row.at_shared_address);
+        if row.active && !wait.has_timeout {
+            let alone = row.threads.saturating_sub(row.at_shared_address);
+            self.lock_inferred = self.lock_inferred.saturating_add(alone);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Sub-samples: what they read, and what they count.
+
+use super::*;
+
+#[test]
+fn sub_samples_count_threads_by_group() {
+    let mut machine = Machine::new(true);
+    let disk = |tid| Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(tid) };
+    let vfork = |tid| Given { state: 'D', channel: "kernel_clone", call: "58 0x0 0x0 0x0", ..one(tid) };
+    machine.put(40, "db", 5, 10_000_000, &[disk(40)]);
+    machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
+    machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
+    machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
+    machine.scanner.own_pid = 70;
+    machine.scan();
+    let mut watch = crate::kernel::waits::WaitCounter::default();
+    let boottime_ns = machine.now_ns;
+    let witnesses = crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() };
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
+    let waits = watch.finish_interval().waits;
+    // Both are children of 700 and have the same name: one group.
+    assert_eq!(waits.groups.len(), 1);
+    assert_eq!(
+        waits.sub_samples.iter().map(|look| look.waits.iter().map(|row| row.threads).sum()).collect::<Vec<u16>>(),
+        [2, 2]
+    );
+    assert_eq!(waits.blocked.iter().map(|thread| (thread.task.pid, thread.seen_count)).collect::<Vec<_>>(), [(40, 2), (50, 2)]);
+    assert_eq!(waits.threads.iter().map(|thread| thread.seen_count).collect::<Vec<_>>(), [2, 2]);
+    let [wait] = waits.observed.as_slice() else { panic!("both are in the same wait: {:?}", waits.observed) };
+    assert_eq!((wait.state, wait.wchan.clone()), (TaskState::Blocked, Some("submit_bio_wait".into())));
+    assert_eq!(wait.syscall.map(|call| (call.number, call.arguments)), Some((74, [0; 3])));
+    assert!(watch.finish_interval().waits.sub_samples.is_empty());
+}
+
+#[test]
+fn a_sub_sample_takes_the_state_from_a_wchan_that_implies_it() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.scan();
+    // It ran and sleeps again. The state in stat is wrong on purpose: it shows whether stat was read.
+    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    let known = machine.known(40, 40);
+    assert_eq!((known.state, known.wait_class), (TaskState::Sleeping, Some(WaitClass::Poll)));
+    machine.put(40, "server", 5, 20_000_000, &[Given { timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    let tasks = machine.scan();
+    let (_, thread) = only(&tasks, 40);
+    assert_eq!((thread.schedstat.map(|sched| sched.timeslices.0), thread.user_ticks), (Some(6), Counter(2)));
+}
+
+#[test]
+fn a_wchan_of_uninterruptible_waits_does_not_imply_the_state() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.scan();
+    let disk = Given { state: 'D', timeslices: 7, channel: "folio_wait_bit_common", call: "17 0x3 0x0 0x0", ..one(40) };
+    machine.put(40, "server", 5, 20_000_000, &[disk]);
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    assert_eq!((machine.known(40, 40).state, machine.known(40, 40).wait_class), (TaskState::Blocked, Some(WaitClass::Disk)));
+}
+
+#[test]
+fn without_permission_the_state_is_read_from_stat() {
+    let mut machine = Machine::new(false);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.scan();
+    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(40) }]);
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    assert_eq!(machine.known(40, 40).state, TaskState::Blocked);
+}
+
+#[test]
+fn threads_are_not_read_if_others_account_for_the_process_clock() {
+    let mut machine = Machine::new(true);
+    let mut threads: Vec<Given<'_>> = (40..48).map(one).collect();
+    machine.put(40, "pool", 5, 80_000_000, &threads);
+    machine.scan();
+    let ran = |machine: &mut Machine, clock_ns: u64, moved: &[(u32, u64)]| {
+        for &(tid, run_ns) in moved {
+            let directory = if tid == 40 { "40".to_owned() } else { format!("40/task/{tid}") };
+            machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 7 {}\n", run_ns / 1_000_000));
+        }
+        machine.clock(40, clock_ns);
+        machine.scan();
+        machine.scanner.context.tasks_read
+    };
+    assert_eq!(ran(&mut machine, 81_000_000, &[(43, 11_000_000)]), 2, "all are asked, one has run, and the process");
+    assert_eq!(machine.hot(), [43]);
+    // A thread is not read as long as the others account for the clock.
+    let before = machine.known(40, 45).last_read_ns;
+    assert_eq!(ran(&mut machine, 82_000_000, &[(43, 12_000_000)]), 2);
+    assert_eq!(machine.known(40, 45).last_read_ns, before);
+    assert_eq!(ran(&mut machine, 84_000_000, &[(43, 13_000_000), (45, 11_000_000)]), 3, "and here it has");
+    assert_eq!(machine.hot(), [43, 45]);
+    threads.pop();
+    machine.put(40, "pool", 5, 84_000_000, &threads);
+    machine.clock(40, 84_000_001);
+    assert_eq!(machine.scan().processes[0].threads.len(), 7, "one that ended is missed all the same");
+}
+
+#[test]
+fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
+    let mut machine = Machine::new(true);
+    let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    let futex = |tid, timeslices, call| Given { timeslices, channel: "futex_do_wait", call, ..one(tid) };
+    let (for_ever, timed) = ("202 0x7000 0x189 0x0 0x0 0x0 0x0 0x1 0x2", "202 0x8000 0x89 0x0 0x7f1d 0x0 0x0 0x1 0x2");
+    machine.put(40, "java", 5, 10_000_000, &[holder, futex(41, 5, for_ever), futex(42, 5, timed)]);
+    machine.scan();
+    machine.put(40, "java", 5, 20_000_000, &[holder, futex(41, 6, for_ever), futex(42, 6, timed)]);
+    machine.scan();
+    let mut watch = crate::kernel::waits::WaitCounter::default();
+    let boottime_ns = machine.now_ns;
+    watch.record_sub_sample(
+        machine.scanner.sub_sampled_mut(),
+        crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() },
+    );
+    let waits = watch.finish_interval().waits;
+    let classes: Vec<WaitClass> = waits.observed.iter().map(|wait| wait.class(b"x86_64")).collect();
+    assert_eq!(classes, [WaitClass::Disk, WaitClass::Futex, WaitClass::Other]);
+    assert!(waits.sub_samples[0].waits.iter().all(|row| (row.threads, row.at_shared_address) == (1, 0)));
+}
+
+#[test]
+fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
+    let mut machine = Machine::new(true);
+    let threads: Vec<Given<'_>> = (40..170).map(one).collect();
+    machine.put(40, "java", 5, 1_300_000_000, &threads);
+    machine.scan();
+    machine.write("40/task/43/schedstat", "11000000 7 6\n");
+    machine.clock(40, 1_301_000_000);
+    machine.scan();
+    assert_eq!(machine.hot(), [43]);
+    let stat = fs::read_to_string(machine.path("40/task/43/stat")).unwrap();
+    machine.write("40/task/43/stat", stat.replace(" S ", " D "));
+    machine.write("40/task/43/schedstat", "12000000 7 7\n");
+    machine.write("40/task/43/wchan", "submit_bio_wait");
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    assert_eq!(machine.known(40, 43).wait_class, Some(WaitClass::Disk), "though the clock stands still");
+}
+
+#[test]
+fn calm_processes_are_sub_sampled_less_often_than_troubled_ones() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.scan();
+    let mut clock_ns = 10_000_000;
+    let mut looks = |machine: &mut Machine, given: Given<'_>, times: u64| {
+        let before = machine.scanner.context.tasks_read;
+        for _ in 0..times {
+            clock_ns += 1_000_000;
+            machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..given }]);
+            machine.now_ns += SECOND / 10;
+            machine.scanner.sub_sample(machine.now_ns);
+        }
+        machine.scanner.context.tasks_read - before
+    };
+    let poll = Given { channel: "ep_poll", ..one(40) };
+    let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    assert_eq!(looks(&mut machine, poll, 20), 20, "it has just begun to work");
+    looks(&mut machine, poll, 3);
+    assert_eq!(looks(&mut machine, poll, 30), 10, "calm");
+    assert_eq!(looks(&mut machine, disk, 3), 1, "found at its turn, which is not put forward");
+    looks(&mut machine, disk, 2);
+    assert_eq!(looks(&mut machine, disk, 10), 10);
+    assert_eq!(looks(&mut machine, poll, 20), 20, "it may be back");
+    looks(&mut machine, poll, 3);
+    assert_eq!(looks(&mut machine, poll, 30), 10);
+}

@@ -1,0 +1,62 @@
+//! The readings that a sample lacks, under the names that users know: shown in reports and kept in a recording's metadata.
+
+use crate::sample::{Absent, Sample};
+
+/// Not readable for other users' tasks, and for tasks that a security module protects from root too.
+pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
+
+/// Hidden by hidepid or a container.
+pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
+
+/// Every missing reading, under the name that users know, with its reason.
+pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
+    let mut list = Vec::new();
+    let mut note = |what, why: Option<&Absent>| {
+        if let Some(why) = why {
+            list.push((what, *why));
+        }
+    };
+    note("/proc/stat", sample.cpu.as_ref().err());
+    note("/proc/loadavg", sample.load.as_ref().err());
+    note("/proc/meminfo", sample.memory.as_ref().err());
+    note("/proc/pressure/cpu", sample.pressure.cpu.as_ref().err());
+    note("/proc/pressure/io", sample.pressure.io.as_ref().err());
+    note("/proc/pressure/memory", sample.pressure.memory.as_ref().err());
+    note("/proc/diskstats", sample.disks.as_ref().err());
+    note("/proc/net/dev", sample.nics.as_ref().err());
+    note("/proc/net/snmp Tcp", sample.protocols.tcp.as_ref().err());
+    note("/proc/net/snmp Udp", sample.protocols.udp.as_ref().err());
+    note("/proc/net/netstat TcpExt", sample.protocols.tcp_ext.as_ref().err());
+    // Recordings from before these were kept have none.
+    let missed = |why: Option<&'_ Absent>| why.copied().filter(|why| *why != Absent::NotRead);
+    note("listening sockets (sock_diag)", missed(sample.protocols.listeners.as_ref().err()).as_ref());
+    note("connections of remote hosts (sock_diag)", missed(sample.protocols.remote_hosts.as_ref().err()).as_ref());
+    note("/proc/net/softnet_stat", missed(sample.protocols.softnet.as_ref().err()).as_ref());
+    note("cgroup cpu.stat", sample.cgroups.as_ref().err());
+    // Off by default: `doctor` reports that.
+    let refused = sample.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
+    note("delays of tasks (taskstats)", refused);
+    note("tasks", sample.tasks.as_ref().err());
+    note("ends of short-lived processes (taskstats)", missed(sample.exits.as_ref().err()).as_ref());
+    if let Ok(tasks) = &sample.tasks {
+        note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
+        note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
+        note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Instant, network};
+
+    #[test]
+    fn readings_of_sockets_are_absent_if_they_failed_and_not_if_they_were_not_read() {
+        let mut sample = Sample::empty(Instant::default());
+        let missed = |sample: &Sample, what: &str| missing_readings(sample).iter().any(|(known, _)| known.contains(what));
+        assert!(!missed(&sample, "sock_diag") && !missed(&sample, "softnet"));
+        sample.protocols = network::Protocols::absent(Absent::NoPermission);
+        assert!(missed(&sample, "remote hosts") && missed(&sample, "listening sockets") && missed(&sample, "softnet"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Rows of sub-samples that count as wanted: one wait for each wait class.
+
+use stalltop::ids::TaskId;
+use stalltop::interval::wait_counts::GroupWaits;
+use stalltop::sample::Name;
+use stalltop::sample::task::TaskState;
+use stalltop::sample::waits::{GroupWait, ObservedWait, ThreadWait, WaitClass};
+
+/// Waits beside the one of each class, whose number is `WaitClass as u32`.
+const OTHER_BLOCKED: u32 = 100;
+const HIDDEN_BLOCKED: u32 = 101;
+const FILE_LOCK: u32 = 102;
+
+/// The waits that the rows refer to.
+pub fn observed() -> Vec<ObservedWait> {
+    use TaskState::{Blocked, Running, Sleeping, Stopped};
+    let of_class = |class| match class {
+        WaitClass::Running => (Running, ""),
+        WaitClass::Disk => (Blocked, "submit_bio_wait"),
+        WaitClass::Aio => (Sleeping, "read_events"),
+        WaitClass::Lock => (Blocked, "rwsem_down_write_slowpath"),
+        WaitClass::Net => (Sleeping, "inet_csk_accept"),
+        WaitClass::Pipe => (Sleeping, "anon_pipe_read"),
+        WaitClass::Timer => (Sleeping, "hrtimer_nanosleep"),
+        WaitClass::Poll => (Sleeping, "do_epoll_wait"),
+        WaitClass::Child => (Sleeping, "do_wait"),
+        WaitClass::Vfork => (Blocked, "kernel_clone"),
+        WaitClass::Memory => (Blocked, "shrink_node"),
+        WaitClass::Frozen => (Stopped, ""),
+        WaitClass::Hidden => (Sleeping, ""),
+        WaitClass::Other => (Sleeping, "sigsuspend"),
+        WaitClass::Futex => (Sleeping, "futex_do_wait"),
+    };
+    let more = [
+        (OTHER_BLOCKED, (Blocked, "some_driver")),
+        (HIDDEN_BLOCKED, (Blocked, "")),
+        (FILE_LOCK, (Sleeping, "locks_lock_inode_wait")),
+    ];
+    let all = WaitClass::ALL.into_iter().map(|class| (class as u32, of_class(class))).chain(more);
+    let wait = |(id, (state, wchan)): (u32, (TaskState, &str))| ObservedWait {
+        id,
+        state,
+        wchan: (!wchan.is_empty()).then(|| Name::from(wchan)),
+        syscall: None,
+        has_timeout: false,
+    };
+    all.map(wait).collect()
+}
+
+/// The rows of one group in one sub-sample.
+pub fn group(counts: &GroupWaits) -> Vec<GroupWait> {
+    let counted = [
+        (WaitClass::Running as u32, counts.running),
+        (WaitClass::Disk as u32, counts.storage),
+        (WaitClass::Aio as u32, counts.aio),
+        (WaitClass::Lock as u32, counts.lock_contended.saturating_sub(counts.file_lock)),
+        (WaitClass::Pipe as u32, counts.ipc_peer),
+        (WaitClass::Memory as u32, counts.memory),
+        (WaitClass::Futex as u32, counts.lock_inferred),
+        (OTHER_BLOCKED, counts.other_blocked.saturating_sub(counts.hidden_blocked)),
+        (HIDDEN_BLOCKED, counts.hidden_blocked),
+        (FILE_LOCK, counts.file_lock),
+    ];
+    let row = |(wait, threads)| GroupWait { group: counts.group, wait, active: true, threads, at_shared_address: 0 };
+    let mut rows: Vec<GroupWait> = counted.into_iter().filter(|&(_, threads)| threads > 0).map(row).collect();
+    rows.sort_by_key(|row| row.wait);
+    rows
+}
+
+/// The rows of one thread: in how many sub-samples it was in each class.
+pub fn thread(task: TaskId, group: u16, counts: &[(WaitClass, u16)]) -> Vec<ThreadWait> {
+    let row = |&(class, seen_count): &(WaitClass, u16)| ThreadWait { task, wait: class as u32, group, seen_count };
+    let mut rows: Vec<ThreadWait> = counts.iter().filter(|(_, count)| *count > 0).map(row).collect();
+    rows.sort_by_key(|row| row.wait);
+    rows
+}
