@@ -194,7 +194,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
 
 /// Evaluates the recording from its beginning, so that baselines are as they were at that time.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
-    let mut recording = EvaluatedRecording::open(file, settings)?;
+    let mut recording = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.selection.table()]);
     let samples = time_range::at(recording.replayer(), options.at, options.span, &lines.zone);
     let outside =
         || Failure::new(Exit::Usage, "--at is not a time of this recording", "", "stalltop info FILE shows its times");
