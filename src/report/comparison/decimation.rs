@@ -1,7 +1,7 @@
 //! The values of one figure over a recording of any length, in bounded memory.
 
 /// Values kept at most: enough for a median, a 95th percentile and the overlap of two recordings.
-const MAX_VALUES: usize = 1 << 14;
+const MAX_VALUES: usize = 1 << 13;
 
 /// All values of a short recording; of a long one every 2nd, 4th, … value.
 #[derive(Clone, Debug)]

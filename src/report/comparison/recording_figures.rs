@@ -109,11 +109,13 @@ impl RecordingFigures {
                 Cell::Text(text) => Some(text.as_str()),
                 Cell::Number(_) | Cell::Bound(..) | Cell::Unknown => None,
             });
-            let name = names.collect::<Vec<_>>().join(" ");
-            for (column, cell) in figures.iter().zip(cells) {
-                if let Some(number) = cell.number() {
-                    let key = FigureKey { table_index, row: name.clone(), column_index: *column };
-                    self.values.entry(key).or_default().push(number);
+            let row = names.collect::<Vec<_>>().join(" ");
+            let mut key = FigureKey { table_index, row, column_index: 0 };
+            for (column, number) in figures.iter().zip(cells).filter_map(|(column, cell)| Some((column, cell.number()?))) {
+                key.column_index = *column;
+                match self.values.get_mut(&key) {
+                    Some(values) => values.push(number),
+                    None => self.values.entry(key.clone()).or_default().push(number),
                 }
             }
         }

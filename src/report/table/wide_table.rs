@@ -94,17 +94,15 @@ impl WideTable {
     /// One line per row. `safe_formulas`: a quote before text that a spreadsheet would read as a formula.
     pub fn csv_rows(&self, time: &RowTime, input: &FigureInput, safe_formulas: bool) -> String {
         let (end, seconds) = (rfc3339(time.at), shortest_decimal(time.seconds));
-        let mut text = String::new();
-        let shown = self.for_each_row(input, |table, cells| {
-            let text_of = if safe_formulas { csv_field_without_formula } else { csv_field };
-            let cells: Vec<String> = cells.iter().map(text_of).collect();
-            let common = [end.as_str(), seconds.as_str(), table];
-            text.push_str(&csv_record(common.into_iter().chain(cells.iter().map(String::as_str))));
-            Ok::<(), std::convert::Infallible>(())
+        let text_of = if safe_formulas { csv_field_without_formula } else { csv_field };
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        // Writing to a Vec cannot fail.
+        let _ = self.for_each_row(input, |table, cells| {
+            [end.as_str(), seconds.as_str(), table].into_iter().try_for_each(|field| writer.write_field(field))?;
+            cells.iter().try_for_each(|cell| writer.write_field(text_of(cell)))?;
+            writer.write_record(None::<&[u8]>)
         });
-        match shown {
-            Ok(()) => text,
-        }
+        String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
     }
 }
 
