@@ -15,9 +15,9 @@ use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
 use crate::ids::DiskId;
 use crate::interval::Interval;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
 use crate::sample::disk::find_disk;
-use crate::sample::waits::BlockedThread;
 use serde::Serialize;
 
 /// A process group and what blocks it.

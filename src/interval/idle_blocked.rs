@@ -11,13 +11,14 @@ mod weighted_sub_samples;
 use rustc_hash::FxHashSet;
 
 use crate::ids::{DiskId, GroupId};
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
 use crate::interval::wait_counts::WaitCounts;
-use crate::sample::waits::{BlockedThread, Syscall, WaitClass, WaitQueue, WaitQueueKind};
+use crate::sample::waits::{Syscall, WaitClass, WaitQueue, WaitQueueKind};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
