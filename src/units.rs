@@ -2,6 +2,7 @@
 //! ratios, in this file only.
 
 pub mod format;
+pub mod time;
 
 use serde::{Deserialize, Serialize};
 

@@ -35,6 +35,7 @@ use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
 use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
+use crate::units::time;
 use canvas::Canvas;
 use cell_buffer::CellBuffer;
 use safe_text::SafeText;
@@ -106,7 +107,7 @@ pub fn max_scroll(state: &State) -> Option<usize> {
     }
     let (details, evaluation) = (state.details.as_ref()?, state.current.as_ref()?);
     let layout = ScreenLayout::new(state);
-    Some(details::furthest(state, evaluation, details, layout.width, layout.body_rows))
+    Some(details::max_scroll(state, evaluation, details, layout.width, layout.body_rows))
 }
 
 /// The click target at this column and row.
@@ -158,5 +159,5 @@ fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
 /// A time of day in the displayed time zone, with the day if the recording spans days.
 fn displayed_time(state: &State, at: Instant) -> String {
     let zone = &state.setup.time_zone;
-    text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
+    text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &time::time_of_day(at.realtime_ns, zone)
 }

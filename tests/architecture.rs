@@ -55,7 +55,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("strsim", &["cli"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),
-    ("jiff", &["cli", "findings", "figures", "state", "view", "report", "app"]),
+    ("jiff", &["units", "findings", "state", "view", "report", "app"]),
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
     ("serde_json", &["figures", "report", "baseline"]),

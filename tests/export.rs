@@ -21,7 +21,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use made::{Box, run};
+use made::{Machine, run};
 
 const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m";
 
@@ -40,7 +40,7 @@ fn json(text: &str) -> Vec<serde_json::Value> {
 
 #[test]
 fn csv_and_json_have_the_same_values() {
-    let (recording, directory) = (Box { name: HOSTILE, ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine { name: HOSTILE, ..Machine::default() }.record(4), tempfile::tempdir().unwrap());
     let (wide, lines) = (directory.path().join("out.csv"), directory.path().join("out.jsonl"));
     assert_eq!(export(recording.path(), &wide, &[]), (0, String::new(), String::new()));
     assert_eq!(export(recording.path(), &lines, &[]), (0, String::new(), String::new()));
@@ -68,7 +68,7 @@ fn csv_and_json_have_the_same_values() {
 
 #[test]
 fn tables_selects_tables() {
-    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine::default().record(3), tempfile::tempdir().unwrap());
     let target = directory.path().join("out.csv");
     assert_eq!(export(recording.path(), &target, &["--tables", "task,cpu", "--idle"]).0, 0);
     let rows = csv(&fs::read_to_string(target).unwrap());
@@ -81,7 +81,8 @@ fn tables_selects_tables() {
 
 #[test]
 fn safe_formulas_escapes_text() {
-    let (recording, directory) = (Box { name: "=HYPERLINK(1)", ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (recording, directory) =
+        (Machine { name: "=HYPERLINK(1)", ..Machine::default() }.record(4), tempfile::tempdir().unwrap());
     let (plain, safe) = (directory.path().join("plain.csv"), directory.path().join("safe.csv"));
     assert_eq!(export(recording.path(), &plain, &[]).0, 0);
     assert_eq!(export(recording.path(), &safe, &["--safe-formulas"]), (0, String::new(), String::new()));
@@ -103,7 +104,7 @@ fn safe_formulas_escapes_text() {
 
 #[test]
 fn existing_files_are_not_overwritten() {
-    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine::default().record(3), tempfile::tempdir().unwrap());
     let at = |name: &str| directory.path().join(name);
     fs::write(at("there.csv"), "mine").unwrap();
     symlink(at("elsewhere"), at("link.csv")).unwrap();
@@ -129,7 +130,7 @@ fn existing_files_are_not_overwritten() {
 
 #[test]
 fn a_write_error_leaves_no_file() {
-    let (recording, directory) = (Box { cpus: 64, ..Box::default() }.record(60), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine { cpus: 64, ..Machine::default() }.record(60), tempfile::tempdir().unwrap());
     let target = directory.path().join("out.csv");
     // Like a full disk: writes beyond 64 KiB fail.
     let script = "ulimit -f 64; exec \"$0\" export \"$1\" -o \"$2\"";
@@ -143,7 +144,7 @@ fn a_write_error_leaves_no_file() {
 
 #[test]
 fn a_full_standard_output_exits_with_1() {
-    let recording = Box::default().record(3);
+    let recording = Machine::default().record(3);
     let script = "exec \"$0\" export \"$1\" -o - --format csv > /dev/full";
     let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -155,7 +156,7 @@ fn a_full_standard_output_exits_with_1() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn without_the_feature_parquet_is_an_error() {
-    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine::default().record(3), tempfile::tempdir().unwrap());
     let (code, _, stderr) = export(recording.path(), &directory.path().join("out.parquet"), &[]);
     assert_eq!(code, 2);
     assert!(stderr.contains("--features parquet"), "{stderr}");
@@ -170,7 +171,7 @@ fn parquet_is_read_by_duckdb() {
         println!("skipped: python3 has no duckdb (pip install duckdb)");
         return;
     }
-    let (recording, directory) = (Box { name: HOSTILE, ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (recording, directory) = (Machine { name: HOSTILE, ..Machine::default() }.record(4), tempfile::tempdir().unwrap());
     let (wide, columns) = (directory.path().join("out.csv"), directory.path().join("out.parquet"));
     assert_eq!(export(recording.path(), &wide, &[]).0, 0);
     assert_eq!(export(recording.path(), &columns, &[]), (0, String::new(), String::new()));

@@ -5,30 +5,32 @@
 
 #[path = "support/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 
 use std::fmt::Write;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use counting_allocator::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
+use proc_tree::ProcTree;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator, Kind};
 use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
-use stalltop::kernel::{Root, Sampler};
+use stalltop::kernel::Sampler;
 use stalltop::recording::{HistoryRing, Redaction};
+use stalltop::sample::Sample;
 use stalltop::sample::cgroup::Cgroup;
-use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskState, Tasks, Thread, WaitState};
-use stalltop::sample::{Absent, Instant, Sample};
+use stalltop::sample::task::{ProcessFacts, TaskState};
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::units::Counter;
 use stalltop::view::{self, cell_buffer::CellBuffer};
-use tempfile::TempDir;
 
 /// How many of what.
 #[derive(Clone, Copy, Default)]
@@ -60,7 +62,7 @@ impl Size {
 }
 
 struct Machine {
-    directory: TempDir,
+    tree: ProcTree,
     sampler: Sampler,
     size: Size,
     second: u64,
@@ -68,28 +70,27 @@ struct Machine {
 
 impl Machine {
     fn new(size: Size) -> Machine {
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        fs::create_dir_all(directory.path().join("proc/net")).unwrap();
-        put_tasks(directory.path(), size);
-        put_devices(&directory.path().join("sys"), size);
-        put_counters(&directory.path().join("proc"), size, 1);
-        let mut sampler = Sampler::new(Root::at_directory(directory.path().to_owned())).unwrap();
+        let tree = ProcTree::new();
+        put_tasks(&tree, size);
+        put_devices(&tree, size);
+        put_counters(&tree, size, 1);
+        let mut sampler = Sampler::new(tree.root()).unwrap();
         (0..size.processes).for_each(|at| sampler.set_process_clock(lone(at), 40_000_000));
         (0..size.pools).for_each(|at| sampler.set_process_clock(pool(at), 40_000_000 * u64::from(THREADS)));
-        Machine { directory, sampler, size, second: 1 }
+        Machine { tree, sampler, size, second: 1 }
     }
 
     /// The next sample, a second later: every counter of a device has moved.
-    fn look(&mut self) -> Arc<Sample> {
+    fn sample(&mut self) -> Arc<Sample> {
         self.second += 1;
-        put_counters(&self.directory.path().join("proc"), self.size, self.second);
+        put_counters(&self.tree, self.size, self.second);
         self.sampler.set_fixed_time(self.second * 1_000_000_000);
         Arc::new(self.sampler.sample())
     }
 
     /// Some device came or went.
     fn uevent(&self) {
-        fs::write(self.directory.path().join("sys/kernel/uevent_seqnum"), format!("{}\n", self.second)).unwrap();
+        self.tree.write("sys/kernel/uevent_seqnum", &format!("{}\n", self.second));
     }
 }
 
@@ -101,12 +102,9 @@ fn pool(at: u32) -> u32 {
     2_000_000 + at * THREADS
 }
 
-/// Tasks that sleep. Those of one kind are links to the same directory, so that a task is one name, not four files.
-fn put_tasks(root: &Path, size: Size) {
-    let proc = root.join("proc");
-    let kind = |name: &str, threads: u32| {
-        let directory = root.join(name);
-        fs::create_dir_all(directory.join("task")).unwrap();
+/// Tasks that sleep. Those of one kind are links to the same directory: a task costs one name instead of four files.
+fn put_tasks(tree: &ProcTree, size: Size) {
+    let kind = |directory: &str, threads: u32| {
         let stat = format!(
             "7 (worker) S 1 7 7 0 -1 4194304 10 0 0 0 4 3 0 0 20 0 {threads} 0 24 168296448 2103 18446744073709551615 1 1 0 0 0 \
              0 0 0 0 0 0 0 17 1 0 0 3 0 0 0 0 0 0 0 0 0 0\n"
@@ -118,28 +116,22 @@ fn put_tasks(root: &Path, size: Size) {
             ("cmdline", "/usr/bin/worker\0"),
             ("cgroup", "0::/system.slice/worker.service\n"),
         ];
-        files.iter().for_each(|(name, text)| fs::write(directory.join(name), text).unwrap());
-        directory
+        files.iter().for_each(|(name, text)| tree.write(format!("{directory}/{name}"), text));
     };
-    let alone = kind("lone", 1);
+    kind("lone", 1);
     for pid in (0..size.processes).map(lone) {
-        symlink("../../lone", alone.join("task").join(pid.to_string())).unwrap();
-        symlink("../lone", proc.join(pid.to_string())).unwrap();
+        tree.link("../../lone", format!("lone/task/{pid}"));
+        tree.link("../lone", format!("proc/{pid}"));
     }
     for pid in (0..size.pools).map(pool) {
-        let directory = kind(&format!("proc/{pid}"), THREADS);
-        (pid..pid + THREADS).for_each(|tid| symlink("../../../lone", directory.join("task").join(tid.to_string())).unwrap());
+        kind(&format!("proc/{pid}"), THREADS);
+        (pid..pid + THREADS).for_each(|tid| tree.link("../../../lone", format!("proc/{pid}/task/{tid}")));
     }
 }
 
-/// What sysfs says of the devices: the same of all.
-fn put_devices(sys: &Path, size: Size) {
-    for (kind, name, count) in [("block", "nvme", size.disks), ("net", "eth", size.nics)] {
-        let class = sys.join("class").join(kind);
-        let device = sys.join("devices").join(kind);
-        fs::create_dir_all(device.join("queue")).unwrap();
-        fs::create_dir_all(device.join("statistics")).unwrap();
-        fs::create_dir_all(&class).unwrap();
+/// The facts in sysfs: all devices of one kind are links to the same directory.
+fn put_devices(tree: &ProcTree, size: Size) {
+    for (kind, name, suffix, count) in [("block", "nvme", "n1", size.disks), ("net", "eth", "", size.nics)] {
         let files = [
             ("queue/rotational", "0\n"),
             ("queue/scheduler", "[none] mq-deadline\n"),
@@ -149,15 +141,15 @@ fn put_devices(sys: &Path, size: Size) {
             ("speed", "10000\n"),
             ("duplex", "full\n"),
         ];
-        files.iter().for_each(|(name, text)| fs::write(device.join(name), text).unwrap());
-        let suffix = if kind == "block" { "n1" } else { "" };
-        (0..count).for_each(|at| symlink(&device, class.join(format!("{name}{at}{suffix}"))).unwrap());
+        files.iter().for_each(|(file, text)| tree.write(format!("sys/devices/{kind}/{file}"), text));
+        let device = tree.path(format!("sys/devices/{kind}"));
+        fs::create_dir_all(device.join("statistics")).unwrap();
+        (0..count).for_each(|at| tree.link(&device, format!("sys/class/{kind}/{name}{at}{suffix}")));
     }
-    fs::create_dir_all(sys.join("kernel")).unwrap();
-    fs::write(sys.join("kernel/uevent_seqnum"), "1\n").unwrap();
+    tree.write("sys/kernel/uevent_seqnum", "1\n");
 }
 
-fn put_counters(proc: &Path, size: Size, k: u64) {
+fn put_counters(tree: &ProcTree, size: Size, k: u64) {
     let cpus = u64::from(size.cpus);
     let mut stat = format!("cpu  {} 0 {k} {} 0 0 0 0 0 0\n", 50 * k * cpus, 49 * k * cpus);
     for cpu in 0..cpus {
@@ -178,17 +170,17 @@ fn put_counters(proc: &Path, size: Size, k: u64) {
         writeln!(nics, "eth{at}: {} {k} 0 0 0 0 0 0 {} {k} 0 0 0 0 0 0", 1000 * k, 1000 * k).unwrap();
     }
     for (name, text) in [("stat", stat), ("diskstats", disks), ("net/dev", nics)] {
-        fs::write(proc.join(name), text).unwrap();
+        tree.write(format!("proc/{name}"), &text);
     }
 }
 
 /// What one second cost, in allocations, and what all of it holds.
 #[derive(Debug, Default)]
 struct Cost {
-    look: u64,
-    judgement: u64,
+    sample: u64,
+    evaluation: u64,
     kept: u64,
-    /// Bytes, for good; of that in the samples of one interval, the sampler, the judge, and the history in memory
+    /// Bytes, for good; of that in the samples of one interval, the sampler, the evaluator, and the history in memory
     held: usize,
     /// Bytes at most at once while a second was gone through
     transient: usize,
@@ -200,31 +192,31 @@ fn walk(size: Size) -> (Vec<Evaluation>, Cost) {
     let mut machine = Machine::new(size);
     let clocks = held() - before;
     let host = Arc::new(machine.sampler.host().clone());
-    let mut judge = Evaluator::new(Baselines::default());
-    let mut tape = HistoryRing::new(60, 16 << 20, Redaction::Nothing);
-    let mut judged: Vec<Evaluation> = Vec::new();
-    let mut cost = Cost { look: u64::MAX, judgement: u64::MAX, kept: u64::MAX, ..Cost::default() };
-    let mut older = machine.look();
+    let mut evaluator = Evaluator::new(Baselines::default());
+    let mut ring = HistoryRing::new(60, 16 << 20, Redaction::Nothing);
+    let mut evaluated: Vec<Evaluation> = Vec::new();
+    let mut cost = Cost { sample: u64::MAX, evaluation: u64::MAX, kept: u64::MAX, ..Cost::default() };
+    let mut older = machine.sample();
     for _ in 0..6 {
         let ((), transient) = most_held(|| {
             let mut newer = None;
-            cost.look = cost.look.min(allocations(|| newer.insert(machine.look()).cpu.is_ok()));
+            cost.sample = cost.sample.min(allocations(|| newer.insert(machine.sample()).cpu.is_ok()));
             let Some(newer) = newer else { return };
-            cost.kept = cost.kept.min(allocations(|| assert!(tape.push(&newer))));
-            let judging = || judged.push(judge.evaluate(Interval::between(&host, &older, &newer).unwrap()));
-            cost.judgement = cost.judgement.min(allocations(judging));
+            cost.kept = cost.kept.min(allocations(|| assert!(ring.push(&newer))));
+            let evaluating = || evaluated.push(evaluator.evaluate(Interval::between(&host, &older, &newer).unwrap()));
+            cost.evaluation = cost.evaluation.min(allocations(evaluating));
             older = newer;
         });
         cost.transient = cost.transient.max(transient);
         // Who runs it keeps two of them.
-        judged.drain(..judged.len().saturating_sub(2));
+        evaluated.drain(..evaluated.len().saturating_sub(2));
     }
     cost.held = held() - before - clocks;
-    (judged, cost)
+    (evaluated, cost)
 }
 
 /// Every screen, at both sizes.
-fn see(judged: &[Evaluation], words: [&str; 6]) {
+fn draw_all_screens(evaluated: &[Evaluation], words: [&str; 6]) {
     for (width, height) in [(80, 24), (200, 50)] {
         let setup = Setup {
             terminal: TerminalCapabilities::default(),
@@ -234,8 +226,8 @@ fn see(judged: &[Evaluation], words: [&str; 6]) {
             interval_ms: 1000,
         };
         let mut state = State::new(setup);
-        for judged in judged {
-            update(&mut state, Event::Evaluation(judged.clone()));
+        for evaluated in evaluated {
+            update(&mut state, Event::Evaluation(evaluated.clone()));
         }
         let mut cells = CellBuffer::empty(width, height);
         for (key, word) in "123456".chars().zip(words) {
@@ -254,23 +246,23 @@ fn see(judged: &[Evaluation], words: [&str; 6]) {
 #[test]
 fn all_devices_of_a_large_machine_are_sampled_at_linear_cost() {
     let (_, small) = walk(DEVICES.part(8));
-    let (judged, large) = walk(DEVICES);
+    let (evaluated, large) = walk(DEVICES);
     println!("an eighth: {small:?}\nthe whole: {large:?}");
-    assert!(large.look <= small.look * 9 && large.judgement <= small.judgement * 9 && large.kept <= small.kept * 9);
+    assert!(large.sample <= small.sample * 9 && large.evaluation <= small.evaluation * 9 && large.kept <= small.kept * 9);
     assert!(large.held <= small.held * 9, "eight times the machine: {} and {} bytes", small.held, large.held);
-    let interval = &judged.last().unwrap().interval;
+    let interval = &evaluated.last().unwrap().interval;
     assert_eq!((interval.online_cpus(), interval.disks.len(), interval.nics.len()), (512, 5_000, 1_000));
-    see(&judged, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
+    draw_all_screens(&evaluated, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
 }
 
 /// What is known of devices is read again a few devices at a time.
 #[test]
 fn no_sample_reads_the_facts_of_all_devices_at_once() {
     let mut machine = Machine::new(DEVICES);
-    (0..3).for_each(|_| drop(machine.look()));
-    let quiet = allocations(|| machine.look());
+    (0..3).for_each(|_| drop(machine.sample()));
+    let quiet = allocations(|| machine.sample());
     machine.uevent();
-    let most = (0..100).map(|_| allocations(|| machine.look())).max().unwrap();
+    let most = (0..100).map(|_| allocations(|| machine.sample())).max().unwrap();
     println!("{quiet} allocations a sample, {most} while facts are read again");
     assert!(most > quiet + 64, "no facts were read");
     // Sixty-four disks and sixty-four interfaces.
@@ -282,52 +274,14 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
     let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
     let process = |at: u32, second: u64| {
         let pid = 1000 + at;
-        let sched = Schedstat {
-            run_ns: Counter(second * 20_000_000),
-            run_delay_ns: Counter(second * 900_000_000),
-            timeslices: Counter(second),
-        };
-        let thread = Thread {
-            tid: pid,
-            start_ticks: 1,
-            comm: "worker".into(),
-            state: TaskState::Running,
-            processor: 0,
-            user_ticks: Counter(0),
-            system_ticks: Counter(0),
-            minor_faults: Counter(0),
-            major_faults: Counter(0),
-            block_io_delay_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            background: false,
-            schedstat: Some(sched),
-            last_timeslice_ns: None,
-            wait: WaitState { wchan: Err(Absent::NotRead), syscall: Err(Absent::NotRead) },
-            cpus_allowed_list: None,
-        };
-        Arc::new(Process {
-            pid,
-            start_ticks: 1,
-            ppid: 1,
-            uid: 0,
-            comm: "worker".into(),
-            kernel_thread: false,
-            facts: Arc::new(ProcessFacts { cgroup: Ok(id(at / 10)), ..ProcessFacts::default() }),
-            user_ticks: Counter(second * 2),
-            system_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            children_cpu: None,
-            cpu_ns: Some(Counter(second * 20_000_000)),
-            minor_faults: Counter(0),
-            major_faults: Counter(0),
-            resident_pages: 100,
-            io: Err(Absent::NotRead),
-            threads: Arc::new([thread]),
-        })
+        let run_ns = second * 20_000_000;
+        let thread = synthetic::thread(pid, "worker").state(TaskState::Running).ran(run_ns, second * 900_000_000, second);
+        synthetic::process(pid, "worker")
+            .facts(ProcessFacts { cgroup: Ok(id(at / 10)), ..ProcessFacts::default() })
+            .ran(run_ns)
+            .threads([thread])
     };
     [1, 2, 3].map(|second: u64| {
-        let at = Instant { monotonic_ns: second * 1_000_000_000, boottime_ns: second * 1_000_000_000, ..Instant::default() };
-        let mut sample = Sample::empty(at);
         let mut all: Vec<Cgroup> = (0..groups)
             .map(|at| Cgroup {
                 quota_us: Some(20_000),
@@ -337,26 +291,25 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
             })
             .collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));
-        sample.cgroups = Ok(all);
-        sample.tasks = Ok(Tasks { processes: (0..groups * 10).map(|at| process(at, second)).collect(), ..Tasks::default() });
-        Arc::new(sample)
+        let processes = (0..groups * 10).map(|at| process(at, second));
+        synthetic::sample(second as f64).processes(processes).with(|sample| sample.cgroups = Ok(all)).shared()
     })
 }
 
-/// CPU time of this thread that one judgement of them takes: the least of some.
-fn judgement(groups: u32) -> Duration {
+/// CPU time of this thread that one evaluation of them takes: the least of some.
+fn evaluation(groups: u32) -> Duration {
     let machine = Machine::new(Size { cpus: 2, ..Size::default() });
     let host = Arc::new(machine.sampler.host().clone());
     let [first, second, third] = throttled(groups);
     let clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let once = |_| {
-        let mut judge = Evaluator::new(Baselines::default());
-        judge.evaluate(Interval::between(&host, &first, &second).unwrap());
+        let mut evaluator = Evaluator::new(Baselines::default());
+        evaluator.evaluate(Interval::between(&host, &first, &second).unwrap());
         let interval = Interval::between(&host, &second, &third).unwrap();
         let begun = clock();
-        let judged = judge.evaluate(interval);
+        let evaluated = evaluator.evaluate(interval);
         let took = clock() - begun;
-        let told = judged.active.iter().filter(|finding| finding.kind == Kind::CpuThrottled).count();
+        let told = evaluated.active.iter().filter(|finding| finding.kind == Kind::CpuThrottled).count();
         assert_eq!(told, groups as usize);
         took
     };
@@ -366,7 +319,7 @@ fn judgement(groups: u32) -> Duration {
 /// Each finding names who is in its cgroup, and each thread's wait is held against the quotas above it: in one pass over all.
 #[test]
 fn a_thousand_throttled_groups_are_sampled_at_linear_cost() {
-    let (small, large) = (judgement(125), judgement(1000));
+    let (small, large) = (evaluation(125), evaluation(1000));
     println!("125 groups: {small:?}, 1000: {large:?}");
     // Eight times as many; were each group looked for among all processes, sixty times as long.
     assert!(large < small * 24, "{small:?} and {large:?}");
@@ -376,15 +329,15 @@ fn a_thousand_throttled_groups_are_sampled_at_linear_cost() {
 fn a_hundred_thousand_tasks_are_sampled_at_linear_cost() {
     let part = TASKS.part(10);
     let (_, small) = walk(part);
-    let (judged, large) = walk(TASKS);
+    let (evaluated, large) = walk(TASKS);
     println!("a tenth: {small:?}\nthe whole: {large:?}");
     // Nobody runs: what a second allocates does not depend on how many sleep. Slow facts are read for so long a sample.
-    assert!(large.look <= small.look * 2, "a sample allocates {} and {} times", small.look, large.look);
-    assert!(large.judgement <= small.judgement + 40 && large.kept <= small.kept + 40, "{small:?} {large:?}");
+    assert!(large.sample <= small.sample * 2, "a sample allocates {} and {} times", small.sample, large.sample);
+    assert!(large.evaluation <= small.evaluation + 40 && large.kept <= small.kept + 40, "{small:?} {large:?}");
     let per_task = (large.held - small.held) / (TASKS.tasks() - part.tasks()) as usize;
     println!("{per_task} bytes a task");
     assert!(large.held <= small.held * 11 && per_task <= 450, "{per_task} bytes a task");
-    let counts = judged.last().unwrap().interval.tasks.as_ref().unwrap().counts;
+    let counts = evaluated.last().unwrap().interval.tasks.as_ref().unwrap().counts;
     assert_eq!((counts.processes, counts.threads), (50_100, TASKS.tasks()));
-    see(&judged, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
+    draw_all_screens(&evaluated, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
 }

@@ -24,7 +24,7 @@ mod synthetic;
 
 use std::path::Path;
 
-use made::{Box, run};
+use made::{Machine, run};
 
 #[test]
 fn the_page_matches_the_catalogue() {
@@ -45,7 +45,7 @@ fn the_command_line_accepts_every_table() {
 
 #[test]
 fn one_busy_core_of_256() {
-    let recording = Box { cpus: 256, ..Box::default() }.record(3);
+    let recording = Machine { cpus: 256, ..Machine::default() }.record(3);
     let (code, text, _) = run(&["table", "core", "--busy", "--from", recording.path()]);
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((code, rows.len()), (0, 2), "{text}");
@@ -56,7 +56,7 @@ fn one_busy_core_of_256() {
 
 #[test]
 fn the_total_is_the_sum_of_the_lines() {
-    let recording = Box::default().record(11);
+    let recording = Machine::default().record(11);
     let (_, lines, _) = run(&["table", "disk", "--format", "csv", "--from", recording.path()]);
     let (_, total, _) = run(&["table", "disk", "--format", "csv", "--total", "--from", recording.path()]);
     let sum = |name: &str| -> f64 {
@@ -75,7 +75,7 @@ fn the_total_is_the_sum_of_the_lines() {
 
 #[test]
 fn the_total_includes_ended_processes() {
-    let recording = Box { short_lived: true, ..Box::default() }.record(6);
+    let recording = Machine { short_lived: true, ..Machine::default() }.record(6);
     let (_, text, _) = run(&["table", "task", "--format", "csv", "--total", "--from", recording.path()]);
     let rows = formats::csv(&text);
     let ended = rows.iter().find(|row| row["command"] == "short").expect("the process that ended");
@@ -99,7 +99,7 @@ fn the_total_includes_ended_processes() {
 
 #[test]
 fn the_interval_option_applies_to_recordings() {
-    let recording = Box::default().record(13);
+    let recording = Machine::default().record(13);
     let (_, text, _) = run(&["table", "disk", "4s", "--format", "csv", "--from", recording.path()]);
     let rows = formats::csv(&text);
     assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), ["4", "4", "4"]);
@@ -112,7 +112,7 @@ fn the_interval_option_applies_to_recordings() {
 
 #[test]
 fn since_boot_prints_averages_since_boot_first() {
-    let recording = Box::default().record(11);
+    let recording = Machine::default().record(11);
     let lines = |arguments: &[&str]| {
         let all = [arguments, &["--since-boot", "--for", "1s", "--format", "csv", "--from", recording.path()]].concat();
         let (code, text, said) = run(&all);
@@ -139,7 +139,7 @@ fn since_boot_prints_averages_since_boot_first() {
 
 #[test]
 fn rows_are_selected_and_sorted() {
-    let recording = Box { cpus: 4, ..Box::default() }.record(2);
+    let recording = Machine { cpus: 4, ..Machine::default() }.record(2);
     let run = |more: &str| {
         let all = ["table", "task", "--from", recording.path(), "--columns", "Command,%CPU"];
         let (code, text, stderr) = run(&all.into_iter().chain(more.split_whitespace()).collect::<Vec<_>>());
@@ -160,7 +160,7 @@ fn rows_are_selected_and_sorted() {
 
 #[test]
 fn a_pipe_has_one_heading() {
-    let recording = Box::default().record(40);
+    let recording = Machine::default().record(40);
     for what in ["cpu", "disk", "load"] {
         let (_, text, _) = run(&["table", what, "--from", recording.path()]);
         assert_eq!(text.lines().filter(|line| line.starts_with("    Time")).count(), 1, "{text}");

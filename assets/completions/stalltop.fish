@@ -337,7 +337,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l nic-speed -d
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l busy -d 'Without idle rows'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l total -d 'At the end, exact totals of the whole run (as CSV, instead of lines)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l since-boot -d 'First a line of the time since boot, as vmstat and iostat have it; it counts as one'
-complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l of-box -d 'Shares of the whole box instead of one CPU'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l of-box -d 'Shares of all CPUs instead of one CPU'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l safe-formulas -d 'In CSV, a quote before text that a spreadsheet would take for a formula'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::baseline::Baselines;
 use crate::recording::{Meta, Redaction, Sections};
 use crate::sample::Host;
+use crate::units::format;
 pub use error::failure;
 pub use frame_summary::frame_summary;
 pub use names::{default_name, is_default_name, saved_name, with_fallback_directory};
@@ -41,25 +42,5 @@ pub fn baselines_section() -> &'static str {
 
 /// Bytes as people read them.
 pub fn format_bytes(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let decimals = usize::from(unit > 0 && value < 100.0);
-    format!("{value:.decimals$} {}", units.get(unit).copied().unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts() {
-        assert_eq!(format_bytes(999), "999 B");
-        assert_eq!(format_bytes(1536), "1.5 KiB");
-        assert_eq!(format_bytes(200 << 20), "200 MiB");
-    }
+    format::bytes(bytes as f64)
 }

@@ -13,6 +13,7 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::time_range::TimeRange;
 use crate::recording::{Replayer, Timestamp};
 use crate::state::time_spec::TimeSpec;
+use crate::units::time::in_zone;
 
 /// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
 pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
@@ -75,6 +76,5 @@ fn elapsed(replayer: &Replayer, from: usize, to: usize) -> Option<Duration> {
 }
 
 fn format_time(realtime_ns: i64, zone: &TimeZone) -> String {
-    let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).map(|at| at.to_zoned(zone.clone()));
-    at.map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    in_zone(realtime_ns, zone, "%Y-%m-%d %H:%M:%S").unwrap_or_else(|| "?".to_owned())
 }

@@ -57,7 +57,7 @@ pub struct Table {
     /// First a line of the time since boot, as vmstat and iostat have it; it counts as one
     #[arg(long, conflicts_with = "command")]
     pub since_boot: bool,
-    /// Shares of the whole box instead of one CPU
+    /// Shares of all CPUs instead of one CPU
     #[arg(long)]
     pub of_box: bool,
     /// In CSV, a quote before text that a spreadsheet would take for a formula

@@ -1,9 +1,9 @@
-//! One figure of one row: a number in the unit of its name in JSON, a text, or nothing that is known.
+//! One figure of one row: a number in the unit of its key, a text, or unknown.
 
 use crate::sample::Name;
 use crate::units::{Bytes, Millis, PerSecond, Ratio};
 
-/// What stands in a column.
+/// The value of a column in one row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
     /// `-` in text, nothing in CSV, null in JSON
@@ -11,13 +11,13 @@ pub enum Cell {
     Unknown,
     /// Shares of 1, seconds, bytes, events; finite
     Number(f64),
-    /// The same, where not all could be seen: text says which way it may be wrong
+    /// A number that is a bound, because a part of the threads is hidden from this user
     Bound(Bound, f64),
-    /// From outside: whoever prints it makes it harmless
+    /// From outside: unprintable characters are escaped where it is printed
     Text(String),
 }
 
-/// How a number that rests on a part of the truth may be wrong.
+/// The side on which the true value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     AtLeast,
@@ -25,7 +25,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// As the screens have it.
+    /// As on the screens.
     pub fn sign(self) -> char {
         match self {
             Bound::AtLeast => '≥',
@@ -35,7 +35,7 @@ impl Bound {
 }
 
 impl Cell {
-    /// A number, and whether it is only known to be no less, or no more.
+    /// A number, and the bound that it is, if any.
     pub fn bounded(number: f64, bound: Option<Bound>) -> Cell {
         match (Cell::from(number), bound) {
             (Cell::Number(number), Some(bound)) => Cell::Bound(bound, number),
@@ -52,7 +52,7 @@ impl Cell {
         }
     }
 
-    /// The number, where it is one.
+    /// The number, unless it is a text or unknown.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Number(number) | Cell::Bound(_, number) => Some(*number),
@@ -97,14 +97,14 @@ impl From<Bytes> for Cell {
     }
 }
 
-/// Seconds, as names in JSON have them.
+/// Keys are in seconds.
 impl From<Millis> for Cell {
     fn from(ms: Millis) -> Cell {
         (ms.0 / 1000.0).into()
     }
 }
 
-/// What is no UTF-8 becomes U+FFFD.
+/// Invalid UTF-8 becomes U+FFFD.
 impl From<&Name> for Cell {
     fn from(name: &Name) -> Cell {
         Cell::Text(String::from_utf8_lossy(name.as_bytes()).into_owned())

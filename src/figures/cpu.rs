@@ -1,6 +1,7 @@
-//! `cpu`, `core`: mpstat's columns with decimals, and what of the idle time is really free.
+//! `cpu`, `core`: the columns of mpstat with decimals, and the share of the idle time that is really free.
 
 use super::{Bound, Cell, Column, FigureInput, TypedTable, Unit, cpu_capacity, unit_capacity};
+use crate::findings::Kind;
 use crate::ids::{CpuId, TaskId};
 use crate::interval::cpu::{CpuShares, CpuSpan, CpuUsage};
 use crate::interval::idle_blocked::IdleBlocked;
@@ -35,13 +36,13 @@ impl CpuRow {
 pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "cpu",
     description: "the CPU time of all CPUs together: mpstat's columns with decimals, and how much of the idle time is free",
-    columns: &[&[&NAME], MPSTAT_COLUMNS, &[&IDLE_BUT_BLOCKED_RATIO, &FREE_RATIO], UNACCOUNTED_COLUMNS, &[&CPUS]],
+    columns: &[ALL_CPUS, MPSTAT, HEADROOM, UNACCOUNTED, ONLINE_CPUS],
     key_columns: &[],
     column_sets: &[],
-    single_row: true,
-    default_sort: "%busy",
-    for_each_row: |look, show| {
-        if let Some(cpu) = &look.interval.cpu {
+    default_sort: &BUSY_RATIO,
+    pid_column: None,
+    for_each_row: |input, show| {
+        if let Some(cpu) = &input.interval.cpu {
             show(&CpuRow::all_cpus(cpu));
         }
     },
@@ -52,13 +53,13 @@ pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
 pub static CORE_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "core",
     description: "a row per online CPU: mpstat -P ALL's columns with decimals, and the thread that used each most",
-    columns: &[&[&CPU], MPSTAT_COLUMNS, UNACCOUNTED_COLUMNS, &[&TOP_PID, &TOP_TID, &TOP_RATIO, &TOP_COMMAND]],
-    key_columns: &["CPU"],
+    columns: &[CPU_NUMBER, MPSTAT, UNACCOUNTED, TOP_THREAD],
+    key_columns: &[&CPU],
     column_sets: &[],
-    single_row: false,
-    default_sort: "%busy",
-    for_each_row: |look, show| {
-        for cpu in look.interval.cpu.iter().flat_map(|cpu| &cpu.cpus) {
+    default_sort: &BUSY_RATIO,
+    pid_column: None,
+    for_each_row: |input, show| {
+        for cpu in input.interval.cpu.iter().flat_map(|cpu| &cpu.cpus) {
             show(&CpuRow::core(cpu));
         }
     },
@@ -66,121 +67,85 @@ pub static CORE_TABLE: TypedTable<CpuRow> = TypedTable {
     capacity: unit_capacity,
 };
 
-/// mpstat's, in its order. As in /proc/stat %guest is a part of %usr and %gnice of %nice.
-static MPSTAT_COLUMNS: &[&Figure] = &[
-    &USER_RATIO,
-    &NICE_RATIO,
-    &SYSTEM_RATIO,
-    &IOWAIT_RATIO,
-    &IRQ_RATIO,
-    &SOFTIRQ_RATIO,
-    &STEAL_RATIO,
-    &GUEST_RATIO,
-    &GUEST_NICE_RATIO,
-    &IDLE_RATIO,
-    &BUSY_RATIO,
-];
+columns! {
+    ALL_CPUS: CpuRow;
 
-/// What /proc/stat does not tell.
-static UNACCOUNTED_COLUMNS: &[&Figure] = &[&UNACCOUNTED_RATIO, &HIDDEN_RATIO];
+    NAME = Figure::text("CPU", "name", "all CPUs together", |_, _| "all".into());
+}
 
-pub static NAME: Figure = Figure::text("CPU", "name", "all CPUs together", |_, _| "all".into());
+columns! {
+    CPU_NUMBER: CpuRow;
 
-pub static IDLE_BUT_BLOCKED_RATIO: Figure = Figure::new(
-    "%blocked",
-    "idle_but_blocked_ratio",
-    Unit::Percent,
-    "idle while threads were blocked that would have run",
-    |input, _| blocked_figure(input, |blocked| blocked.ratio, Bound::AtLeast),
-)
-.time_share()
-.lower_is_better();
+    CPU = Figure::new("CPU", "cpu", Unit::Id, "the CPU's number", |_, row| row.id.map(|id| id.0).into());
+}
 
-pub static FREE_RATIO: Figure =
-    Figure::new("%free", "free_ratio", Unit::Percent, "idle and iowait without %blocked: the real headroom", |input, _| {
-        blocked_figure(input, |blocked| blocked.free, Bound::AtMost)
-    })
-    .time_share()
-    .higher_is_better();
+columns! {
+    /// mpstat's, in its order. As in /proc/stat %guest is a part of %usr and %gnice of %nice.
+    MPSTAT: CpuRow;
 
-pub static CPUS: Figure =
-    Figure::new("CPUs", "cpus", Unit::Count, "online CPUs", |look, _| (look.interval.online_cpus() as f64).into())
-        .hidden_by_default();
+    USER_RATIO = time_share_column("%usr", "user_ratio", "user, guests included", |_, row| row.shares.user.into());
+    NICE_RATIO = time_share_column("%nice", "nice_ratio", "user of nice tasks, guests included",
+        |_, row| row.shares.nice.into());
+    SYSTEM_RATIO = time_share_column("%sys", "system_ratio", "kernel, without interrupts", |_, row| row.shares.system.into());
+    IOWAIT_RATIO = time_share_column("%iowait", "iowait_ratio", "idle, and a task that last ran there waits for I/O",
+        |_, row| row.shares.iowait.into());
+    IRQ_RATIO = time_share_column("%irq", "irq_ratio", "hardware interrupts", |_, row| row.shares.irq.into());
+    SOFTIRQ_RATIO = time_share_column("%soft", "softirq_ratio", "softirqs", |_, row| row.shares.softirq.into());
+    STEAL_RATIO = time_share_column("%steal", "steal_ratio", "stolen: the hypervisor ran another guest",
+        |_, row| row.shares.steal.into()).lower_is_better().value_of(Kind::CpuStolen);
+    GUEST_RATIO = time_share_column("%guest", "guest_ratio", "the part of %usr that ran guests",
+        |_, row| row.shares.guest.into());
+    GUEST_NICE_RATIO = time_share_column("%gnice", "guest_nice_ratio", "the part of %nice that ran guests",
+        |_, row| row.shares.guest_nice.into());
+    IDLE_RATIO = time_share_column("%idle", "idle_ratio", "idle, and no task that last ran there waits for I/O",
+        |_, row| row.shares.idle.into());
+    BUSY_RATIO = time_share_column("%busy", "busy_ratio",
+        "used: user, nice, system, irq, softirq, and what the clock tick did not count",
+        |_, row| row.busy.into()).value_of(Kind::SaturatedCore);
+}
 
-pub static CPU: Figure = Figure::new("CPU", "cpu", Unit::Id, "the CPU's number", |_, row| row.id.map(|id| id.0).into());
+columns! {
+    /// What /proc/stat does not tell.
+    UNACCOUNTED: CpuRow;
 
-pub static TOP_PID: Figure =
-    Figure::new("topPID", "top_pid", Unit::Id, "the process of the thread that used most of it", |_, row| {
-        row.top.map(|(id, _)| id.pid).into()
-    })
-    .without_total()
-    .hidden_by_default();
+    UNACCOUNTED_RATIO = time_share_column("%unacc", "unaccounted_ratio", "time missing from all fields of /proc/stat",
+        |_, row| row.shares.unaccounted.into()).hidden_by_default().lower_is_better();
+    HIDDEN_RATIO = time_share_column("%hidden", "hidden_ratio", "CPU time that the clock tick did not count",
+        |_, row| row.hidden.into()).hidden_by_default().lower_is_better();
+}
 
-pub static TOP_TID: Figure =
-    Figure::new("topTID", "top_tid", Unit::Id, "that thread", |_, row| row.top.map(|(id, _)| id.tid).into())
-        .without_total()
-        .hidden_by_default();
+columns! {
+    /// The part of the idle time that is free.
+    HEADROOM: CpuRow;
 
-pub static TOP_RATIO: Figure = Figure::new("%top", "top_ratio", Unit::Percent, "that thread's share of one CPU", |_, row| {
-    row.top.map(|(_, share)| share).into()
-})
-.without_total()
-.hidden_by_default();
+    IDLE_BUT_BLOCKED_RATIO = Figure::new("%blocked", "idle_but_blocked_ratio", Unit::Percent,
+        "idle while threads were blocked that would have run",
+        |input, _| blocked_figure(input, |blocked| blocked.ratio, Bound::AtLeast))
+        .time_share().lower_is_better().value_of(Kind::IdleButBlocked);
+    FREE_RATIO = Figure::new("%free", "free_ratio", Unit::Percent, "idle and iowait without %blocked: the real headroom",
+        |input, _| blocked_figure(input, |blocked| blocked.free, Bound::AtMost)).time_share().higher_is_better();
+}
 
-pub static TOP_COMMAND: Figure =
-    Figure::text("topCommand", "top_command", "that thread's name", top_command).without_total().hidden_by_default();
+columns! {
+    ONLINE_CPUS: CpuRow;
 
-pub static USER_RATIO: Figure =
-    time_share_column("%usr", "user_ratio", "user, guests included", |_, row| row.shares.user.into());
+    CPUS = Figure::new("CPUs", "cpus", Unit::Count, "online CPUs",
+        |input, _| (input.interval.online_cpus() as f64).into()).hidden_by_default();
+}
 
-pub static NICE_RATIO: Figure =
-    time_share_column("%nice", "nice_ratio", "user of nice tasks, guests included", |_, row| row.shares.nice.into());
+columns! {
+    /// The thread that used most of the CPU.
+    TOP_THREAD: CpuRow;
 
-pub static SYSTEM_RATIO: Figure =
-    time_share_column("%sys", "system_ratio", "kernel, without interrupts", |_, row| row.shares.system.into());
-
-pub static IOWAIT_RATIO: Figure =
-    time_share_column("%iowait", "iowait_ratio", "idle, and a task that last ran there waits for I/O", |_, row| {
-        row.shares.iowait.into()
-    });
-
-pub static IRQ_RATIO: Figure = time_share_column("%irq", "irq_ratio", "hardware interrupts", |_, row| row.shares.irq.into());
-
-pub static SOFTIRQ_RATIO: Figure = time_share_column("%soft", "softirq_ratio", "softirqs", |_, row| row.shares.softirq.into());
-
-pub static STEAL_RATIO: Figure =
-    time_share_column("%steal", "steal_ratio", "stolen: the hypervisor ran another guest", |_, row| row.shares.steal.into())
-        .lower_is_better();
-
-pub static GUEST_RATIO: Figure =
-    time_share_column("%guest", "guest_ratio", "the part of %usr that ran guests", |_, row| row.shares.guest.into());
-
-pub static GUEST_NICE_RATIO: Figure =
-    time_share_column("%gnice", "guest_nice_ratio", "the part of %nice that ran guests", |_, row| row.shares.guest_nice.into());
-
-pub static IDLE_RATIO: Figure =
-    time_share_column("%idle", "idle_ratio", "idle, and no task that last ran there waits for I/O", |_, row| {
-        row.shares.idle.into()
-    });
-
-pub static BUSY_RATIO: Figure = time_share_column(
-    "%busy",
-    "busy_ratio",
-    "used: user, nice, system, irq, softirq, and what the clock tick did not count",
-    |_, row| row.busy.into(),
-);
-
-pub static UNACCOUNTED_RATIO: Figure =
-    time_share_column("%unacc", "unaccounted_ratio", "time missing from all fields of /proc/stat", |_, row| {
-        row.shares.unaccounted.into()
-    })
-    .hidden_by_default()
-    .lower_is_better();
-
-pub static HIDDEN_RATIO: Figure =
-    time_share_column("%hidden", "hidden_ratio", "CPU time that the clock tick did not count", |_, row| row.hidden.into())
-        .hidden_by_default()
-        .lower_is_better();
+    TOP_PID = Figure::new("topPID", "top_pid", Unit::Id, "the process of the thread that used most of it",
+        |_, row| row.top.map(|(id, _)| id.pid).into()).without_total().hidden_by_default();
+    TOP_TID = Figure::new("topTID", "top_tid", Unit::Id, "that thread",
+        |_, row| row.top.map(|(id, _)| id.tid).into()).without_total().hidden_by_default();
+    TOP_RATIO = Figure::new("%top", "top_ratio", Unit::Percent, "that thread's share of one CPU",
+        |_, row| row.top.map(|(_, share)| share).into()).without_total().hidden_by_default();
+    TOP_COMMAND = Figure::text("topCommand", "top_command", "that thread's name",
+        top_command).without_total().hidden_by_default();
+}
 
 /// The screens' %usr: user and nice. In the lines of `load` (vmstat's `us`) it has the same key.
 pub static USER_WITH_NICE_RATIO: Figure =
@@ -211,8 +176,8 @@ fn is_idle(row: &CpuRow) -> bool {
     row.shares.idle >= 0.999_95 && row.hidden <= 0.0
 }
 
-fn top_command(look: &FigureInput, row: &CpuRow) -> Cell {
-    let tasks = look.interval.newer.tasks.as_ref().ok();
+fn top_command(input: &FigureInput, row: &CpuRow) -> Cell {
+    let tasks = input.interval.newer.tasks.as_ref().ok();
     let thread = row.top.and_then(|(id, _)| tasks?.thread(id));
     thread.map(|(_, thread)| &thread.comm).into()
 }

@@ -1,4 +1,4 @@
-//! `nic`: nicstat's columns, each direction apart, with what was lost and what waits in the queueing discipline.
+//! `nic`: the columns of nicstat by direction, with errors, drops and the backlog of the queueing discipline.
 
 use super::{Cell, Column, Precision, TypedTable, Unit, unit_capacity};
 use crate::interval::network::NicSpan;
@@ -8,134 +8,60 @@ type Figure = Column<NicSpan>;
 pub static NIC_TABLE: TypedTable<NicSpan> = TypedTable {
     name: "nic",
     description: "a row per network interface: nicstat's columns, and losses",
-    columns: &[&[
-        &NAME,
-        &RECEIVED_BYTES_PER_SECOND,
-        &SENT_BYTES_PER_SECOND,
-        &RECEIVED_PACKETS_PER_SECOND,
-        &SENT_PACKETS_PER_SECOND,
-        &RECEIVED_SIZE_BYTES,
-        &SENT_SIZE_BYTES,
-        &RX_UTILIZATION_RATIO,
-        &TX_UTILIZATION_RATIO,
-        &UTILIZATION_RATIO,
-        &SATURATION_PER_SECOND,
-        &RECEIVE_ERRORS_PER_SECOND,
-        &SEND_ERRORS_PER_SECOND,
-        &RECEIVE_DROPS_PER_SECOND,
-        &SEND_DROPS_PER_SECOND,
-        &COLLISIONS_PER_SECOND,
-        &QDISC_BACKLOG_BYTES,
-        &QDISC_DROPPED_PER_SECOND,
-        &QDISC_OVERLIMITS_PER_SECOND,
-    ]],
-    key_columns: &["Int"],
+    columns: &[COLUMNS],
+    key_columns: &[&NAME],
     column_sets: &[],
-    single_row: false,
-    default_sort: "wKB/s",
-    for_each_row: |look, show| look.interval.nics.iter().for_each(show),
+    default_sort: &SENT_BYTES_PER_SECOND,
+    pid_column: None,
+    for_each_row: |input, show| input.interval.nics.iter().for_each(show),
     is_idle: |nic| nic.rx.packets.0 == 0.0 && nic.tx.packets.0 == 0.0,
     capacity: unit_capacity,
 };
 
-pub static NAME: Figure = Figure::text("Int", "name", "the interface", |_, nic| (&nic.id.name).into());
+columns! {
+    COLUMNS: NicSpan;
 
-pub static RECEIVED_BYTES_PER_SECOND: Figure =
-    Figure::new("rKB/s", "received_bytes_per_second", Unit::KilobytesPerSecond, "received", |_, nic| {
-        (nic.rx.kilobytes.0 * 1024.0).into()
-    });
-
-pub static SENT_BYTES_PER_SECOND: Figure =
-    Figure::new("wKB/s", "sent_bytes_per_second", Unit::KilobytesPerSecond, "sent", |_, nic| {
-        (nic.tx.kilobytes.0 * 1024.0).into()
-    });
-
-pub static RECEIVED_PACKETS_PER_SECOND: Figure =
-    Figure::new("rPk/s", "received_packets_per_second", Unit::PerSecond, "packets received", |_, nic| nic.rx.packets.into());
-
-pub static SENT_PACKETS_PER_SECOND: Figure =
-    Figure::new("wPk/s", "sent_packets_per_second", Unit::PerSecond, "packets sent", |_, nic| nic.tx.packets.into());
-
-pub static RECEIVED_SIZE_BYTES: Figure =
-    Figure::new("rAvs", "received_size_bytes", Unit::Count, "mean bytes of a received packet", |_, nic| {
-        nic.rx.average_bytes.into()
-    })
-    .precision(Precision::TwoDecimals);
-
-pub static SENT_SIZE_BYTES: Figure =
-    Figure::new("wAvs", "sent_size_bytes", Unit::Count, "mean bytes of a sent packet", |_, nic| nic.tx.average_bytes.into())
-        .precision(Precision::TwoDecimals);
-
-pub static RX_UTILIZATION_RATIO: Figure =
-    Figure::new("%rUtil", "rx_utilization_ratio", Unit::Percent, "received, share of the link's speed", |_, nic| {
-        nic.rx.utilization.into()
-    });
-
-pub static TX_UTILIZATION_RATIO: Figure =
-    Figure::new("%wUtil", "tx_utilization_ratio", Unit::Percent, "sent, share of the link's speed", |_, nic| {
-        nic.tx.utilization.into()
-    });
-
-pub static UTILIZATION_RATIO: Figure =
-    Figure::new("%Util", "utilization_ratio", Unit::Percent, "the busier direction; both added on half duplex", |_, nic| {
-        nic.utilization.into()
-    });
-
-pub static SATURATION_PER_SECOND: Figure = Figure::new(
-    "Sat",
-    "saturation_per_second",
-    Unit::PerSecond,
-    "packets dropped or delayed because a queue was full",
-    |_, nic| nic.saturation.into(),
-)
-.lower_is_better();
-
-pub static RECEIVE_ERRORS_PER_SECOND: Figure =
-    Figure::new("IErr", "receive_errors_per_second", Unit::PerSecond, "receive errors", |_, nic| nic.rx.errors.into())
-        .hidden_by_default()
-        .lower_is_better();
-
-pub static SEND_ERRORS_PER_SECOND: Figure =
-    Figure::new("OErr", "send_errors_per_second", Unit::PerSecond, "send errors", |_, nic| nic.tx.errors.into())
-        .hidden_by_default()
-        .lower_is_better();
-
-pub static RECEIVE_DROPS_PER_SECOND: Figure =
-    Figure::new("rDrop", "receive_drops_per_second", Unit::PerSecond, "received packets dropped", |_, nic| {
-        nic.rx.dropped.into()
-    })
-    .hidden_by_default();
-
-pub static SEND_DROPS_PER_SECOND: Figure =
-    Figure::new("wDrop", "send_drops_per_second", Unit::PerSecond, "packets dropped before they were sent", |_, nic| {
-        nic.tx.dropped.into()
-    })
-    .hidden_by_default();
-
-pub static COLLISIONS_PER_SECOND: Figure =
-    Figure::new("Coll", "collisions_per_second", Unit::PerSecond, "collisions", |_, nic| nic.collisions.into())
-        .hidden_by_default();
-
-pub static QDISC_BACKLOG_BYTES: Figure = Figure::new(
-    "qBacklog",
-    "qdisc_backlog_bytes",
-    Unit::Kilobytes,
-    "waiting in the queueing discipline at the end",
-    |_, nic| nic.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes).into(),
-)
-.hidden_by_default();
-
-pub static QDISC_DROPPED_PER_SECOND: Figure =
-    Figure::new("qDrop", "qdisc_dropped_per_second", Unit::PerSecond, "dropped by the queueing discipline", |_, nic| {
-        nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.dropped.into())
-    })
-    .hidden_by_default();
-
-pub static QDISC_OVERLIMITS_PER_SECOND: Figure = Figure::new(
-    "qOver",
-    "qdisc_overlimits_per_second",
-    Unit::PerSecond,
-    "times the queueing discipline exceeded its limit (overlimits)",
-    |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.overlimits.into()),
-)
-.hidden_by_default();
+    NAME = Figure::text("Int", "name", "the interface", |_, nic| (&nic.id.name).into());
+    RECEIVED_BYTES_PER_SECOND = Figure::new("rKB/s", "received_bytes_per_second", Unit::KilobytesPerSecond, "received",
+        |_, nic| (nic.rx.kilobytes.0 * 1024.0).into());
+    SENT_BYTES_PER_SECOND = Figure::new("wKB/s", "sent_bytes_per_second", Unit::KilobytesPerSecond, "sent",
+        |_, nic| (nic.tx.kilobytes.0 * 1024.0).into());
+    RECEIVED_PACKETS_PER_SECOND = Figure::new("rPk/s", "received_packets_per_second", Unit::PerSecond, "packets received",
+        |_, nic| nic.rx.packets.into());
+    SENT_PACKETS_PER_SECOND = Figure::new("wPk/s", "sent_packets_per_second", Unit::PerSecond, "packets sent",
+        |_, nic| nic.tx.packets.into());
+    RECEIVED_SIZE_BYTES = Figure::new("rAvs", "received_size_bytes", Unit::Count, "mean bytes of a received packet",
+        |_, nic| nic.rx.average_bytes.into()).precision(Precision::TwoDecimals);
+    SENT_SIZE_BYTES = Figure::new("wAvs", "sent_size_bytes", Unit::Count, "mean bytes of a sent packet",
+        |_, nic| nic.tx.average_bytes.into()).precision(Precision::TwoDecimals);
+    RX_UTILIZATION_RATIO = Figure::new("%rUtil", "rx_utilization_ratio", Unit::Percent, "received, share of the link's speed",
+        |_, nic| nic.rx.utilization.into());
+    TX_UTILIZATION_RATIO = Figure::new("%wUtil", "tx_utilization_ratio", Unit::Percent, "sent, share of the link's speed",
+        |_, nic| nic.tx.utilization.into());
+    UTILIZATION_RATIO = Figure::new("%Util", "utilization_ratio", Unit::Percent,
+        "the busier direction; both added on half duplex",
+        |_, nic| nic.utilization.into());
+    SATURATION_PER_SECOND = Figure::new("Sat", "saturation_per_second", Unit::PerSecond,
+        "packets dropped or delayed because a queue was full",
+        |_, nic| nic.saturation.into()).lower_is_better();
+    RECEIVE_ERRORS_PER_SECOND = Figure::new("IErr", "receive_errors_per_second", Unit::PerSecond, "receive errors",
+        |_, nic| nic.rx.errors.into()).hidden_by_default().lower_is_better();
+    SEND_ERRORS_PER_SECOND = Figure::new("OErr", "send_errors_per_second", Unit::PerSecond, "send errors",
+        |_, nic| nic.tx.errors.into()).hidden_by_default().lower_is_better();
+    RECEIVE_DROPS_PER_SECOND = Figure::new("rDrop", "receive_drops_per_second", Unit::PerSecond, "received packets dropped",
+        |_, nic| nic.rx.dropped.into()).hidden_by_default();
+    SEND_DROPS_PER_SECOND = Figure::new("wDrop", "send_drops_per_second", Unit::PerSecond,
+        "packets dropped before they were sent",
+        |_, nic| nic.tx.dropped.into()).hidden_by_default();
+    COLLISIONS_PER_SECOND = Figure::new("Coll", "collisions_per_second", Unit::PerSecond, "collisions",
+        |_, nic| nic.collisions.into()).hidden_by_default();
+    QDISC_BACKLOG_BYTES = Figure::new("qBacklog", "qdisc_backlog_bytes", Unit::Kilobytes,
+        "waiting in the queueing discipline at the end",
+        |_, nic| nic.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes).into()).hidden_by_default();
+    QDISC_DROPPED_PER_SECOND = Figure::new("qDrop", "qdisc_dropped_per_second", Unit::PerSecond,
+        "dropped by the queueing discipline",
+        |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.dropped.into())).hidden_by_default();
+    QDISC_OVERLIMITS_PER_SECOND = Figure::new("qOver", "qdisc_overlimits_per_second", Unit::PerSecond,
+        "times the queueing discipline exceeded its limit (overlimits)",
+        |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.overlimits.into())).hidden_by_default();
+}

@@ -1,6 +1,7 @@
-//! `tcp`, `udp`: nicstat's -t and -u, of the network namespace.
+//! `tcp`, `udp`: the columns of nicstat -t and -u, for the network namespace.
 
 use super::{Cell, Column, FigureInput, TypedTable, Unit, unit_capacity};
+use crate::findings::Kind;
 use crate::interval::network::ProtocolSpan;
 use crate::units::PerSecond;
 
@@ -9,136 +10,81 @@ type Figure = Column<ProtocolSpan>;
 pub static TCP_TABLE: TypedTable<ProtocolSpan> = TypedTable {
     name: "tcp",
     description: "TCP of the network namespace: nicstat -t's columns",
-    columns: &[&[
-        &IP_IN_BYTES_PER_SECOND,
-        &IP_OUT_BYTES_PER_SECOND,
-        &SEGMENTS_IN_PER_SECOND,
-        &SEGMENTS_OUT_PER_SECOND,
-        &RESETS_PER_SECOND,
-        &ATTEMPT_FAILS_PER_SECOND,
-        &RETRANSMITTED_RATIO,
-        &CONNECTIONS_IN_PER_SECOND,
-        &CONNECTIONS_OUT_PER_SECOND,
-        &LISTEN_DROPS_PER_SECOND,
-        &ESTABLISHED,
-        &RETRANSMITTED_PER_SECOND,
-        &SYN_RETRANSMITS_PER_SECOND,
-        &LISTEN_OVERFLOWS_PER_SECOND,
-    ]],
+    columns: &[TCP_COLUMNS],
     key_columns: &[],
     column_sets: &[],
-    single_row: true,
-    default_sort: "OutSeg/s",
+    default_sort: &SEGMENTS_OUT_PER_SECOND,
+    pid_column: None,
     for_each_row,
     is_idle: |tcp| tcp.segments_in.is_none_or(is_zero) && tcp.segments_out.is_none_or(is_zero),
     capacity: unit_capacity,
 };
 
+columns! {
+    TCP_COLUMNS: ProtocolSpan;
+
+    IP_IN_BYTES_PER_SECOND = Figure::new("InKB/s", "ip_in_bytes_per_second", Unit::KilobytesPerSecond,
+        "received by IP, of all protocols",
+        |_, ip| bytes_per_second(ip.ip_kilobytes_in));
+    IP_OUT_BYTES_PER_SECOND = Figure::new("OutKB/s", "ip_out_bytes_per_second", Unit::KilobytesPerSecond,
+        "sent by IP, of all protocols",
+        |_, ip| bytes_per_second(ip.ip_kilobytes_out));
+    SEGMENTS_IN_PER_SECOND = Figure::new("InSeg/s", "segments_in_per_second", Unit::PerSecond, "InSegs",
+        |_, tcp| tcp.segments_in.into());
+    SEGMENTS_OUT_PER_SECOND = Figure::new("OutSeg/s", "segments_out_per_second", Unit::PerSecond,
+        "OutSegs, retransmitted ones not included",
+        |_, tcp| tcp.segments_out.into());
+    RESETS_PER_SECOND = Figure::new("Reset/s", "resets_per_second", Unit::PerSecond, "EstabResets + OutRsts",
+        |_, tcp| tcp.resets.into()).lower_is_better();
+    ATTEMPT_FAILS_PER_SECOND = Figure::new("AttF/s", "attempt_fails_per_second", Unit::PerSecond, "AttemptFails",
+        |_, tcp| tcp.attempt_fails.into()).lower_is_better();
+    RETRANSMITTED_RATIO = Figure::new("%ReTX", "retransmitted_ratio", Unit::Percent, "RetransSegs ÷ OutSegs",
+        |_, tcp| tcp.retransmitted_share.into()).lower_is_better().value_of(Kind::TcpRetransmits);
+    CONNECTIONS_IN_PER_SECOND = Figure::new("InConn/s", "connections_in_per_second", Unit::PerSecond, "PassiveOpens",
+        |_, tcp| tcp.connections_in.into());
+    CONNECTIONS_OUT_PER_SECOND = Figure::new("OutCon/s", "connections_out_per_second", Unit::PerSecond, "ActiveOpens",
+        |_, tcp| tcp.connections_out.into());
+    LISTEN_DROPS_PER_SECOND = Figure::new("Drops/s", "listen_drops_per_second", Unit::PerSecond,
+        "ListenDrops, overflows included",
+        |_, tcp| tcp.listen_drops.into()).lower_is_better();
+    ESTABLISHED = Figure::new("Estab", "established", Unit::Count, "connections at the end",
+        |_, tcp| tcp.established.into()).hidden_by_default();
+    RETRANSMITTED_PER_SECOND = Figure::new("ReTX/s", "retransmitted_per_second", Unit::PerSecond, "RetransSegs",
+        |_, tcp| tcp.segments_retransmitted.into()).hidden_by_default();
+    SYN_RETRANSMITS_PER_SECOND = Figure::new("SynReTX/s", "syn_retransmits_per_second", Unit::PerSecond, "TCPSynRetrans",
+        |_, tcp| tcp.syn_retransmits.into()).hidden_by_default();
+    LISTEN_OVERFLOWS_PER_SECOND = Figure::new("Overfl/s", "listen_overflows_per_second", Unit::PerSecond, "ListenOverflows",
+        |_, tcp| tcp.listen_overflows.into()).hidden_by_default();
+}
+
 pub static UDP_TABLE: TypedTable<ProtocolSpan> = TypedTable {
     name: "udp",
     description: "UDP of the network namespace: nicstat -u's columns",
-    columns: &[&[
-        &DATAGRAMS_IN_PER_SECOND,
-        &DATAGRAMS_OUT_PER_SECOND,
-        &DATAGRAM_ERRORS_IN_PER_SECOND,
-        &DATAGRAM_ERRORS_OUT_PER_SECOND,
-    ]],
+    columns: &[UDP_COLUMNS],
     key_columns: &[],
     column_sets: &[],
-    single_row: true,
-    default_sort: "OutDG/s",
+    default_sort: &DATAGRAMS_OUT_PER_SECOND,
+    pid_column: None,
     for_each_row,
     is_idle: |udp| udp.udp_in.is_none_or(is_zero) && udp.udp_out.is_none_or(is_zero),
     capacity: unit_capacity,
 };
 
-pub static IP_IN_BYTES_PER_SECOND: Figure =
-    Figure::new("InKB/s", "ip_in_bytes_per_second", Unit::KilobytesPerSecond, "received by IP, of all protocols", |_, ip| {
-        bytes_per_second(ip.ip_kilobytes_in)
-    });
+columns! {
+    UDP_COLUMNS: ProtocolSpan;
 
-pub static IP_OUT_BYTES_PER_SECOND: Figure =
-    Figure::new("OutKB/s", "ip_out_bytes_per_second", Unit::KilobytesPerSecond, "sent by IP, of all protocols", |_, ip| {
-        bytes_per_second(ip.ip_kilobytes_out)
-    });
+    DATAGRAMS_IN_PER_SECOND = Figure::new("InDG/s", "datagrams_in_per_second", Unit::PerSecond, "InDatagrams",
+        |_, udp| udp.udp_in.into());
+    DATAGRAMS_OUT_PER_SECOND = Figure::new("OutDG/s", "datagrams_out_per_second", Unit::PerSecond, "OutDatagrams",
+        |_, udp| udp.udp_out.into());
+    DATAGRAM_ERRORS_IN_PER_SECOND = Figure::new("InErr/s", "datagram_errors_in_per_second", Unit::PerSecond, "InErrors",
+        |_, udp| udp.udp_errors_in.into()).lower_is_better();
+    DATAGRAM_ERRORS_OUT_PER_SECOND = Figure::new("OutErr/s", "datagram_errors_out_per_second", Unit::PerSecond, "SndbufErrors",
+        |_, udp| udp.udp_errors_out.into()).lower_is_better();
+}
 
-pub static SEGMENTS_IN_PER_SECOND: Figure =
-    Figure::new("InSeg/s", "segments_in_per_second", Unit::PerSecond, "InSegs", |_, tcp| tcp.segments_in.into());
-
-pub static SEGMENTS_OUT_PER_SECOND: Figure = Figure::new(
-    "OutSeg/s",
-    "segments_out_per_second",
-    Unit::PerSecond,
-    "OutSegs, retransmitted ones not included",
-    |_, tcp| tcp.segments_out.into(),
-);
-
-pub static RESETS_PER_SECOND: Figure =
-    Figure::new("Reset/s", "resets_per_second", Unit::PerSecond, "EstabResets + OutRsts", |_, tcp| tcp.resets.into())
-        .lower_is_better();
-
-pub static ATTEMPT_FAILS_PER_SECOND: Figure =
-    Figure::new("AttF/s", "attempt_fails_per_second", Unit::PerSecond, "AttemptFails", |_, tcp| tcp.attempt_fails.into())
-        .lower_is_better();
-
-pub static RETRANSMITTED_RATIO: Figure =
-    Figure::new("%ReTX", "retransmitted_ratio", Unit::Percent, "RetransSegs ÷ OutSegs", |_, tcp| {
-        tcp.retransmitted_share.into()
-    })
-    .lower_is_better();
-
-pub static CONNECTIONS_IN_PER_SECOND: Figure =
-    Figure::new("InConn/s", "connections_in_per_second", Unit::PerSecond, "PassiveOpens", |_, tcp| tcp.connections_in.into());
-
-pub static CONNECTIONS_OUT_PER_SECOND: Figure =
-    Figure::new("OutCon/s", "connections_out_per_second", Unit::PerSecond, "ActiveOpens", |_, tcp| tcp.connections_out.into());
-
-pub static LISTEN_DROPS_PER_SECOND: Figure =
-    Figure::new("Drops/s", "listen_drops_per_second", Unit::PerSecond, "ListenDrops, overflows included", |_, tcp| {
-        tcp.listen_drops.into()
-    })
-    .lower_is_better();
-
-pub static ESTABLISHED: Figure =
-    Figure::new("Estab", "established", Unit::Count, "connections at the end", |_, tcp| tcp.established.into())
-        .hidden_by_default();
-
-pub static RETRANSMITTED_PER_SECOND: Figure =
-    Figure::new("ReTX/s", "retransmitted_per_second", Unit::PerSecond, "RetransSegs", |_, tcp| {
-        tcp.segments_retransmitted.into()
-    })
-    .hidden_by_default();
-
-pub static SYN_RETRANSMITS_PER_SECOND: Figure =
-    Figure::new("SynReTX/s", "syn_retransmits_per_second", Unit::PerSecond, "TCPSynRetrans", |_, tcp| {
-        tcp.syn_retransmits.into()
-    })
-    .hidden_by_default();
-
-pub static LISTEN_OVERFLOWS_PER_SECOND: Figure =
-    Figure::new("Overfl/s", "listen_overflows_per_second", Unit::PerSecond, "ListenOverflows", |_, tcp| {
-        tcp.listen_overflows.into()
-    })
-    .hidden_by_default();
-
-pub static DATAGRAMS_IN_PER_SECOND: Figure =
-    Figure::new("InDG/s", "datagrams_in_per_second", Unit::PerSecond, "InDatagrams", |_, udp| udp.udp_in.into());
-
-pub static DATAGRAMS_OUT_PER_SECOND: Figure =
-    Figure::new("OutDG/s", "datagrams_out_per_second", Unit::PerSecond, "OutDatagrams", |_, udp| udp.udp_out.into());
-
-pub static DATAGRAM_ERRORS_IN_PER_SECOND: Figure =
-    Figure::new("InErr/s", "datagram_errors_in_per_second", Unit::PerSecond, "InErrors", |_, udp| udp.udp_errors_in.into())
-        .lower_is_better();
-
-pub static DATAGRAM_ERRORS_OUT_PER_SECOND: Figure =
-    Figure::new("OutErr/s", "datagram_errors_out_per_second", Unit::PerSecond, "SndbufErrors", |_, udp| {
-        udp.udp_errors_out.into()
-    })
-    .lower_is_better();
-
-fn for_each_row(look: &FigureInput, show: &mut dyn FnMut(&ProtocolSpan)) {
-    show(&look.interval.protocols);
+fn for_each_row(input: &FigureInput, show: &mut dyn FnMut(&ProtocolSpan)) {
+    show(&input.interval.protocols);
 }
 
 fn is_zero(rate: PerSecond) -> bool {

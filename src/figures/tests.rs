@@ -1,76 +1,50 @@
-//! The catalogue: names that are found, digits that fit, one CPU of 256.
+//! The catalogue: titles and keys are unique, numbers fit into their columns, one CPU of 256 is not rounded to 0.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::ids::CpuId;
-use crate::sample::cpu::{Cpu, CpuTimes};
-use crate::sample::host::Privilege;
-use crate::sample::{Absent, Host, Instant, Name, Sample};
-use crate::units::Counter;
+use crate::synthetic;
 
-fn host() -> Arc<Host> {
-    let privilege =
-        Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Err(Absent::NotRead), hidepid: false };
-    Arc::new(Host {
-        hostname: Name::from("db1"),
-        kernel: Name::from("6.18"),
-        machine: Name::from("x86_64"),
-        boot_id: Name::from("b"),
-        boot_time_s: None,
-        page_size: 4096,
-        ticks_per_second: 100,
-        topology: Vec::new(),
-        privilege,
-    })
-}
-
-/// `cpus` CPUs of which the first is busy all the time.
-fn one_busy(cpus: u32, second: u64) -> Sample {
-    let ns = second * 1_000_000_000;
-    let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 });
-    let times = |user: u64, idle: u64| CpuTimes {
-        user_ticks: Counter(user),
-        idle_ticks: Counter(idle),
-        steal_ticks: Some(Counter(0)),
-        ..CpuTimes::default()
-    };
-    let ticks = second * 100;
-    let each = |id: u32| (CpuId(id), if id == 0 { times(ticks, 0) } else { times(0, ticks) });
-    let total = times(ticks, ticks * u64::from(cpus - 1));
-    sample.cpu = Ok(Cpu { total, cpus: (0..cpus).map(each).collect(), ..Cpu::default() });
-    sample
+/// An interval of a second in which one of `cpus` CPUs was busy.
+fn one_busy_cpu(cpus: u32) -> Interval {
+    let [older, newer] = [1, 2].map(|second| synthetic::one_busy_cpu(cpus, second).shared());
+    Interval::between(&Arc::new(synthetic::host()), &older, &newer).unwrap()
 }
 
 fn column(table: &dyn Table, name: &str) -> usize {
-    table.columns().iter().position(|head| head.title == name).expect(name)
+    table.columns().iter().position(|column| column.title == name).expect(name)
 }
 
 #[test]
-fn one_cpu_of_256_never_rounds_to_nothing() {
-    let interval = Interval::between(&host(), &Arc::new(one_busy(256, 1)), &Arc::new(one_busy(256, 2))).unwrap();
-    let look = FigureInput { interval: &interval, latency_statuses: &[] };
+fn one_cpu_of_256_is_not_rounded_to_zero() {
+    let interval = one_busy_cpu(256);
+    let input = FigureInput { interval: &interval, latency_statuses: &[] };
     let (cpu, core) = (find_table("cpu").unwrap(), find_table("core").unwrap());
     let at = column(cpu, "%usr");
-    let share = cpu.rows(&look, &[at])[0].cells[0].number().unwrap();
-    assert_eq!(cpu.columns()[at].precision.format(share / cpu.columns()[at].unit.divisor()), "0.39");
-    let rows = core.rows(&look, &[column(core, "CPU"), column(core, "%busy")]);
+    let share = cpu.rows(&input, &[at])[0].cells[0].number().unwrap();
+    assert_eq!(cpu.columns()[at].format(share), "0.39");
+    let rows = core.rows(&input, &[column(core, "CPU"), column(core, "%busy")]);
     let busy: Vec<&Row> = rows.iter().filter(|row| !row.idle).collect();
     assert_eq!((rows.len(), busy.len()), (256, 1));
     assert_eq!(busy[0].cells, [Cell::Number(0.0), Cell::Number(1.0)]);
 }
 
 #[test]
-fn names_are_found_by_people_and_by_programs() {
+fn titles_and_keys_are_unique_and_keys_end_with_their_unit() {
     for table in TABLES {
-        let heads = table.columns();
+        let columns = table.columns();
         let (mut names, mut usual): (BTreeSet<&str>, BTreeSet<&str>) = Default::default();
-        for head in &heads {
-            assert!(names.insert(head.title), "{}: {} twice", table.name(), head.title);
-            assert!(!head.shown_by_default || usual.insert(head.key), "{}: {} twice", table.name(), head.key);
-            assert!(!head.description.is_empty() && !head.title.contains([',', ' ', ':']), "{}: {}", table.name(), head.title);
-            let suffix = match head.unit {
+        for column in &columns {
+            assert!(names.insert(column.title), "{}: {} twice", table.name(), column.title);
+            assert!(!column.shown_by_default || usual.insert(column.key), "{}: {} twice", table.name(), column.key);
+            assert!(
+                !column.description.is_empty() && !column.title.contains([',', ' ', ':']),
+                "{}: {}",
+                table.name(),
+                column.title
+            );
+            let suffix = match column.unit {
                 Unit::Percent | Unit::PercentOfCpu => "_ratio",
                 Unit::PerSecond => "_per_second",
                 Unit::KilobytesPerSecond | Unit::MegabytesPerSecond => "_bytes_per_second",
@@ -78,19 +52,18 @@ fn names_are_found_by_people_and_by_programs() {
                 Unit::Kilobytes => "_bytes",
                 Unit::Name | Unit::Id | Unit::Count => "",
             };
-            assert!(head.key.ends_with(suffix), "{}: {} is in {}", table.name(), head.key, head.unit.label());
+            assert!(column.key.ends_with(suffix), "{}: {} is in {}", table.name(), column.key, column.unit.label());
         }
-        let sets = table.column_sets().iter().flat_map(|(_, names)| names.iter());
-        for name in sets.chain(table.key_columns()).chain([&table.default_sort()]) {
-            assert!(names.contains(name), "{}: no column {name}", table.name());
+        let sets = table.column_sets().into_iter().flat_map(|(_, columns)| columns);
+        for column in sets.chain(table.key_columns()).chain(table.pid_column()).chain([table.default_sort()]) {
+            assert!(table.column_index(column).is_some(), "{}: no column {}", table.name(), column.title);
         }
-        assert_eq!(table.is_single_row(), table.key_columns().is_empty(), "{}", table.name());
         assert!(find_table(table.name()).is_some());
     }
 }
 
 #[test]
-fn digits_follow_the_size_and_six_fit() {
+fn numbers_have_fewer_decimals_the_larger_they_are() {
     let two = |number| Precision::TwoDecimals.format(number);
     assert_eq!(
         [two(0.0), two(0.39), two(9_999.99), two(9_999.996), two(99_999.96), two(123_456.7)],
@@ -110,11 +83,11 @@ fn digits_follow_the_size_and_six_fit() {
 }
 
 #[test]
-fn a_total_has_no_time_in_its_names() {
+fn titles_and_keys_of_totals_have_no_per_second() {
     let total = |table: &str, name: &str| {
         let table = find_table(table).unwrap();
-        let head = table.columns()[column(table, name)];
-        (head.total_title(), head.total_key())
+        let definition = table.columns()[column(table, name)];
+        (definition.total_title(), definition.total_key())
     };
     let pair = |name: &str, json: &str| (name.to_owned(), json.to_owned());
     assert_eq!(total("disk", "r/s"), pair("r", "reads"));

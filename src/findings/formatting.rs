@@ -3,6 +3,7 @@
 use crate::sample::Name;
 use crate::units::format;
 pub use crate::units::format::{bytes, significant_digits};
+pub use crate::units::time::duration;
 
 /// A share as per cent: `50.5 %`.
 pub fn percent(ratio: f64) -> String {
@@ -31,17 +32,6 @@ pub fn count(value: f64) -> String {
     match value {
         _ if value >= 9.95 || (value - value.round()).abs() < 0.05 => format!("{value:.0}"),
         _ => format!("{value:.1}"),
-    }
-}
-
-/// Seconds: `7 s`, `0.30 s`, `2 min`.
-pub fn seconds(value: f64) -> String {
-    match value {
-        _ if value >= 7200.0 => format!("{:.1} h", value / 3600.0),
-        _ if value >= 600.0 => format!("{:.0} min", value / 60.0),
-        _ if value >= 120.0 => format!("{:.1} min", value / 60.0),
-        _ if value >= 9.95 || (value - value.round()).abs() < 0.05 => format!("{value:.0} s"),
-        _ => format!("{value:.1} s"),
     }
 }
 

@@ -22,7 +22,7 @@ pub fn since_boot(host: &Arc<Host>, links: &LinkOverrides, sample: &Arc<Sample>)
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {
-        // Only of tasks that still run.
+        // These would cover only tasks that still run.
         (tasks.run_queue_wait, tasks.busy_cpus) = (None, None);
     }
     Some(interval)
@@ -83,6 +83,7 @@ fn memory(now: Memory) -> Memory {
         refaulted_pages: zeroed(now.refaulted_pages),
         allocation_stalls: zeroed(now.allocation_stalls),
         thp_fault_fallbacks: zeroed(now.thp_fault_fallbacks),
+        compaction_stalls: zeroed(now.compaction_stalls),
         oom_kills: zeroed(now.oom_kills),
         ..now
     }

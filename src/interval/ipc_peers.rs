@@ -1,7 +1,7 @@
 //! Threads that wait in a pipe or Unix socket for a process of their group that is on storage.
 //!
-//! A pool of idle workers sleeps in the same read. So the other end decides: of the processes that hold it one must be on storage, and
-//! none may be working. A waiter whose other end is not known does not count.
+//! A pool of idle workers sleeps in the same read, so the processes that have the other end open decide: one of them must be on
+//! storage, and none may be working. A waiter whose other end is unknown does not count.
 
 use rustc_hash::FxHashMap;
 

@@ -34,6 +34,8 @@ pub struct MemorySpan {
     pub allocation_stalls: Option<PerSecond>,
     /// Page faults that got a small page because no huge page was free
     pub thp_fault_fallbacks: Option<PerSecond>,
+    /// Allocations that waited while the kernel moved pages to free a larger block
+    pub compaction_stalls: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
 }
@@ -77,6 +79,7 @@ impl MemorySpan {
             reclaimed: rate(|m| m.reclaimed_pages),
             allocation_stalls: rate(|m| m.allocation_stalls),
             thp_fault_fallbacks: rate(|m| m.thp_fault_fallbacks),
+            compaction_stalls: rate(|m| m.compaction_stalls),
             oom_kills: crate::units::delta(now.oom_kills, was.oom_kills),
         })
     }

@@ -1,5 +1,5 @@
-//! What the sub-samples saw, by wait class: the counts from which idle-but-blocked and the microstates of threads are
-//! computed. A pure function of the raw rows of a sample, so that a class that was wrong is put right for recordings, too.
+//! Classifies the waits of the sub-samples, and counts threads by wait class. Idle-but-blocked and the microstates of threads are
+//! computed from these counts.
 
 use rustc_hash::FxHashMap;
 
@@ -9,9 +9,9 @@ use crate::sample::task::TaskState;
 use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, WaitClass, Waits, class};
 use crate::units::reaches_threshold;
 
-/// A group, or a thread, that is on storage in this share of the interval is on storage: what its other threads wait for may be held through
-/// it. With ten sub-samples that is two of them, so that one short read does not make waits of its group. docs/metrics.md, "Idle but
-/// blocked".
+/// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
+/// for a lock that is held meanwhile. With ten sub-samples that is two, so that one short read does not count.
+/// docs/metrics.md, "Idle but blocked".
 pub const MIN_ON_STORAGE_SHARE: f64 = 0.2;
 
 /// The sub-samples of one interval by wait class.

@@ -71,7 +71,7 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
     for line in lines(bytes) {
         // Most lines have an initial that no field in use has: they only complete a sum.
-        if !matches!(line, [b'p' | b'a' | b'o' | b't' | b'w', ..]) {
+        if !matches!(line, [b'p' | b'a' | b'c' | b'o' | b't' | b'w', ..]) {
             let sums = [&mut scanned_kswapd, &mut scanned_direct, &mut reclaimed_kswapd, &mut reclaimed_direct, &mut stalls];
             sums.into_iter().for_each(ZoneSum::mark_complete);
             continue;
@@ -91,6 +91,7 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
             b"pgfault" => &mut memory.faults,
             b"pgmajfault" => &mut memory.major_faults,
             b"thp_fault_fallback" => &mut memory.thp_fault_fallbacks,
+            b"compact_stall" => &mut memory.compaction_stalls,
             b"oom_kill" => &mut memory.oom_kills,
             b"workingset_refault" => &mut refaults,
             b"workingset_refault_anon" => &mut refaults_anon,

@@ -1,8 +1,7 @@
-//! Sub-samples: what the hot threads do between two samples, counted by group and by state, wait channel and system call
-//! (`sample/waits.rs`).
+//! Counts the hot threads of each sub-sample by group and wait (state, wait channel and system call), see `sample/waits.rs`.
 //!
-//! Which threads are hot is decided in `scan/thread.rs`. The class of a wait decides here only which threads are also kept one by one,
-//! and whose files are read; `interval::wait_counts` classifies what was counted.
+//! `scan/thread/wait.rs` reads the waits; `scan/thread.rs` decides which threads are hot. The class of a wait is used here only to
+//! decide which threads are kept one by one, and which files are read; `interval::wait_counts` classifies the counts.
 
 pub mod blocked;
 pub mod budget;

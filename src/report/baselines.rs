@@ -9,6 +9,7 @@ use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
 use crate::units::format::significant_digits;
+use crate::units::time;
 
 /// One baseline.
 #[derive(Debug)]
@@ -90,16 +91,12 @@ struct JsonLine<'a> {
     drift_ratio: Option<f64>,
 }
 
-fn timestamp(seconds: i64) -> Option<jiff::Timestamp> {
-    jiff::Timestamp::from_second(seconds).ok().filter(|_| seconds > 0)
-}
-
 /// A day in UTC; `-` where there is none.
 fn format_date(seconds: i64) -> String {
-    timestamp(seconds).map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+    rfc3339(seconds).map_or_else(|| "-".to_owned(), |at| at.chars().take(10).collect())
 }
 
-/// RFC 3339 in UTC.
+/// `None` where there is none.
 fn rfc3339(seconds: i64) -> Option<String> {
-    timestamp(seconds).map(|at| at.to_string())
+    (seconds > 0).then(|| time::rfc3339_seconds(seconds))
 }

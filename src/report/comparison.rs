@@ -93,13 +93,13 @@ const MIN_SUPERIORITY: f64 = 0.14;
 
 impl Comparison {
     /// The first recording is the base.
-    pub fn new(sides: Vec<ComparedRecording>) -> Comparison {
-        let mut keys: Vec<&FigureKey> = sides.iter().flat_map(|side| side.figures.keys()).collect();
+    pub fn new(recordings: Vec<ComparedRecording>) -> Comparison {
+        let mut keys: Vec<&FigureKey> = recordings.iter().flat_map(|recording| recording.figures.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
-        let figures = keys.into_iter().filter_map(|key| compare_figure(key, &sides)).collect();
-        let findings = compare_findings(&sides);
-        Comparison { recordings: sides, figures, findings }
+        let figures = keys.into_iter().filter_map(|key| compare_figure(key, &recordings)).collect();
+        let findings = compare_findings(&recordings);
+        Comparison { recordings, figures, findings }
     }
 
     /// Whether any figure got worse in any recording.
@@ -108,8 +108,9 @@ impl Comparison {
     }
 }
 
-fn compare_figure(key: &FigureKey, sides: &[ComparedRecording]) -> Option<FigureComparison> {
-    let all: Vec<Option<Distribution>> = sides.iter().map(|side| Distribution::from_values(side.figures.values(key))).collect();
+fn compare_figure(key: &FigureKey, recordings: &[ComparedRecording]) -> Option<FigureComparison> {
+    let all: Vec<Option<Distribution>> =
+        recordings.iter().map(|recording| Distribution::from_values(recording.figures.values(key))).collect();
     // A figure that is 0 in all recordings has no row.
     if all.iter().flatten().all(|values| values.quantile(1.0) == 0.0) {
         return None;
@@ -153,8 +154,8 @@ fn summarize(values: &Distribution) -> SummaryStatistics {
 }
 
 /// The findings of all recordings.
-fn compare_findings(sides: &[ComparedRecording]) -> Vec<FindingComparison> {
-    let found: Vec<_> = sides.iter().map(|side| side.figures.findings()).collect();
+fn compare_findings(recordings: &[ComparedRecording]) -> Vec<FindingComparison> {
+    let found: Vec<_> = recordings.iter().map(|recording| recording.figures.findings()).collect();
     let mut about: Vec<_> = found.iter().flat_map(|found| found.keys()).collect();
     about.sort_unstable();
     about.dedup();

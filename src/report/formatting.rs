@@ -1,12 +1,12 @@
-//! Quantities as people read them: three significant digits, with their unit.
+//! Formats quantities for people: three significant digits, with their unit.
 
 use super::report_data::series_definitions::ChartUnit;
 use super::text::printable;
 use super::window::Window;
 use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
-use crate::units::format::plural;
-pub use crate::units::format::{bytes, three_digits};
+pub use crate::units::format::{bytes, pluralize, three_digits};
+pub use crate::units::time::duration;
 
 /// A value of a chart.
 pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
@@ -25,17 +25,6 @@ pub fn format_latency(seconds: f64) -> String {
         s if s >= 0.9995 => format!("{} s", three_digits(seconds)),
         s if s >= 0.000_999_5 || s == 0.0 => format!("{} ms", three_digits(seconds * 1e3)),
         _ => format!("{} µs", three_digits(seconds * 1e6)),
-    }
-}
-
-/// A stretch of time: `1d 2h`, `3h 4m`, `5m 6s`, `7.0 s`.
-pub fn format_duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60, whole % 60) {
-        (0, 0, 0, _) => format!("{seconds:.1} s"),
-        (0, 0, m, s) => format!("{m}m {s}s"),
-        (0, h, m, _) => format!("{h}h {m}m"),
-        (d, h, ..) => format!("{d}d {h}h"),
     }
 }
 
@@ -101,11 +90,6 @@ pub fn no_problem_sentence(window: &Window) -> Option<String> {
     }
 }
 
-/// `1 sample`, `12 samples`.
-pub fn pluralize(count: impl Into<u64>, what: &str) -> String {
-    plural(count.into(), what, &format!("{what}s"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,9 +106,5 @@ mod tests {
             format_quantity(61.04, ChartUnit::Threads),
         ];
         assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0.00 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
-        assert_eq!(
-            [format_duration(7.04), format_duration(366.0), format_duration(7260.0), format_duration(93_600.0)],
-            ["7.0 s", "6m 6s", "2h 1m", "1d 2h"]
-        );
     }
 }

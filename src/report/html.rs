@@ -9,7 +9,7 @@ mod plot;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::formatting::{format_duration, format_quantity, no_problem_sentence, pluralize, three_digits};
+use super::formatting::{duration, format_quantity, no_problem_sentence, pluralize, three_digits};
 use super::json::overall_status;
 use super::report_data::commands::CommandUsage;
 use super::report_data::finding_groups::FindingGroup;
@@ -49,12 +49,12 @@ const MAX_NICS: usize = 8;
 const MAX_COMMANDS: usize = 20;
 
 /// The whole page; `None` with less than two samples.
-pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
-    let (from, to) = chronicle.window.time_range()?;
-    let time = TimeAxis::new(from, to, chronicle.window.spans_boots(), origin.zone.clone());
-    let frame = PlotContext { time: &time, steps: chronicle.steps(), gaps: &chronicle.gaps, marks: &chronicle.marks };
-    let findings = FindingGroup::group_by_subject(&chronicle.window.findings(), to);
-    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
+pub fn render(data: &ReportData, origin: &ReportSource) -> Option<String> {
+    let (from, to) = data.window.time_range()?;
+    let time = TimeAxis::new(from, to, data.window.spans_boots(), origin.zone.clone());
+    let frame = PlotContext { time: &time, steps: data.steps(), gaps: &data.gaps, marks: &data.marks };
+    let findings = FindingGroup::group_by_subject(&data.window.findings(), to);
+    let host = data.window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -67,16 +67,16 @@ pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                main data-moments=(plot::step_times_json(chronicle.steps(), &time)) {
-                    (header(chronicle, origin, &time, &host))
-                    (verdict_banner(chronicle, &findings))
-                    (figure_tiles(chronicle))
+                main data-moments=(plot::step_times_json(data.steps(), &time)) {
+                    (header(data, origin, &time, &host))
+                    (verdict_banner(data, &findings))
+                    (figure_tiles(data))
                     (findings::timeline(&frame, &findings))
-                    (charts_section(&frame, chronicle.charts()))
-                    (commands_section(&chronicle.top_commands(MAX_COMMANDS), time.seconds()))
+                    (charts_section(&frame, data.charts()))
+                    (commands_section(&data.top_commands(MAX_COMMANDS), time.seconds()))
                     (findings::findings_section(&findings, &time))
-                    (missing_section(chronicle, &time))
-                    (footer(chronicle, origin, &time))
+                    (missing_section(data, &time))
+                    (footer(data, origin, &time))
                 }
                 p.now aria-live="polite" {}
                 (svg_patterns())
@@ -87,16 +87,16 @@ pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
     Some(page.into_string() + "\n")
 }
 
-fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str) -> Markup {
-    let kernel = chronicle.window.host().map(|host| printable(&host.kernel.to_string_lossy()));
-    let cpus = chronicle.window.figures().cpus;
+fn header(data: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str) -> Markup {
+    let kernel = data.window.host().map(|host| printable(&host.kernel.to_string_lossy()));
+    let cpus = data.window.figures().cpus;
     html! {
         header {
             p.program { "stalltop report" }
             h1 { (host) }
             p.facts {
-                @if let Some((from, to)) = chronicle.window.time_range() {
-                    span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (format_duration(time.seconds())) ")" }
+                @if let Some((from, to)) = data.window.time_range() {
+                    span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (duration(time.seconds())) ")" }
                 }
                 span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
                 @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
@@ -108,8 +108,8 @@ fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: 
 }
 
 /// The overall status and the sentence of the worst finding.
-fn verdict_banner(chronicle: &ReportData, findings: &[FindingGroup]) -> Markup {
-    let worst = chronicle.window.worst_severity();
+fn verdict_banner(data: &ReportData, findings: &[FindingGroup]) -> Markup {
+    let worst = data.window.worst_severity();
     let told = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
     let foremost = findings.first().map(|worst| worst.representative).filter(|finding| finding.severity > Severity::Note);
     html! {
@@ -120,7 +120,7 @@ fn verdict_banner(chronicle: &ReportData, findings: &[FindingGroup]) -> Markup {
                     p.sentence { (printable(&finding.sentence)) }
                     @if told > 1 { p.more { "and " (told - 1) " more below" } }
                 }
-                None => p.sentence { (no_problem_sentence(&chronicle.window).unwrap_or_default()) "." },
+                None => p.sentence { (no_problem_sentence(&data.window).unwrap_or_default()) "." },
             }
         }
     }
@@ -143,11 +143,11 @@ fn svg_patterns() -> Markup {
     }
 }
 
-fn figure_tiles(chronicle: &ReportData) -> Markup {
-    let figures = chronicle.window.figures();
+fn figure_tiles(data: &ReportData) -> Markup {
+    let figures = data.window.figures();
     let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format_quantity(ratio, ChartUnit::Ratio));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
-    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= chronicle.blocked_ratio);
+    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= data.blocked_ratio);
     let bound = if figures.idle_but_blocked_is_lower_bound { "≥ " } else { "" };
     html! {
         dl.tiles {
@@ -198,7 +198,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
     let shown: Vec<&&CommandUsage> = commands.iter().filter(|command| command.is_visible(seconds)).collect();
     html! {
         section aria-labelledby="commands" {
-            h2 id="commands" { "Who used the box, and who waited" }
+            h2 id="commands" { "CPU time and wait time by command" }
             div.wide {
                 table {
                     thead {
@@ -215,7 +215,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
                                 th scope="row" { (printable(&command.name.to_string_lossy())) }
                                 td { (command.processes) }
                                 td { (threads(command.cpu_seconds)) } td { (three_digits(command.peak_cpus)) }
-                                td { (format_duration(command.cpu_seconds)) }
+                                td { (duration(command.cpu_seconds)) }
                                 td { (threads(command.run_queue_seconds)) }
                                 td { (threads(command.disk_seconds)) } td { (threads(command.lock_seconds)) }
                             }
@@ -229,34 +229,34 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
 }
 
 /// Readings and samples that are missing.
-fn missing_section(chronicle: &ReportData, time: &TimeAxis) -> Markup {
-    let absent = chronicle.window.absent();
-    if absent.is_empty() && chronicle.gaps.is_empty() && chronicle.truncation.is_none() {
+fn missing_section(data: &ReportData, time: &TimeAxis) -> Markup {
+    let absent = data.window.absent();
+    if absent.is_empty() && data.gaps.is_empty() && data.truncation.is_none() {
         return html! {};
     }
     html! {
         section aria-labelledby="missing" {
             h2 id="missing" { "What is missing" }
             ul {
-                @for hole in &chronicle.gaps {
-                    li { (hole.format_range(|at| time.format_time(at))) ": " (pluralize(hole.missing_samples, "sample")) ": " (printable(&hole.reason)) }
+                @for gap in &data.gaps {
+                    li { (gap.format_range(|at| time.format_time(at))) ": " (pluralize(gap.missing_samples, "sample")) ": " (printable(&gap.reason)) }
                 }
-                @if let Some(cut) = chronicle.truncation { li { "the end: " (cut) } }
+                @if let Some(cut) = data.truncation { li { "the end: " (cut) } }
                 @for (what, why) in &absent { li { (what) ": " (why) } }
             }
         }
     }
 }
 
-fn footer(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis) -> Markup {
-    let each = chronicle.steps().intervals_per_step();
+fn footer(data: &ReportData, origin: &ReportSource, time: &TimeAxis) -> Markup {
+    let each = data.steps().intervals_per_step();
     let zone = time.zone.iana_name().unwrap_or("local time");
     html! {
         footer {
             p {
                 @if each == 1 { "Each flat piece of a line is one interval between two samples. " }
                 @else {
-                    "This recording has " (chronicle.intervals()) " intervals: each flat piece of a line is the mean of " (each)
+                    "This recording has " (data.intervals()) " intervals: each flat piece of a line is the mean of " (each)
                     " of them, and the lighter band above it (the thin line above the layers) reaches to the highest of them. "
                 }
                 "Hatched bands are time that was not recorded. Times of day are those of " (zone) "."

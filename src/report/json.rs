@@ -1,4 +1,4 @@
-//! JSON: schema `stalltop/1`. Names as in docs/metrics.md, units in the name's suffix, unknown as null. Only ever grows.
+//! JSON: schema `stalltop/1`. Names as in docs/metrics.md, units in the name's suffix, unknown as null. Keys are only added.
 
 use std::fmt::Write;
 
@@ -12,6 +12,7 @@ use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
 use crate::sample::Instant;
+use crate::units::time;
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
@@ -21,11 +22,11 @@ pub fn check(window: &Window) -> String {
 }
 
 /// `report --format json`: one object, one line.
-pub fn report(chronicle: &ReportData) -> String {
-    let window = &chronicle.window;
+pub fn report(data: &ReportData) -> String {
+    let window = &data.window;
     let steps: Vec<StepJson> =
-        chronicle.steps().iter().map(|step| StepJson { from: rfc3339(step.from), to: rfc3339(step.to) }).collect();
-    let commands = chronicle.top_commands(MAX_COMMANDS).into_iter().map(|command| CommandJson {
+        data.steps().iter().map(|step| StepJson { from: rfc3339(step.from), to: rfc3339(step.to) }).collect();
+    let commands = data.top_commands(MAX_COMMANDS).into_iter().map(|command| CommandJson {
         command: command.name.to_string_lossy(),
         processes: command.processes,
         cpu_seconds: round_to_five_digits(command.cpu_seconds),
@@ -35,14 +36,14 @@ pub fn report(chronicle: &ReportData) -> String {
     });
     let report = ReportJson {
         check: CheckJson::new(window),
-        intervals: chronicle.intervals(),
-        intervals_per_step: chronicle.steps().intervals_per_step(),
+        intervals: data.intervals(),
+        intervals_per_step: data.steps().intervals_per_step(),
         steps,
-        charts: chronicle.charts(),
+        charts: data.charts(),
         commands: commands.collect(),
-        marks: chronicle.marks.iter().map(|mark| MarkJson { at: rfc3339(mark.at), text: mark.text.clone() }).collect(),
-        gaps: chronicle.gaps.iter().map(GapJson::new).collect(),
-        cut: chronicle.truncation,
+        marks: data.marks.iter().map(|mark| MarkJson { at: rfc3339(mark.at), text: mark.text.clone() }).collect(),
+        gaps: data.gaps.iter().map(GapJson::new).collect(),
+        cut: data.truncation,
     };
     escape_unprintable(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
 }
@@ -96,8 +97,8 @@ struct GapJson {
 }
 
 impl GapJson {
-    fn new(hole: &Gap) -> GapJson {
-        GapJson { from: rfc3339(hole.from), to: rfc3339(hole.to), samples: hole.missing_samples, why: hole.reason.clone() }
+    fn new(gap: &Gap) -> GapJson {
+        GapJson { from: rfc3339(gap.from), to: rfc3339(gap.to), samples: gap.missing_samples, why: gap.reason.clone() }
     }
 }
 
@@ -129,10 +130,7 @@ pub fn overall_status(worst: Option<Severity>) -> &'static str {
 
 /// RFC 3339 in UTC, with milliseconds.
 pub fn rfc3339(at: Instant) -> String {
-    match jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)) {
-        Ok(at) => format!("{at:.3}"),
-        Err(_) => String::new(),
-    }
+    time::rfc3339(at.realtime_ns)
 }
 
 #[derive(Serialize)]
@@ -234,15 +232,39 @@ impl FindingJson {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum SubjectJson {
+    /// The whole host; the word in JSON is fixed, because scripts compare it
     Box,
-    Cpu { cpu: u32 },
-    Disk { name: String, device: String },
-    Nic { name: String, ifindex: u32 },
-    Task { name: String, pid: u32, tid: u32 },
-    Group { name: String, pid: Option<u32>, parent: Option<u32> },
-    Cgroup { path: String, version: u8 },
-    Socket { address: String },
-    Peer { address: String },
+    Cpu {
+        cpu: u32,
+    },
+    Disk {
+        name: String,
+        device: String,
+    },
+    Nic {
+        name: String,
+        ifindex: u32,
+    },
+    Task {
+        name: String,
+        pid: u32,
+        tid: u32,
+    },
+    Group {
+        name: String,
+        pid: Option<u32>,
+        parent: Option<u32>,
+    },
+    Cgroup {
+        path: String,
+        version: u8,
+    },
+    Socket {
+        address: String,
+    },
+    Peer {
+        address: String,
+    },
 }
 
 impl SubjectJson {

@@ -1,10 +1,10 @@
-//! A recording as Markdown: for a ticket that takes text.
+//! A report on a recording as Markdown, for example for a ticket.
 
 use std::fmt::Write;
 
 use maud::html;
 
-use super::formatting::{format_duration, format_evidence, format_quantity, pluralize, three_digits};
+use super::formatting::{duration, format_evidence, format_quantity, pluralize, three_digits};
 use super::html::{COMMANDS_NOTE, ReportSource};
 use super::json::overall_status;
 use super::report_data::finding_groups::FindingGroup;
@@ -12,18 +12,17 @@ use super::report_data::{Chart, ReportData};
 use super::text::printable;
 use crate::findings::Value;
 use crate::sample::Instant;
+use crate::units::time::in_zone;
 
 /// Status, findings, mean and peak of each figure, top commands; `None` with less than two samples.
-pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
-    let (from, to) = chronicle.window.time_range()?;
-    let zoned =
-        |at: Instant| jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|at| at.to_zoned(origin.zone.clone()));
-    let clock = |at: Instant| zoned(at).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
-    let host = chronicle.window.host().map_or_else(String::new, |host| escape(&host.hostname.to_string_lossy()));
+pub fn markdown(data: &ReportData, origin: &ReportSource) -> Option<String> {
+    let (from, to) = data.window.time_range()?;
+    let clock = |at: Instant| in_zone(at.realtime_ns, &origin.zone, "%Y-%m-%d %H:%M:%S %Z").unwrap_or_else(|| "?".to_owned());
+    let host = data.window.host().map_or_else(String::new, |host| escape(&host.hostname.to_string_lossy()));
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "# {host}: {}\n", overall_status(chronicle.window.worst_severity()));
-    let (lasted, cpus) = (format_duration(chronicle.window.seconds()), chronicle.window.figures().cpus);
+    let _ = writeln!(text, "# {host}: {}\n", overall_status(data.window.worst_severity()));
+    let (lasted, cpus) = (duration(data.window.seconds()), data.window.figures().cpus);
     let _ = writeln!(
         text,
         "{} to {} ({lasted}), {}, {}, {}\n",
@@ -34,7 +33,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
         escape(&origin.file)
     );
     let _ = writeln!(text, "## Findings\n");
-    let findings = FindingGroup::group_by_subject(&chronicle.window.findings(), to);
+    let findings = FindingGroup::group_by_subject(&data.window.findings(), to);
     if findings.is_empty() {
         let _ = writeln!(text, "Nothing is wrong as far as it can be seen.");
     }
@@ -42,15 +41,15 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
         text.push_str(&finding_item(finding, to, &clock));
     }
     let _ = writeln!(text, "\n## Figures\n\n| figure | mean | peak |\n| --- | ---: | ---: |");
-    for chart in chronicle.charts().iter().filter(|chart| chart.id != "commands") {
+    for chart in data.charts().iter().filter(|chart| chart.id != "commands") {
         text.push_str(&series_rows(chart));
     }
     let _ = writeln!(
         text,
         "\n## Commands\n\n| command | CPUs | peak | run queue | disk | lock |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     );
-    let seconds = chronicle.window.seconds();
-    for command in chronicle.top_commands(12).into_iter().filter(|command| command.is_visible(seconds)) {
+    let seconds = data.window.seconds();
+    for command in data.top_commands(12).into_iter().filter(|command| command.is_visible(seconds)) {
         let mean = |all: f64| three_digits(all / seconds.max(1e-9));
         let figures = [command.cpu_seconds, command.run_queue_seconds, command.disk_seconds, command.lock_seconds].map(mean);
         let [cpus, waiting, disk, lock] = figures;
@@ -58,25 +57,24 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
         let _ = writeln!(text, "| {name} | {cpus} | {peak} | {waiting} | {disk} | {lock} |");
     }
     let _ = writeln!(text, "\n{COMMANDS_NOTE}");
-    let absent = chronicle.window.absent();
-    let nothing =
-        absent.is_empty() && chronicle.gaps.is_empty() && chronicle.marks.is_empty() && chronicle.truncation.is_none();
+    let absent = data.window.absent();
+    let nothing = absent.is_empty() && data.gaps.is_empty() && data.marks.is_empty() && data.truncation.is_none();
     if !nothing {
         let _ = writeln!(text, "\n## Marks, and what is missing\n");
     }
-    for mark in &chronicle.marks {
+    for mark in &data.marks {
         let _ = writeln!(text, "- mark at {}: {}", clock(mark.at), escape(&mark.text));
     }
-    for hole in &chronicle.gaps {
+    for gap in &data.gaps {
         let _ = writeln!(
             text,
             "- {}: {}: {}",
-            hole.format_range(clock),
-            pluralize(hole.missing_samples, "sample"),
-            escape(&hole.reason)
+            gap.format_range(clock),
+            pluralize(gap.missing_samples, "sample"),
+            escape(&gap.reason)
         );
     }
-    if let Some(cut) = chronicle.truncation {
+    if let Some(cut) = data.truncation {
         let _ = writeln!(text, "- the end: {cut}");
     }
     for (what, why) in absent {
@@ -92,7 +90,7 @@ fn finding_item(recurring: &FindingGroup, end: Instant, clock: &dyn Fn(Instant) 
     let times = match recurring.findings.len() {
         1 => String::new(),
         count => {
-            format!("  {count} times, {} together; the most telling of them:\n", format_duration(recurring.total_seconds(end)))
+            format!("  {count} times, {} together; the most telling of them:\n", duration(recurring.total_seconds(end)))
         }
     };
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! The mean figures of a stretch of time: which figures of the catalogue `check` and the reports sum it up with.
+//! The mean figures of a window of time: the figures of the catalogue in the summary of `check` and of reports.
 
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::{Column, FigureInput, load};
@@ -17,7 +17,7 @@ pub struct MeanFigures {
     pub softirq_ratio: Option<f64>,
     pub steal_ratio: Option<f64>,
     pub idle_but_blocked_ratio: Option<f64>,
-    /// The states of some threads could not be read: the ratio is at least so much
+    /// The states of some threads could not be read: the ratio is a lower bound
     pub idle_but_blocked_is_lower_bound: bool,
     pub free_ratio: Option<f64>,
     pub iowait_ratio: Option<f64>,
@@ -30,7 +30,7 @@ pub struct MeanFigures {
     pub blocked: Option<f64>,
     /// Threads that idle-but-blocked counts
     pub blocked_threads: Option<f64>,
-    /// Threads that this user cannot see (hidepid, a container): they are in the figures of the CPUs only
+    /// Threads hidden from this user (hidepid, a container): only the figures of the CPUs include them
     pub hidden_threads: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ static CPU_FIGURES: [(&Column<CpuRow>, Field); 10] = [
     (&cpu::IOWAIT_RATIO, |means| &mut means.iowait_ratio),
 ];
 
-/// The first figure that is known is taken: /proc/stat counts as blocked only waits with iowait accounting.
+/// Of several figures the first that is known: /proc/stat counts as blocked only waits with iowait accounting.
 static LOAD_FIGURES: [(&[&Column<Interval>], Field); 4] = [
     (&[&load::LOAD1], |means| &mut means.load1),
     (&[&load::RUNNING, &load::PROCS_RUNNING], |means| &mut means.running),
@@ -101,7 +101,7 @@ impl Means {
         figures
     }
 
-    /// What other measures say of the same time. `None` where the threads could not be read.
+    /// Other measures of the same time; `None` if the threads could not be read.
     pub fn cross_checks(&self) -> Option<CrossChecks> {
         Some(CrossChecks {
             iowait: self.figures().iowait_ratio,

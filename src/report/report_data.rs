@@ -108,10 +108,10 @@ pub struct Series {
 }
 
 impl Series {
-    fn new(name: &'static str, label: &str, form: PlotStyle, overall: Option<f64>, values: MeanAndMax) -> Series {
+    fn new(name: &'static str, label: &str, style: PlotStyle, overall: Option<f64>, values: MeanAndMax) -> Series {
         let (mean, max) = values;
         let peak = max.iter().flatten().copied().reduce(f64::max);
-        Series { name, label: label.to_owned(), style: form, overall: overall.map(round_to_five_digits), peak, mean, max }
+        Series { name, label: label.to_owned(), style, overall: overall.map(round_to_five_digits), peak, mean, max }
     }
 }
 
@@ -136,12 +136,12 @@ impl ReportData {
         }
     }
 
-    pub fn add(&mut self, judged: &Evaluation) {
-        let interval: &Interval = &judged.interval;
+    pub fn add(&mut self, evaluation: &Evaluation) {
+        let interval: &Interval = &evaluation.interval;
         let at = self.steps.add_interval(interval);
         self.intervals += 1;
-        self.window.add(judged);
-        let input = &FigureInput::from(judged);
+        self.window.add(evaluation);
+        let input = &FigureInput::from(evaluation);
         if let Some(cpu) = &interval.cpu {
             self.cpu.add(input, &CpuRow::all_cpus(cpu), at, self.latency_multiple);
         }
@@ -153,7 +153,7 @@ impl ReportData {
         for span in interval.disks.iter().filter(|span| span.completed() > 0 || span.in_flight > 0) {
             let Some(disk) = facts.get(span.index) else { continue };
             let disk = self.disks.entry(span.id).or_insert_with(|| DiskChart::new(disk.name.clone()));
-            disk.provisional = judged.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
+            disk.provisional = evaluation.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
             disk.panel.add(input, span, at, self.latency_multiple);
         }
         for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
@@ -232,8 +232,8 @@ struct ChartBuilder<S: 'static> {
 }
 
 impl<S> ChartBuilder<S> {
-    fn new(curves: &'static [SeriesDefinition<S>]) -> ChartBuilder<S> {
-        ChartBuilder { definitions: curves, accumulators: vec![SeriesAccumulator::default(); curves.len()] }
+    fn new(definitions: &'static [SeriesDefinition<S>]) -> ChartBuilder<S> {
+        ChartBuilder { definitions, accumulators: vec![SeriesAccumulator::default(); definitions.len()] }
     }
 
     /// Adds the figures of a row; limits are that multiple of the baselines.
@@ -248,14 +248,22 @@ impl<S> ChartBuilder<S> {
 
     /// The sum over time of all series but limits: charts of one kind are sorted by it.
     fn weight(&self) -> f64 {
-        let weighty = self.definitions.iter().zip(&self.accumulators).filter(|(curve, _)| curve.style != PlotStyle::Limit);
-        weighty.map(|(_, track)| track.sum()).sum()
+        let weighty =
+            self.definitions.iter().zip(&self.accumulators).filter(|(definition, _)| definition.style != PlotStyle::Limit);
+        weighty.map(|(_, accumulator)| accumulator.sum()).sum()
     }
 
     fn chart(&self, id: &str, title: &str, unit: ChartUnit, steps: usize) -> Chart {
-        let known = self.definitions.iter().zip(&self.accumulators).filter(|(_, track)| !track.is_empty());
-        let series = known
-            .map(|(curve, track)| Series::new(curve.name, curve.label, curve.style, track.mean(), track.mean_and_max(steps)));
+        let known = self.definitions.iter().zip(&self.accumulators).filter(|(_, accumulator)| !accumulator.is_empty());
+        let series = known.map(|(definition, accumulator)| {
+            Series::new(
+                definition.name,
+                definition.label,
+                definition.style,
+                accumulator.mean(),
+                accumulator.mean_and_max(steps),
+            )
+        });
         Chart {
             id: id.to_owned(),
             title: title.to_owned(),

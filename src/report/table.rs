@@ -1,5 +1,4 @@
-//! The tables of the catalogue as lines: which columns and rows are shown, and how they are written. Pure: text out, nothing
-//! printed.
+//! The tables of the catalogue as text: selection of columns and rows, and output formats. Nothing is printed here.
 
 mod docs;
 #[cfg(feature = "parquet")]

@@ -55,4 +55,6 @@ pub struct Memory {
     pub thp_fault_fallbacks: Option<Counter>,
     /// `oom_kill`
     pub oom_kills: Option<Counter>,
+    /// Allocations that waited for direct compaction of memory (`compact_stall`)
+    pub compaction_stalls: Option<Counter>,
 }

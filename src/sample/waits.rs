@@ -1,8 +1,8 @@
-//! Sub-samples: what the hot threads were seen doing, several times between two samples.
+//! Sub-samples: readings of the hot threads, about ten times between two samples.
 //!
-//! Threads are counted by thread, and in each sub-sample by group, for each combination of state, wait channel and system call in
-//! which they were seen (`waits/observed.rs`). What such a wait means (`waits/class.rs`) is decided in `interval::wait_counts`, also
-//! for a recording.
+//! A wait is a combination of state, wait channel and system call (`ObservedWait`). Each sub-sample has the number of threads in each
+//! wait by group; each hot thread has the number of sub-samples that saw it in each wait. `interval::wait_counts` classifies the
+//! waits (`class`), so that a wrong class can be corrected for recordings, too.
 
 pub mod class;
 mod observed;
@@ -37,7 +37,7 @@ pub struct Waits {
     pub wait_queues: Vec<WaitQueue>,
     /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
     pub ipc_waiters: Vec<IpcWaiter>,
-    /// Who has the other ends open; sorted
+    /// The processes that have the other ends open; sorted
     pub ipc_holders: Vec<IpcHolder>,
     /// Sub-samples skipped because they had used up their CPU budget.
     pub skipped_sub_samples: u32,
@@ -59,7 +59,7 @@ pub struct SubSample {
     pub cpu: Option<CpuTimes>,
     /// Requests in flight on all whole devices that are not stacked on others; `None` if diskstats could not be read.
     pub in_flight: Option<u32>,
-    /// What the threads of each group were seen in; sorted by group, wait and `active`
+    /// The threads of each group by wait; sorted by group, wait and `active`
     pub waits: Vec<GroupWait>,
 }
 

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::figures::cpu::{self, CpuRow};
-use crate::figures::{Column, FigureInput, disk, load, network, pressure, protocols};
-use crate::findings::{Evaluation, Finding, Severity};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, disk, network};
+use crate::findings::{Evaluation, Finding, Severity, Subject};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -34,14 +34,8 @@ pub struct IntervalSummary {
     pub at: Instant,
     pub seconds: f32,
     pub worst_severity: Option<Severity>,
-    /// Shares of CPU time; `None` if /proc/stat could not be read
-    pub busy: Option<f32>,
-    pub blocked: Option<f32>,
-    pub steal: Option<f32>,
-    pub iowait: Option<f32>,
-    pub load: Option<f32>,
-    pub retransmitted: Option<f32>,
-    pub memory_stalled: Option<f32>,
+    /// The figures of the host that are values of findings, also while there is no finding
+    host: Box<[(&'static ColumnDefinition, f32)]>,
     /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
     cpus: Box<[u8]>,
     /// Sorted
@@ -126,19 +120,11 @@ impl History {
 impl IntervalSummary {
     pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
         let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
-        let all_cpus = interval.cpu.as_ref().map(CpuRow::all_cpus);
-        let cpu = |figure: &Column<CpuRow>| Some(figure.number(input, all_cpus.as_ref()?)? as f32);
         IntervalSummary {
             at: interval.at(),
             seconds: interval.seconds as f32,
             worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
-            busy: cpu(&cpu::BUSY_RATIO),
-            blocked: cpu(&cpu::IDLE_BUT_BLOCKED_RATIO),
-            steal: cpu(&cpu::STEAL_RATIO),
-            iowait: cpu(&cpu::IOWAIT_RATIO),
-            load: load::LOAD1.number(input, interval).map(|load| load as f32),
-            retransmitted: protocols::RETRANSMITTED_RATIO.number(input, &interval.protocols).map(|share| share as f32),
-            memory_stalled: pressure::PSI_MEMORY_SOME_RATIO.number(input, &interval.pressure).map(|share| share as f32),
+            host: host_figures(input),
             cpus: cpu_levels(input),
             disks: busiest_disks(input),
             nics: busiest_nics(input),
@@ -177,16 +163,44 @@ impl IntervalSummary {
         self.processes.get(at).map(|process| process.1)
     }
 
-    /// The value of a finding, if it was active.
+    /// The value of a finding; if it was not active, the figure of the catalogue that would have been its value.
     pub fn finding_value(&self, finding: &Finding) -> Option<f32> {
         let wanted = finding_key(finding);
-        self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1)
+        let raised = self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1);
+        raised.or_else(|| match finding.subject {
+            Subject::Cpu(id) if cpu::BUSY_RATIO.definition.finding == Some(finding.kind) => self.cpu_busy(id),
+            _ => self.host_figure(finding),
+        })
+    }
+
+    /// The figure of the host that is the value of such findings, in the unit of this one.
+    fn host_figure(&self, finding: &Finding) -> Option<f32> {
+        let same_unit = |column: &ColumnDefinition| column.unit.is_ratio() == (finding.unit == "ratio");
+        let mut figures = self.host.iter();
+        figures.find(|(column, _)| column.finding == Some(finding.kind) && same_unit(column)).map(|&(_, value)| value)
     }
 }
 
 const UNKNOWN_BUSY: u8 = 255;
 /// Bounds the memory for a damaged recording; no machine has more CPUs.
 const MAX_CPUS: u32 = 8192;
+
+fn host_figures(input: &FigureInput) -> Box<[(&'static ColumnDefinition, f32)]> {
+    let mut figures = Vec::new();
+    for table in TABLES.iter().filter(|table| table.is_single_row()) {
+        let columns = table.columns();
+        let (indices, columns): (Vec<usize>, Vec<&ColumnDefinition>) =
+            columns.into_iter().enumerate().filter(|(_, column)| column.finding.is_some()).unzip();
+        if columns.is_empty() {
+            continue;
+        }
+        for row in table.rows(input, &indices) {
+            let numbers = columns.iter().zip(&row.cells).filter_map(|(&column, cell)| Some((column, cell.number()? as f32)));
+            figures.extend(numbers);
+        }
+    }
+    figures.into_boxed_slice()
+}
 
 fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
     let Some(span) = &input.interval.cpu else { return Box::default() };

@@ -1,4 +1,4 @@
-//! Formats numbers for all layers: three significant digits, amounts in bytes, plurals.
+//! Formats numbers for all layers: three significant digits, bytes with a unit, plurals.
 
 /// Three significant digits, at most two decimals: `0.39`, `41.0`, `1234`.
 pub fn three_digits(value: f64) -> String {
@@ -20,23 +20,43 @@ pub fn significant_digits(value: f64) -> String {
     }
 }
 
-/// An amount in powers of 1024: `1.50 KiB`.
+/// Bytes in a binary unit: `1.50 KiB`.
 pub fn bytes(value: f64) -> String {
-    let (mut value, mut units) = (value, ["B", "KiB", "MiB", "GiB", "TiB"].into_iter());
-    let mut unit = units.next().unwrap_or_default();
-    while value.abs() >= 999.5 {
-        let Some(larger) = units.next() else { break };
-        value /= 1024.0;
-        unit = larger;
-    }
-    format!("{} {unit}", three_digits(value))
+    scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"])
 }
 
-/// `1 sample`, `12 samples`.
+/// The same for narrow columns: `1.50K`; without a unit if 0.
+pub fn short_bytes(value: f64) -> String {
+    if value == 0.0 { "0".to_owned() } else { scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"]) }
+}
+
+/// A number with three significant digits and an SI suffix: `1.23k`, `12.3M`.
+pub fn short_number(value: f64) -> String {
+    scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"])
+}
+
+/// In the unit in which the number is less than 1000; each unit is `step` times the one before. Bytes have no decimals.
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let (mut value, mut units) = (value, units.iter());
+    let mut unit = units.next().copied().unwrap_or_default();
+    while value.abs() >= 999.5 {
+        let Some(larger) = units.next() else { break };
+        value /= step;
+        unit = larger;
+    }
+    if unit.trim_start() == "B" { format!("{value:.0}{unit}") } else { three_digits(value) + unit }
+}
+
+/// `1 sample`, `12 samples`: a noun with a regular plural.
+pub fn pluralize(count: impl std::fmt::Display, noun: &str) -> String {
+    plural(count, noun, &format!("{noun}s"))
+}
+
+/// `1 process`, `12 processes`.
 pub fn plural(count: impl std::fmt::Display, one: &str, many: &str) -> String {
     let count = count.to_string();
-    let words = if count == "1" { one } else { many };
-    format!("{count} {words}")
+    let noun = if count == "1" { one } else { many };
+    format!("{count} {noun}")
 }
 
 #[cfg(test)]
@@ -57,7 +77,7 @@ mod tests {
 
     #[test]
     fn amounts_have_a_binary_unit() {
-        assert_eq!([17.0, 1023.0, 1536.0, 1e15].map(bytes), ["17.0 B", "1.00 KiB", "1.50 KiB", "909 TiB"]);
-        assert_eq!([plural(1, "core", "cores"), plural(12_u64, "process", "processes")], ["1 core", "12 processes"]);
+        assert_eq!([17.0, 1023.0, 1536.0, 1e15].map(bytes), ["17 B", "1.00 KiB", "1.50 KiB", "909 TiB"]);
+        assert_eq!([pluralize(1, "core"), plural(12_u64, "process", "processes")], ["1 core", "12 processes"]);
     }
 }

@@ -8,6 +8,7 @@ use crate::findings::cross_checks;
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::{Screen, State};
+use crate::units::format;
 
 /// The active findings, worst first, or that there is none.
 pub fn draw(state: &State, canvas: &mut Canvas) {
@@ -112,7 +113,7 @@ pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
     if hidden.processes {
         let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
         let subject = threads.map_or("some processes".into(), |threads| {
-            safe!("processes with {}", text::pluralize(threads, "thread", "threads"))
+            safe!("processes with {}", format::plural(threads, "thread", "threads"))
         });
         return Some(safe!("{subject} are hidden (hidepid or a container): needs root on the host"));
     }

@@ -21,6 +21,7 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
+use crate::units::format;
 
 /// A row of the table of CPUs.
 pub struct CpuLine<'a> {
@@ -342,11 +343,11 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
     Some(safe!("ended unseen: {} CPUs{}", format_number(cpus, 4), most.unwrap_or_default()))
 }
 
-/// The monitor's own cost, as much of it as fits.
+/// The monitor's own cost, as far as it fits.
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));
-    let looks = text::pluralize(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
+    let looks = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
     let skipped =
         if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
     for more in [format!(", scan {} ms", format_number(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {

@@ -197,7 +197,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, canvas: &
 }
 
 /// Maximum scroll offset of the page for this size.
-pub fn furthest(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
+pub fn max_scroll(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
     build_page(state, evaluation, details, width).max_scroll(height)
 }
 

@@ -3,7 +3,7 @@
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::safe_text::SafeText;
-use super::text::{self, format_figure, format_number, format_optional};
+use super::text::{format_figure, format_number, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
 use super::widgets::sparkline;
@@ -19,6 +19,7 @@ use crate::sample::disk::Disk;
 use crate::state::layout::{ScreenLayout, active_operations};
 use crate::state::rows::is_idle;
 use crate::state::{Row, SortColumn, State};
+use crate::units::format;
 
 /// A line of a device: one operation; the first line also has the values of the device.
 pub struct DiskLine<'a> {
@@ -142,7 +143,7 @@ fn device_cell(line: &DiskLine, cell: CellArea) {
         }
         (2, Some(facts)) => {
             if let Some(size) = facts.facts.size_bytes {
-                cell.canvas.text(1, cell.y, 8, safe!("{}", text::bytes(size as f64)), StyleRole::Dim);
+                cell.canvas.text(1, cell.y, 8, safe!("{}", format::short_bytes(size as f64)), StyleRole::Dim);
             }
         }
         _ => {}

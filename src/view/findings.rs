@@ -10,6 +10,7 @@ use crate::findings::{Evaluation, Finding};
 use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
+use crate::units::time;
 
 pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
     let now = evaluation.active.len();
@@ -63,7 +64,7 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canv
         let lasted = evaluation.interval.at().seconds_since(finding.since);
         let end = canvas.text(9, y, TITLE_WIDTH, rule_title(finding), StyleRole::Bold);
         let x = if canvas.width() >= 80 { 9 + TITLE_WIDTH + 1 } else { end + 2 };
-        canvas.text_to_end(x, y, safe!("since {since} ({})", text::format_duration(lasted)), StyleRole::Dim);
+        canvas.text_to_end(x, y, safe!("since {since} ({})", time::duration(lasted)), StyleRole::Dim);
         let room = canvas.width().saturating_sub(10);
         let lines = usize::from(canvas.height().saturating_sub(y + 1));
         for (y, line) in (y + 1..).zip(text::wrap(sentence.as_str(), usize::from(room), lines)) {

@@ -3,11 +3,13 @@
 use super::canvas::Canvas;
 use super::displayed_time;
 use super::safe_text::SafeText;
-use super::text::{self, format_number};
+use super::text::format_number;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::sample::SamplingCost;
 use crate::state::{RecorderState, Source, SourceStatus, State};
+use crate::units::format;
+use crate::units::time;
 
 /// Minimum delay of a sample that is reported as late.
 const LATE_SAMPLE_NS: u64 = 100_000_000;
@@ -44,10 +46,10 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, StyleRole::Plain));
     // Hidden threads are missing data, not idle time.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
-        parts.push((safe!("≥{} hidden", text::pluralize(hidden, "thread", "threads")), StyleRole::Warning));
+        parts.push((safe!("≥{} hidden", format::plural(hidden, "thread", "threads")), StyleRole::Warning));
     }
     parts.push((SafeText::from_name(&interval.host.kernel), StyleRole::Dim));
-    parts.push((safe!("up {}", text::format_duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
+    parts.push((safe!("up {}", time::duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
     if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
         parts.push((safe!("{name}"), StyleRole::Dim));
     }
@@ -63,10 +65,10 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     // Rates are averages over a time in which nothing ran.
     let suspended = state.current.as_ref().map_or(0.0, |evaluation| evaluation.interval.suspended_seconds);
     if suspended >= 1.0 {
-        parts.push((safe!("suspended for {}", text::format_duration(suspended)), StyleRole::Warning));
+        parts.push((safe!("suspended for {}", time::duration(suspended)), StyleRole::Warning));
     }
     if let Some(late) = state.late_seconds() {
-        parts.push((safe!("no sample for {}", text::format_duration(late)), StyleRole::Warning));
+        parts.push((safe!("no sample for {}", time::duration(late)), StyleRole::Warning));
     } else if let Some(note) =
         state.current.as_ref().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost))
     {
@@ -75,13 +77,13 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
         Source::Live => {
-            parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
+            parts.push((safe!(" {} ", time::duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
             match (&state.newest, state.paused) {
                 (_, false) if state.source_status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
                 (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
                 (Some(newest), true) => {
                     let behind = newest.interval.at().seconds_since(at);
-                    parts.push((safe!("PAUSED −{}", text::format_duration(behind)), StyleRole::Playback));
+                    parts.push((safe!("PAUSED −{}", time::duration(behind)), StyleRole::Playback));
                 }
                 (None, true) => parts.push(("PAUSED".into(), StyleRole::Playback)),
             }

@@ -5,7 +5,7 @@ pub mod remote_hosts;
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::safe_text::SafeText;
-use super::text::{self, format_figure, format_number, format_optional};
+use super::text::{format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};
@@ -18,6 +18,7 @@ use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{Row, SortColumn, State};
 use crate::units::PerSecond;
+use crate::units::format;
 
 /// A row of the table of interfaces.
 pub struct NicLine<'a> {
@@ -233,8 +234,8 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     let words = safe!(
         "  qdisc {kind}: backlog {} in {}, {} drops/s, {} overlimits/s",
-        text::bytes(span.backlog_bytes as f64),
-        text::pluralize(span.backlog_packets, "packet", "packets"),
+        format::short_bytes(span.backlog_bytes as f64),
+        format::plural(span.backlog_packets, "packet", "packets"),
         rate(span.dropped),
         rate(span.overlimits)
     );

@@ -14,7 +14,7 @@ mod tables;
 
 use super::canvas::Canvas;
 use super::safe_text::SafeText;
-use super::text::{self, format_number, format_optional};
+use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, stacked_bar};
 use super::{cpu, wait_location};
@@ -22,6 +22,7 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::State;
+use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
 
 pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
@@ -196,14 +197,14 @@ fn memory_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
         canvas.text_to_end(5, y, "-", StyleRole::Dim);
         return y + 1;
     };
-    let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| text::bytes(bytes.0 as f64));
-    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0));
+    let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
     let mut x = canvas.text_to_end(5, y, safe!("{:>5}", amount(memory.available)), StyleRole::Plain);
     x = canvas.text_to_end(x, y, safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
     let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| total.0.saturating_sub(free.0));
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
     if memory.swap_total.is_some_and(|total| total.0 > 0) {
-        let used = used.map_or("-".to_owned(), |used| text::bytes(used as f64));
+        let used = used.map_or("-".to_owned(), |used| format::short_bytes(used as f64));
         let swap = safe!("   swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
         x = canvas.text_to_end(x, y, &swap, if moving { StyleRole::Bold } else { StyleRole::Dim });
     } else {

@@ -17,6 +17,7 @@ use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
+use crate::units::format;
 use crate::units::{PerSecond, Ratio};
 
 /// A row of the table of tasks: a process or a thread.
@@ -120,7 +121,8 @@ impl TaskLine<'_> {
     /// Bytes per second of a process; unknown for threads.
     fn io_rate(&self, cell: CellArea, rate: Option<PerSecond>) {
         if self.thread.is_none() {
-            let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
+            let words =
+                rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { format::short_bytes(rate.0) } else { "0".to_owned() });
             cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
         }
     }
@@ -221,8 +223,8 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canva
     let counts = &tasks.counts;
     let mut line = format!(
         "{} {}: {} running",
-        text::pluralize(counts.processes, "process", "processes"),
-        text::pluralize(counts.threads, "thread", "threads"),
+        format::plural(counts.processes, "process", "processes"),
+        format::plural(counts.threads, "thread", "threads"),
         counts.running
     );
     for (count, word) in [
@@ -294,7 +296,7 @@ fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
     if span.resident_pages == 0 {
         return "-".into();
     }
-    safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64))
+    safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64))
 }
 
 /// A bar of the time by state; the full width is the whole time.

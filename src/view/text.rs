@@ -1,4 +1,4 @@
-//! Cutting and wrapping of text, and numbers, durations and times of a limited width.
+//! Cutting and wrapping of text; numbers in a limited number of cells.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::safe_text::SafeText;
 use crate::figures::{Column, FigureInput, Unit};
-pub use crate::units::format::plural as pluralize;
-use crate::units::format::three_digits;
+use crate::units::format::{short_bytes, short_number, three_digits};
+use crate::units::time::{in_zone, time_of_day};
 
 /// `text` cut to this number of cells, with `…` if it was longer.
 pub fn truncate(text: &str, cells: usize) -> Cow<'_, str> {
@@ -117,7 +117,7 @@ pub fn format_number(value: f64, cells: usize) -> String {
     } else {
         three_digits(value)
     };
-    if text.len() <= cells { text } else { format_scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
+    if text.len() <= cells { text } else { short_number(value) }
 }
 
 /// A number, or `-` without a value.
@@ -128,7 +128,7 @@ pub fn format_optional(value: Option<f64>, cells: usize) -> String {
 /// A value in KB. If it does not fit, it gets its own unit: `1.31G`, since `1.37M` would read as megabytes.
 pub fn format_kilobytes(value: f64, cells: usize) -> String {
     let text = format_number(value, usize::MAX);
-    if text.len() <= cells { text } else { bytes(value * 1024.0) }
+    if text.len() <= cells { text } else { short_bytes(value * 1024.0) }
 }
 
 /// The value of a catalogue column with its display unit; `-` without a value.
@@ -145,66 +145,14 @@ pub fn format_percent(share: Option<f64>, cells: usize) -> String {
     format_optional(share.map(|share| share * 100.0), cells)
 }
 
-/// Bytes with a binary unit, three significant digits: `1.50G`.
-pub fn bytes(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    format_scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
-}
-
-fn format_scaled(value: f64, step: f64, units: &[&'static str]) -> String {
-    let mut value = value;
-    let mut units = units.iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    while value.abs() >= 999.5 {
-        let Some(next) = units.next() else { break };
-        unit = next;
-        value /= step;
-    }
-    let digits = if unit == "B" || value.abs() >= 99.95 {
-        0
-    } else if value.abs() >= 9.995 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$}{unit}")
-}
-
-/// A duration in its two largest units: `1m31s`, `12d04h`.
-pub fn format_duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    match whole {
-        0 if seconds >= 0.9995 => "1s".to_owned(),
-        0 if seconds > 0.0 => format!("{:.0}ms", seconds * 1000.0),
-        0..60 => format!("{whole}s"),
-        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
-        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
-        _ => format!("{}d{:02}h", whole / 86_400, whole % 86_400 / 3600),
-    }
-}
-
-/// The time of day; `realtime_ns` are nanoseconds since the Unix epoch.
-pub fn format_time(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
-    match jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)) {
-        Ok(at) => {
-            let time = at.to_zoned(zone.clone()).time();
-            format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
-        }
-        Err(_) => "--:--:--".to_owned(),
-    }
-}
-
 /// Hours and minutes.
 pub fn format_hours_minutes(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
-    format_time(realtime_ns, zone).chars().take(5).collect()
+    time_of_day(realtime_ns, zone).chars().take(5).collect()
 }
 
 /// `Nov 21 ` as a prefix of a time, or nothing if not `needed`.
 pub fn format_day_prefix(realtime_ns: i64, zone: &jiff::tz::TimeZone, needed: bool) -> String {
-    let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).ok().filter(|_| needed);
-    at.map_or_else(String::new, |at| at.to_zoned(zone.clone()).strftime("%b %d ").to_string())
+    if needed { in_zone(realtime_ns, zone, "%b %d ").unwrap_or_default() } else { String::new() }
 }
 
 #[cfg(test)]
@@ -223,8 +171,8 @@ mod tests {
         assert_eq!(format_kilobytes(987_654.3, 6), "987654");
         assert_eq!(format_kilobytes(1_373_456.0, 6), "1.31G", "1.37M under kB/s would be read as megabytes");
         assert_eq!(format_number(f64::NAN, 6), "-");
-        assert_eq!(bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50G");
-        assert_eq!(bytes(17.0), "17B");
+        assert_eq!(short_bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50G");
+        assert_eq!(short_bytes(17.0), "17B");
     }
 
     #[test]
@@ -245,13 +193,5 @@ mod tests {
         assert_eq!(wrap("abcdefghij", 4, 3), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("", 4, 3), [""]);
         assert_eq!(wrap("says 5 % of it", 7, 3), ["says", "5 % of", "it"]);
-    }
-
-    #[test]
-    fn durations_have_two_units() {
-        assert_eq!(format_duration(91.0), "1m31s");
-        assert_eq!(format_duration(0.25), "250ms");
-        assert_eq!(format_duration(0.999_8), "1s");
-        assert_eq!(format_duration(12.0 * 86_400.0 + 4.0 * 3600.0), "12d04h");
     }
 }

@@ -9,13 +9,14 @@ use super::theme::StyleRole;
 use crate::findings::Severity;
 use crate::safe;
 use crate::state::State;
+use crate::units::time;
 
 /// `12:01 ▁▁▁▁▂▂███ 12:03`
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let Some(scale) = TimeScale::new(state, canvas.width()) else { return };
     let zone = &state.setup.time_zone;
     let clock = |at| match scale.label_seconds {
-        true => text::format_time(at, zone),
+        true => time::time_of_day(at, zone),
         false => text::format_day_prefix(at, zone, scale.label_days) + &text::format_hours_minutes(at, zone),
     };
     canvas.text(0, 0, scale.first_column, safe!("{}", clock(scale.cell_middle_ns(0))), StyleRole::Dim);

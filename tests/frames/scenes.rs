@@ -83,7 +83,7 @@ pub fn lock_convoy() -> Machine {
                 Kind::IdleButBlocked,
                 Severity::Critical,
                 Subject::Host,
-                "idle but blocked: 46 % of the box (0.93 of 2 CPUs). postgres: 61 threads wait for a lock behind 1 in fdatasync (jbd2_log_wait_commit) on sdb. iowait says 5 %.",
+                "idle but blocked: 46 % of the host (0.93 of 2 CPUs). postgres: 61 threads wait for a lock behind 1 in fdatasync (jbd2_log_wait_commit) on sdb. iowait says 5 %.",
             ),
             finding(
                 Kind::DiskLatency,

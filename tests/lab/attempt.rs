@@ -200,12 +200,12 @@ impl Window {
         self.whole().disk(device)
     }
 
-    /// The box (`cpu`) or a CPU (`cpu1`), by /proc/stat.
+    /// The host (`cpu`) or a CPU (`cpu1`), by /proc/stat.
     pub fn ticks(&self, name: &str) -> Ticks {
         self.whole().ticks(name)
     }
 
-    /// The part of the box that no task used, in each second.
+    /// The part of the host that no task used, in each second.
     pub fn available_each(&self) -> Range {
         self.each(|span| {
             let ticks = span.ticks("cpu");

@@ -30,7 +30,7 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Check
     window.known("threads in futex", waiters, 61.0, 63.6);
     window.known("threads in D", holders, 0.6, 1.2);
 
-    let stuck = said.must("idle-but-blocked", "box", "warning");
+    let stuck = said.must("idle-but-blocked", "host", "warning");
     said.word(&stuck, "group", "convoy");
     said.word(&stuck, "device", device);
     // A waiter that has its turn is counted from its wake-up on: one or two of 64 may be missing at the edges.
@@ -56,7 +56,7 @@ fn convoy_alone(name: &str, flush_us: u32) {
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
         window.known("available", available, 0.85, 1.0);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         // The prototype's 10 looks a second gave 93 % of the 96 % that were available.
         said.value(&stuck, window.available_each().least * 0.85, 1.0);
         said.figure_is("iowait_ratio", ticks.share(ticks.iowait), 0.03);
@@ -140,9 +140,9 @@ fn database(name: &str, flush_us: u32) {
         let reads = window.each(|span| span.disk(&device).reads).most >= 5.0;
         let spare = window.available_each();
 
-        // Half of the box in two of its last three seconds: on a busier machine less of it is idle at all.
+        // Half of the host in two of its last three seconds: on a busier machine less of it is idle at all.
         let least = if spare.least >= 0.6 { "critical" } else { "warning" };
-        let stuck = said.must("idle-but-blocked", "box", least);
+        let stuck = said.must("idle-but-blocked", "host", least);
         said.word(&stuck, "group", "postgres");
         said.word(&stuck, "device", &device);
         // The finding's is the mean of its last second: many may be between two commits, or nearly none.

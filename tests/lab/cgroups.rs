@@ -43,7 +43,7 @@ pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
 }
 
 /// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
-/// four fifths of the time and more, and nobody else of the box is short of memory.
+/// four fifths of the time and more, and nobody else of the host is short of memory.
 #[test]
 fn a_cgroup_that_is_larger_than_its_memory_limit() {
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
@@ -95,7 +95,7 @@ fn a_backup_that_reaches_its_memory_limit() {
             said.must_not(kind);
         }
         // It is as fast as its disk.
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
     });
 }
 
@@ -112,7 +112,7 @@ fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
 fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("cpuset", &["taskset"]) else { return };
     if cpus() < 2.0 {
-        println!("skipped: one CPU is the whole box");
+        println!("skipped: one CPU is the whole host");
         return;
     }
     let state = tempfile::tempdir().expect("a folder");
@@ -158,7 +158,7 @@ fn a_saturated_affinity_mask_on_an_idle_host() {
 fn a_cpuset_for_one_thread() {
     let Some(lab) = open("cpuset", &[]) else { return };
     if cpus() < 2.0 {
-        println!("skipped: one CPU is the whole box");
+        println!("skipped: one CPU is the whole host");
         return;
     }
     let state = tempfile::tempdir().expect("a folder");
@@ -266,7 +266,7 @@ fn reads_below_the_io_limit_of_their_cgroup() {
         window.known("reads/s by the group's count", reads, 500.0, 7000.0);
         window.known("reads/s of the disk", window.disk(device).reads, reads * 0.98, reads * 1.02);
         said.must_not("io-throttled");
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
         said.nothing_wrong_but(&[]);
     });
 }

@@ -19,7 +19,7 @@ fn processes_behind_the_lock_of_a_file() {
     ground.check("flock", 5, |window, said| {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "load");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "flushes");
@@ -49,7 +49,7 @@ fn processes_behind_a_lock_that_is_kept() {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
         window.known("who waits for it", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.evidence(&stuck, "group_behind_lock_threads", 6.9, 7.1);
         said.evidence(&stuck, "holder_tid", f64::from(holder), f64::from(holder));
         said.word(&stuck, "chain_confidence", "high");
@@ -86,7 +86,7 @@ fn threads_behind_a_lock_of_the_kernel() {
     ground.check("append", 5, |window, said| {
         let waits = |place: &Place| place.channel == "ext4_file_write_iter";
         window.known("threads in ext4_file_write_iter", window.mean(waits), 5.0, 7.2);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.evidence_in(&stuck, "group_behind_lock_threads", window.looks(waits).give_or_take(0.6));
         let holders = window.looks(|place| place.state == 'D' && !waits(place));
         // Ten looks of one second, six to eight of which find one there, tell little; all of them more.
@@ -111,7 +111,7 @@ fn clients_behind_their_server() {
             let waits = |place: &Place| place.comm == "load" && place.state == 'S' && place.channel != "poll_schedule_timeout";
             // The main thread sleeps, too.
             let waiters = window.looks(waits).least - 1.0;
-            let stuck = said.must("idle-but-blocked", "box", "critical");
+            let stuck = said.must("idle-but-blocked", "host", "critical");
             said.evidence(&stuck, "group_behind_peer_threads", waiters.min(4.0), 6.2);
             link(said, &stuck, &format!("the other end of a {mode}"), "who holds the other end");
         });
@@ -129,7 +129,7 @@ fn idle_pools_beside_a_thread_with_unrelated_io() {
         ground.check(mode, 3, |window, said| {
             window.known("threads in D", window.threads("unrelated", 'D'), 0.7, 1.1);
             said.figure("blocked_threads", 0.6, 1.25);
-            said.at_most_a_note("idle-but-blocked", "box");
+            said.at_most_a_note("idle-but-blocked", "host");
         });
     }
 }
@@ -178,7 +178,7 @@ fn a_writer_in_step_with_the_sub_samples() {
             let queue = window.disk(&ground.device).queue;
             window.known("queue", queue, 0.3, 0.42);
             said.figure_is("blocked_threads", queue, 0.18);
-            // A sixth of the box.
+            // A sixth of the host.
             said.must_not("idle-but-blocked");
         });
     }
@@ -200,7 +200,7 @@ fn asynchronous_readers() {
         ground.until(READS_COMPLETED, 500);
         ground.check(engine, 5, |window, said| {
             window.known("queue", window.disk(&ground.device).queue, 3.5, 4.2);
-            let stuck = said.must("idle-but-blocked", "box", "note");
+            let stuck = said.must("idle-but-blocked", "host", "note");
             // It is at work for a fourteenth of the time: ten looks of one second tell little, all of them more.
             said.evidence(&stuck, "group_aio_threads", 0.45, 1.1);
             let asleep =
@@ -229,7 +229,7 @@ fn a_disk_that_completes_nothing() {
         said.evidence(&dead, "in_flight", 4.0, 12.0);
         let hung = said.must("hung-task", "load", "warning");
         said.says(&hung, &[&format!("{device} completes nothing"), "direct"]);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "device", &device);
         said.must_not("io-throttled");
     });

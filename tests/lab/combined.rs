@@ -46,10 +46,10 @@ fn a_hot_thread_beside_a_saturated_disk() {
         thirty_two_readers(&device, window, said);
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
-        // From 60 % on the box is busy too, and no thread the limit: half of this box is the thread's.
+        // From 60 % on the host is busy too, and no thread the limit: half of this host is the thread's.
         window.known("available CPUs", available * cpus(), cpus() - 1.13, cpus() - 0.95);
-        // Less than half of this box is left, which is no longer critical; of a larger one more is.
-        let stuck = said.must("idle-but-blocked", "box", if available > 0.55 { "critical" } else { "warning" });
+        // Less than half of this host is left, which is no longer critical; of a larger one more is.
+        let stuck = said.must("idle-but-blocked", "host", if available > 0.55 { "critical" } else { "warning" });
         let spare = window.available_each();
         said.value(&stuck, spare.least - 0.08, spare.most + 0.03);
         let thread = said.must("saturated-thread", "spin", "warning");
@@ -72,7 +72,7 @@ fn a_convoy_beside_a_compile() {
     Attempt { crowded: true, ..Attempt::new("15+compile", state.path()) }.check(|window, said| {
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
-        // A compiler is one thread: half of this box, an eighth of another one.
+        // A compiler is one thread: half of this host, an eighth of another one.
         window.known("busy CPUs", ticks.busy() * cpus(), 0.9, 1.4);
         convoy(&device, 10_000, window, said);
         // Of the whole time: a compiler's seconds differ.
@@ -81,7 +81,7 @@ fn a_convoy_beside_a_compile() {
     });
 }
 
-/// 13 on a busy box: the throttled thread is told as throttled, and its waiting is not taken for want of CPUs: with one
+/// 13 on a busy host: the throttled thread is told as throttled, and its waiting is not taken for want of CPUs: with one
 /// thread on each CPU the others wait for its quota's worth only.
 #[test]
 fn a_throttled_task_on_a_busy_host() {

@@ -140,7 +140,7 @@ fn vforks(name: &str, count: u32) {
     });
     Attempt::new(name, state.path()).check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.3);
-        let high = said.must("load-not-cpu", "box", "note");
+        let high = said.must("load-not-cpu", "host", "note");
         said.evidence(&high, "blocked_vfork", f64::from(count), f64::from(count));
         said.evidence(&high, "load1", 2.0 * cpus(), f64::from(count));
         said.says(&high, &[&format!("{count} in vfork"), "harmless"]);
@@ -192,7 +192,7 @@ fn hides(name: &str, margin_us: &str, least: f64) {
         let missing_each = window.each(|span| span.missing("cpu1"));
         said.evidence_in(&hidden, "core_unaccounted_ratio", missing_each.give_or_take(0.08));
         said.says(&hidden, &["cheat", "CPU 1"]);
-        // mpstat would have all but a few per cent of the box free.
+        // mpstat would have all but a few per cent of the host free.
         said.figure("free_ratio", 0.0, 1.0 - used * 0.9 / cpus());
         for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "cpu-stolen"] {
             said.must_not(kind);

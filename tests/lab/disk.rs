@@ -30,7 +30,7 @@ pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut CheckRes
     let stuck_threads = window.threads("fio", 'D');
     window.known("readers in D", stuck_threads, 31.0, 32.0);
 
-    let stuck = said.must("idle-but-blocked", "box", "warning");
+    let stuck = said.must("idle-but-blocked", "host", "warning");
     said.word(&stuck, "group", "fio");
     said.word(&stuck, "device", device);
     let of_looks = window.looks(|place| place.comm == "fio" && place.state == 'D');
@@ -63,7 +63,7 @@ fn synchronous_readers_behind_a_saturated_disk() {
         let available = window.ticks("cpu");
         let available = available.share(available.available);
         window.known("available", available, 0.93, 1.0);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         // At each moment more threads are blocked than there are CPUs: all that is available is blocked.
         said.value(&stuck, window.available_each().least - 0.08, 1.0);
         said.figure("free_ratio", 0.0, 0.08);

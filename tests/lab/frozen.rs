@@ -19,7 +19,7 @@ const OF_THE_BOX: &[&str] =
 const OF_A_PROCESS: &[&str] = &["stat", "status", "schedstat", "comm", "cmdline", "io"];
 const OF_A_THREAD: &[&str] = &["stat", "status", "schedstat", "comm"];
 
-/// A /proc of the counters of one moment: of the box, and of one process.
+/// A /proc of the counters of one moment: of the host, and of one process.
 pub struct Frozen {
     directory: tempfile::TempDir,
     pid: u32,

@@ -76,7 +76,7 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
         said.evidence(&full, "qdisc_overlimits_per_second", overlimits.least * 0.4, overlimits.most * 2.0);
         said.evidence(&full, "qdisc_dropped_per_second", dropped.least * 0.1 - 50.0, dropped.most * 2.0 + 200.0);
         if share.least >= 0.015 && again.least >= 20.0 {
-            let lost = said.must("tcp-retransmits", "box", "warning");
+            let lost = said.must("tcp-retransmits", "host", "warning");
             said.value(&lost, 0.01, share.most * 2.0);
             said.says(&lost, &["queueing discipline of labA", "not the network"]);
         } else if share.most < 0.007 || again.most < 7.0 {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use nix::unistd::{SysconfVar, sysconf};
 
-/// Online CPUs: a whole CPU is so much of the box.
+/// Online CPUs: a whole CPU is so much of the host.
 pub fn cpus() -> f64 {
     std::thread::available_parallelism().map_or(1, usize::from) as f64
 }
@@ -18,7 +18,7 @@ pub fn ticks_per_second() -> f64 {
     sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64
 }
 
-/// A line of /proc/stat: the box, or one CPU.
+/// A line of /proc/stat: the host, or one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ticks {
     /// user, nice, system

@@ -27,7 +27,7 @@ fn threads_that_fault_on_a_mapped_file() {
         let faulting = window.threads("faults", 'D');
         window.known("threads in D", faulting, 24.0, 32.0);
         window.known("queue", truth.queue, 18.0, 32.0);
-        let stuck = said.must("idle-but-blocked", "box", "warning");
+        let stuck = said.must("idle-but-blocked", "host", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "reads");
         let least = window.looks(|place| place.comm == "faults" && place.state == 'D').least;
@@ -43,7 +43,7 @@ fn threads_that_fault_on_a_mapped_file() {
     });
 }
 
-/// The kernel's limit of dirty pages of one device (its bdi), so that the box's other writers go on; lifted when dropped.
+/// The kernel's limit of dirty pages of one device (its bdi), so that the host's other writers go on; lifted when dropped.
 struct DirtyLimit {
     folder: PathBuf,
 }
@@ -80,7 +80,7 @@ fn writers_throttled_in_balance_dirty_pages() {
     ground.check("dirty", 6, |window, said| {
         let held = |place: &Place| place.channel == "balance_dirty_pages" && place.state == 'D';
         window.known("threads in balance_dirty_pages", window.mean(held), 6.0, 12.0);
-        let stuck = said.must("idle-but-blocked", "box", "warning");
+        let stuck = said.must("idle-but-blocked", "host", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "writes");
         said.evidence(&stuck, "group_on_storage_threads", window.looks(held).least - 2.0, 12.1);
@@ -109,7 +109,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             // The kernel's names differ: older ones say futex_wait_queue.
             let waits = |place: &Place| place.state == 'S' && place.channel == channel;
             window.known("threads that wait", window.mean(waits), 14.0, 15.6);
-            let stuck = said.must("idle-but-blocked", "box", "critical");
+            let stuck = said.must("idle-but-blocked", "host", "critical");
             said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 15.6);
             said.evidence(&stuck, "group_on_storage_threads", 0.5, 1.2);
             said.word(&stuck, "chain_confidence", confidence);
@@ -141,7 +141,7 @@ fn java_threads_behind_one_monitor() {
         window.known("parked threads", parked, 198.0, 200.0);
         window.known("workers in futex", waiting, 36.0, 39.8);
         window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "java");
         said.word(&stuck, "lock_basis", "by inference");
         // A monitor is not fair: who has had no turn for 5 s is not known to work.
@@ -160,7 +160,7 @@ fn a_java_vm_with_one_thread_that_commits() {
     ground.check("java-alone", 8, |window, said| {
         window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.6, 1.3);
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
         said.must_not("hung-task");
     });
 }
@@ -178,7 +178,7 @@ fn python_processes_behind_a_semaphore() {
     ground.check("python", 6, |window, said| {
         let waits = |place: &Place| place.comm == "python3" && place.channel.starts_with("futex");
         window.known("processes in futex", window.mean(waits), 10.0, 11.6);
-        let stuck = said.must("idle-but-blocked", "box", "critical");
+        let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "python3");
         said.evidence(&stuck, "group_processes", 12.0, 13.0);
         said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 11.6);
@@ -223,9 +223,9 @@ fn clients_of_a_slow_server() {
         window.known("threads in a socket", window.mean(in_socket), 5.5, 6.0);
         window.known("threads in D", window.threads("python3", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.5, 1.3);
-        let stuck = said.must("idle-but-blocked", "box", "note");
+        let stuck = said.must("idle-but-blocked", "host", "note");
         link(said, &stuck, &format!(" wait for an answer from 127.0.0.1:{port}: not counted"), "inference");
-        said.at_most_a_note("idle-but-blocked", "box");
+        said.at_most_a_note("idle-but-blocked", "host");
     });
 }
 

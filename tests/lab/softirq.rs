@@ -40,7 +40,7 @@ fn a_core_saturated_by_softirqs() {
         }
         // Whoever reads has the CPU that softirqs and the sender leave: what it does not read in time is dropped.
         if window.udp("RcvbufErrors") > 5000.0 {
-            said.must("udp-overflow", "box", "warning");
+            said.must("udp-overflow", "host", "warning");
         }
         // The sender is awake between two ticks; who reads may wait behind the softirqs.
         said.nothing_wrong_but(&["saturated-core", "hidden-cpu", "cpu-saturated", "udp-overflow"]);

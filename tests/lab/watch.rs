@@ -18,7 +18,7 @@ use crate::proc::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, parse_diskstat
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
 
 /// CPUs that other processes may use on average. The figures that are judged have tolerances of 2 to 5 per cent of a
-/// 2-CPU box; a tenth of a CPU is 5 % of it.
+/// 2-CPU host; a tenth of a CPU is 5 % of it.
 pub const OTHERS: f64 = 0.1;
 
 /// CPUs that they may use in one second: what is said of the last second is off by as much.
@@ -27,7 +27,7 @@ const OTHERS_IN_A_SECOND: f64 = 0.2;
 /// CPUs used by nobody who was there at the end of a second: short-lived neighbours. The clock tick's own error is in it.
 const UNSEEN: f64 = 0.2;
 
-/// Shares of the box that the hypervisor may keep.
+/// Shares of the host that the hypervisor may keep.
 const STOLEN: f64 = 0.02;
 const STOLEN_IN_A_SECOND: f64 = 0.05;
 
@@ -103,7 +103,7 @@ struct Second {
 }
 
 impl Watched {
-    /// What disturbed, if anything did. On a box that is made to be crowded nobody is woken in time, and who comes and
+    /// What disturbed, if anything did. On a host that is made to be crowded nobody is woken in time, and who comes and
     /// goes in the load beside is not known to be it.
     pub fn disturbance(&self, crowded: bool) -> Option<String> {
         let mean = |part: fn(&Second) -> f64| self.seconds.iter().map(part).sum::<f64>() / self.seconds.len().max(1) as f64;
@@ -117,7 +117,7 @@ impl Watched {
         }
         let peak = most(|second| second.stolen).map_or(0.0, |second| second.stolen);
         if stolen > STOLEN || peak > STOLEN_IN_A_SECOND {
-            return Some(format!("the hypervisor kept {stolen:.3} of the box, {peak:.3} in one second"));
+            return Some(format!("the hypervisor kept {stolen:.3} of the host, {peak:.3} in one second"));
         }
         let stuck: Vec<&str> = self.seconds.iter().flat_map(|second| second.stuck.iter().map(String::as_str)).collect();
         if stuck.len() >= OTHERS_BLOCKED {

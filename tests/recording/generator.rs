@@ -309,6 +309,7 @@ fn memory(d: &mut Dice) -> Memory {
         allocation_stalls: d.maybe(Dice::counter),
         thp_fault_fallbacks: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
+        compaction_stalls: d.maybe(Dice::counter),
     }
 }
 

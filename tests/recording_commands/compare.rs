@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use stalltop::ids::{CpuId, DiskId};
-use stalltop::sample::cpu::{Cpu, CpuTimes};
-use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::ids::DiskId;
+use stalltop::sample::disk::{DiskFacts, OpCounters};
 use stalltop::sample::operations::Operations;
-use stalltop::sample::{Absent, Name, Sample};
+use stalltop::sample::{Absent, Sample};
 use stalltop::units::Counter;
 
-use crate::{generator, lab, stalltop, support, text};
+use crate::{generator, lab, stalltop, support, synthetic, text};
 
-/// What a box does each second: 2 CPUs, one disk, and one that stands on it.
+/// What a host does each second: 2 CPUs, one disk, and one that is stacked on it.
 #[derive(Clone, Copy)]
 struct Load {
     busy_ticks: u64,
@@ -26,7 +25,7 @@ struct Load {
 
 const LOAD: Load = Load { busy_ticks: 50, switches: 1000, reads: 100, read_ms: 2, read_sectors: 8, writes: 20 };
 
-/// So many seconds of it, each a little different from the one before, in an order that `seed` says.
+/// Samples of that many seconds. Latencies vary a little from second to second; `seed` selects how.
 fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
     let mut dice = generator::Dice::new(seed);
     let [mut busy, mut idle, mut switches, mut reads, mut read_ms, mut sectors, mut writes] = [0_u64; 7];
@@ -42,50 +41,34 @@ fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
             sectors += load.reads * load.read_sectors;
             writes += load.writes;
         }
-        let half = |ticks: u64| CpuTimes {
-            user_ticks: Counter(busy / ticks),
-            idle_ticks: Counter(idle / ticks),
-            ..CpuTimes::default()
+        let half = |busy: u64, idle: u64| synthetic::cpu_times(busy / 2, 0, idle / 2, 0);
+        let operations = |completed: u64, sectors: u64, time_ms: u64| OpCounters {
+            completed: Counter(completed),
+            sectors: Counter(sectors),
+            time_ms: Counter(time_ms),
+            ..OpCounters::default()
         };
-        let cpu = Cpu {
-            total: half(1),
-            cpus: vec![(CpuId(0), half(2)), (CpuId(1), half(2))],
-            context_switches: Some(Counter(switches)),
-            ..Cpu::default()
+        let disk = |minor, name: &str, slaves: Vec<DiskId>| {
+            synthetic::disk(name)
+                .id(8, minor)
+                .facts(DiskFacts { slaves, ..DiskFacts::default() })
+                .reads(operations(reads, sectors, read_ms))
+                .writes(operations(writes, writes * 16, writes))
+                .busy_ms(second * 300, read_ms)
         };
-        let disk = |minor, name: &str, slaves: Vec<DiskId>| Disk {
-            id: DiskId { major: 8, minor },
-            name: Name::from(name),
-            facts: Arc::new(DiskFacts { slaves, ..DiskFacts::default() }),
-            reads: OpCounters {
-                completed: Counter(reads),
-                sectors: Counter(sectors),
-                time_ms: Counter(read_ms),
-                ..OpCounters::default()
-            },
-            writes: OpCounters {
-                completed: Counter(writes),
-                sectors: Counter(writes * 16),
-                time_ms: Counter(writes),
-                ..OpCounters::default()
-            },
-            discards: None,
-            flushes: None,
-            flush_time_ms: None,
-            in_flight: 0,
-            io_ticks_ms: Counter(second * 300),
-            time_in_queue_ms: Counter(read_ms),
-        };
-        let below = DiskId { major: 8, minor: 0 };
-        let disks = vec![disk(0, "sda", Vec::new()), disk(16, "dm-0", vec![below])];
-        Arc::new(Sample { cpu: Ok(cpu), disks: Ok(disks), ..Sample::empty(support::instant(second * 1000)) })
+        synthetic::sample_at(support::instant(second * 1000))
+            .cpus([half(busy, idle), half(busy + 1, idle + 1)])
+            .disk(disk(0, "sda", Vec::new()))
+            .disk(disk(16, "dm-0", vec![DiskId { major: 8, minor: 0 }]))
+            .with(|sample| sample.cpu.as_mut().unwrap().context_switches = Some(Counter(switches)))
+            .shared()
     });
     list.collect()
 }
 
 fn recording(folder: &Path, name: &str, load: Load, seed: u64, marks: [&str; 2]) -> PathBuf {
     let file = folder.join(format!("{name}.stalltop"));
-    support::record_into(&file, "box", &samples(load, 40, seed), marks);
+    support::record_into(&file, "host", &samples(load, 40, seed), marks);
     file
 }
 
@@ -102,7 +85,7 @@ fn json(files: &[&Path], options: &[&str]) -> Value {
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// The row of a figure of the disk `sda`, or of the box.
+/// The row of a figure of the disk `sda`, or of the host.
 fn row<'a>(told: &'a Value, table: &str, name: &str) -> &'a Value {
     let mut rows = told["figures"].as_array().unwrap().iter();
     rows.find(|row| row["table"] == table && row["name"] == name && (row["row"].is_null() || row["row"] == "sda")).unwrap()
@@ -201,7 +184,7 @@ fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>
         let operations = total(second).map(|total| Operations { total: Counter(total), printed_boottime_ns: at_boottime_ns });
         Arc::new(Sample { operations, ..(*sample).clone() })
     });
-    support::record_into(&file, "box", &list.collect::<Vec<_>>(), ["", ""]);
+    support::record_into(&file, "host", &list.collect::<Vec<_>>(), ["", ""]);
     file
 }
 

@@ -19,7 +19,7 @@ fn run(arguments: &[&str]) -> (i32, String) {
 fn whole(folder: &Path) -> (PathBuf, Vec<Arc<Sample>>) {
     let file = folder.join("whole.stalltop");
     let samples = support::few_samples(150);
-    support::record_into(&file, "box", &samples, ["begun", "done"]);
+    support::record_into(&file, "host", &samples, ["begun", "done"]);
     (file, samples)
 }
 
@@ -49,7 +49,7 @@ fn a_part_contains_the_samples_of_the_whole() {
     assert!((68..=71).contains(&first) && (59..=62).contains(&held.len()), "{first}, {}", held.len());
     assert_eq!(held[..], all[first..first + held.len()]);
     assert!(replayer.marks().is_empty() && replayer.gaps().is_empty());
-    assert_eq!(replayer.meta().host.hostname, Name::from("box"));
+    assert_eq!(replayer.meta().host.hostname, Name::from("host"));
     assert_eq!(fs::read(&file).unwrap(), before, "the whole was touched");
     // The end with its mark.
     let end = folder.path().join("end.stalltop");
@@ -98,7 +98,7 @@ fn parts_are_put_together_with_the_gap_between_them() {
     assert!(code == 6 && said.contains("different machines"), "{code}: {said}");
     let rebooted = path("rebooted.stalltop");
     let mut meta = generator::meta();
-    meta.host.hostname = Name::from("box");
+    meta.host.hostname = Name::from("host");
     meta.host.boot_id = Name::from("another boot");
     let mut recorder = Recorder::create(&rebooted, &meta, support::options(40)).unwrap();
     all[120..].iter().for_each(|sample| recorder.offer(Arc::clone(sample)));
@@ -116,8 +116,8 @@ fn samples_that_a_second_file_repeats_are_there_once() {
     let all = support::few_samples(200);
     for repeated in [1, 10, 129] {
         let (first, second) = (folder.path().join("one.stalltop"), folder.path().join("one-2.stalltop"));
-        support::record_into(&first, "box", &all[..130], ["begun", ""]);
-        support::record_into(&second, "box", &all[130 - repeated..], ["", "done"]);
+        support::record_into(&first, "host", &all[..130], ["begun", ""]);
+        support::record_into(&second, "host", &all[130 - repeated..], ["", "done"]);
         let mut together = Replayer::open(folder.path()).unwrap();
         assert_eq!((together.len(), together.gaps().len(), together.marks().len()), (200, 0, 2), "{repeated}");
         for (index, sample) in all.iter().enumerate() {

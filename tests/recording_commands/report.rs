@@ -9,12 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use stalltop::ids::CpuId;
-use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::{Name, Sample};
-use stalltop::units::Counter;
 
-use crate::{lab, stalltop, support};
+use crate::{lab, stalltop, support, synthetic};
 
 /// Makes a report; its text.
 fn report(recording: &Path, target: &Path) -> String {
@@ -204,15 +201,14 @@ fn nothing_makes_a_page_wider_than_its_window() {
     assert!(width.parse::<u32>().unwrap() <= window.parse().unwrap(), "{title}");
 }
 
-/// A box of one CPU that is busy as told, a sample a second.
+/// Samples of a host with one CPU, one second apart; each second has one of these busy shares.
 fn busy(shares: &[f64]) -> Vec<Arc<Sample>> {
     let (mut user, mut idle) = (0.0, 0.0);
     let samples = (0_u64..).zip(std::iter::once(&0.0).chain(shares)).map(|(second, share)| {
         user += share * 100.0;
         idle += (1.0 - share) * 100.0;
-        let times = CpuTimes { user_ticks: Counter(user as u64), idle_ticks: Counter(idle as u64), ..CpuTimes::default() };
-        let cpu = Cpu { total: times, cpus: vec![(CpuId(0), times)], ..Cpu::default() };
-        Arc::new(Sample { cpu: Ok(cpu), ..Sample::empty(support::instant(second * 1000)) })
+        let cpu = synthetic::cpu_times(user as u64, 0, idle as u64, 0);
+        synthetic::sample_at(support::instant(second * 1000)).cpus([cpu]).shared()
     });
     samples.collect()
 }

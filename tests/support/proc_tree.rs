@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this file")]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use stalltop::kernel::{Root, Sampler};
@@ -39,6 +40,13 @@ impl ProcTree {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// Makes a symbolic link and the directories above it.
+    pub fn link(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
     }
 
     /// A sleeping process with threads `pid` to `pid + threads - 1`, each of which has run for `run_ns`.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::made::{Box, read, run, stalltop};
+use crate::made::{Machine, read, run, stalltop};
 
 fn is_one_line(stderr: &str) -> bool {
     stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
@@ -54,7 +54,7 @@ fn a_file_that_is_no_recording_exits_with_4() {
 
 #[test]
 fn a_full_disk_exits_with_1_and_one_line() {
-    let recording = Box::default().record(5);
+    let recording = Machine::default().record(5);
     for format in ["text", "csv", "json", "parseable"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = stalltop(&["table", "cpu", "--total", "--format", format, "--from", recording.path()]);
@@ -66,7 +66,7 @@ fn a_full_disk_exits_with_1_and_one_line() {
 
 #[test]
 fn a_closed_pipe_is_no_failure() {
-    let recording = Box::default().record(2000);
+    let recording = Machine::default().record(2000);
     let mut child = stalltop(&["table", "core", "--total", "--columns", "all", "--from", recording.path()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

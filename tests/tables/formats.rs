@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::made::{Box, run};
+use crate::made::{Machine, run};
 
 /// Parses CSV into records by column name.
 pub fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
@@ -14,7 +14,7 @@ const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m:\u{202e};'";
 
 #[test]
 fn csv_keeps_every_name() {
-    let recording = Box { name: HOSTILE, ..Box::default() }.record(3);
+    let recording = Machine { name: HOSTILE, ..Machine::default() }.record(3);
     for (what, field) in [("task", "command"), ("thread", "command"), ("disk", "name"), ("nic", "name")] {
         let (code, text, _) = run(&["table", what, "--format", "csv", "--columns", "all", "--from", recording.path()]);
         assert_eq!(code, 0);
@@ -30,7 +30,7 @@ fn csv_keeps_every_name() {
 
 #[test]
 fn json_keeps_every_name_and_null() {
-    let recording = Box { name: HOSTILE, ..Box::default() }.record(3);
+    let recording = Machine { name: HOSTILE, ..Machine::default() }.record(3);
     for (what, field) in [("task", "command"), ("thread", "command"), ("disk", "name"), ("nic", "name")] {
         let (_, text, _) = run(&["table", what, "--format", "json", "--columns", "all", "--from", recording.path()]);
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
@@ -46,7 +46,7 @@ fn json_keeps_every_name_and_null() {
 
 #[test]
 fn hostile_names_do_not_break_lines_or_fields() {
-    let recording = Box { name: HOSTILE, ..Box::default() }.record(2);
+    let recording = Machine { name: HOSTILE, ..Machine::default() }.record(2);
     for what in ["task", "thread", "disk", "nic", "cpu", "core", "memory", "load", "pressure", "tcp", "udp"] {
         for format in ["text", "parseable"] {
             let (code, text, _) = run(&["table", what, "--format", format, "--columns", "all", "--from", recording.path()]);
@@ -60,7 +60,7 @@ fn hostile_names_do_not_break_lines_or_fields() {
 
 #[test]
 fn unknown_values_are_a_dash_an_empty_field_or_null() {
-    let recording = Box::default().record(2);
+    let recording = Machine::default().record(2);
     let args = |format| ["table", "nic", "--columns", "Int,%Util", "--format", format, "--from", recording.path()];
     let line = |text: String| text.lines().last().unwrap().to_owned();
     assert_eq!(line(run(&args("text")).1), "12:00:01 busy              -");
@@ -71,7 +71,7 @@ fn unknown_values_are_a_dash_an_empty_field_or_null() {
 
 #[test]
 fn values_are_aligned_with_their_headings() {
-    let recording = Box::default().record(2);
+    let recording = Machine::default().record(2);
     let (_, text, _) = run(&["table", "disk", "--columns", "Device,r/s,r_await,busy%,in-flight", "--from", recording.path()]);
     let ends = |line: &str| {
         let line = format!("{line} ");

@@ -13,7 +13,7 @@ use stalltop::units::Counter;
 use super::synthetic::{self, cpu_times};
 
 /// A machine on which CPU 7 (or the last one), one process and one disk are at work.
-pub struct Box {
+pub struct Machine {
     pub cpus: u32,
     /// What the busy process, the disk and the interface are called
     pub name: &'static str,
@@ -22,9 +22,9 @@ pub struct Box {
     pub short_lived: bool,
 }
 
-impl Default for Box {
-    fn default() -> Box {
-        Box { cpus: 2, name: "busy", short_lived: false }
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine { cpus: 2, name: "busy", short_lived: false }
     }
 }
 
@@ -43,7 +43,7 @@ impl Made {
 const BOOT_S: u64 = 1000;
 const BEGIN_S: u64 = 1_772_366_400;
 
-impl Box {
+impl Machine {
     /// So many samples, a second apart.
     pub fn record(&self, samples: u64) -> Made {
         let directory = tempfile::tempdir().unwrap();

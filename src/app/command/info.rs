@@ -12,6 +12,7 @@ use crate::report::formatting::pluralize;
 use crate::report::text::printable;
 use crate::sample::Name;
 use crate::sample::operations::Operations;
+use crate::units::time;
 
 pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
@@ -164,7 +165,7 @@ fn describe_tail(tail: Tail) -> String {
 }
 
 fn format_time(at: Timestamp) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map_or_else(|_| "?".to_owned(), |at| format!("{at:.3}"))
+    time::rfc3339(at.realtime_ns)
 }
 
 fn lossy(name: &Name) -> String {

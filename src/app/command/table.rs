@@ -23,6 +23,7 @@ use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
 use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
+use crate::units::time::time_of_day;
 use output_stream::OutputStream;
 
 /// Time between lines where none is asked for.
@@ -142,9 +143,7 @@ impl TableOutput {
 /// The time of an interval, on clocks of that zone.
 pub(super) fn stamp(look: &FigureInput, zone: &TimeZone) -> RowTime {
     let at = look.interval.at();
-    let zoned = jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|time| time.to_zoned(zone.clone()));
-    let clock = zoned.map_or_else(|_| "--:--:--".to_owned(), |time| time.strftime("%H:%M:%S").to_string());
-    RowTime { clock, at, seconds: look.interval.seconds }
+    RowTime { clock: time_of_day(at.realtime_ns, zone), at, seconds: look.interval.seconds }
 }
 
 /// Starts sampling. Unthrottled: a late line does not delay the next one. Only the table of disks shows baselines.

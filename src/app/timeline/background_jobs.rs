@@ -128,7 +128,7 @@ mod tests {
         let ShutdownStep::JobDone(JobResult::Notice(notice)) = jobs.next_within(Duration::from_secs(60)) else {
             panic!("the job has not ended")
         };
-        assert!(!notice.failure && notice.text.starts_with("saved 3 samples, 1.0 MiB into "), "{}", notice.text);
+        assert!(!notice.failure && notice.text.starts_with("saved 3 samples, 1.00 MiB into "), "{}", notice.text);
         assert_eq!(std::fs::read(file).unwrap().len(), 1 << 20);
         assert!(matches!(jobs.next_within(Duration::ZERO), ShutdownStep::AllDone));
         jobs.spawn(JobResult::Notice, || {

@@ -1,17 +1,13 @@
 //! Samples of a synthetic machine, for the tests of this module.
 
-#![allow(clippy::unwrap_used, reason = "only tests use it")]
-
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::checkpoints::IndexedSamples;
-use crate::ids::CpuId;
-use crate::sample::cpu::{Cpu, CpuTimes};
-use crate::sample::{Host, Instant, Name, Sample};
-use crate::units::Counter;
+use crate::sample::{Host, Name, Sample};
+use crate::synthetic::{self, cpu_times};
 
-/// Two CPUs, of which the first is busy now and then; a second a sample.
+/// One sample a second of two CPUs; the first is busy for 13 s, idle for 13 s, and so on.
 pub struct SyntheticSamples {
     pub indices: Range<u64>,
     pub damaged: Option<u64>,
@@ -36,14 +32,9 @@ impl IndexedSamples for SyntheticSamples {
             return None;
         }
         let busy = (1..=index).filter(|second| (second / 13) % 2 == 1).count() as u64 * 100;
-        let times =
-            |busy: u64| CpuTimes { user_ticks: Counter(busy), idle_ticks: Counter(index * 100 - busy), ..CpuTimes::default() };
-        let total = CpuTimes { idle_ticks: Counter(index * 200 - busy), ..times(busy) };
-        let ns = (index + 1) * 1_000_000_000;
-        let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: i64::try_from(ns).unwrap() });
-        let cpus = vec![(CpuId(0), times(busy)), (CpuId(1), times(0))];
-        sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() });
-        Some(Arc::new(sample))
+        let idle = index * 100;
+        let cpus = [cpu_times(busy, 0, idle - busy, 0), cpu_times(0, 0, idle, 0)];
+        Some(synthetic::sample_at(synthetic::instant((index + 1) as f64, 0)).cpus(cpus).shared())
     }
 
     fn host(&self, index: u64) -> Arc<Host> {
@@ -52,7 +43,5 @@ impl IndexedSamples for SyntheticSamples {
 }
 
 pub fn host(boot_id: &str) -> Arc<Host> {
-    let root = tempfile::tempdir().unwrap();
-    let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
-    Arc::new(Host { boot_id: Name::from(boot_id), ..host })
+    Arc::new(Host { boot_id: Name::from(boot_id), ..synthetic::host() })
 }

@@ -1,6 +1,6 @@
 //! The thread at the end of a wait chain: `wait_location` names its system call and wait channel for sentences.
 
-use crate::findings::formatting::{count, lossy_name, seconds};
+use crate::findings::formatting::{count, duration, lossy_name};
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
@@ -48,7 +48,7 @@ pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'sta
 pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
     let mut words = format!("{}/{} {}", lossy_name(&holder.comm), holder.task.tid, wait_location(interval, holder));
     match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_SECONDS) {
-        Some(length) => words.push_str(&format!(", for {}", seconds(length))),
+        Some(length) => words.push_str(&format!(", for {}", duration(length))),
         None if f64::from(group.seen_on_storage) >= group.storage + 1.0 => {
             words.push_str(&format!(", one of {} seen there in turn", group.seen_on_storage));
         }

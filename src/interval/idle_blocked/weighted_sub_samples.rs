@@ -96,34 +96,30 @@ fn available_cpus(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Instant;
-    use crate::units::Counter;
+    use crate::synthetic;
 
     const TICKS: f64 = 100.0;
 
     /// A sample at a second, whose sub-samples are at these hundredths of it, with so many busy and idle ticks since boot.
     fn sample(second: u64, subs: &[(u64, Option<(u64, u64)>)]) -> Sample {
-        let mut sample = Sample::empty(Instant { boottime_ns: second * 1_000_000_000, ..Instant::default() });
-        let times = |(busy, idle)| CpuTimes { user_ticks: Counter(busy), idle_ticks: Counter(idle), ..CpuTimes::default() };
         let sub = |&(hundredths, cpu): &(u64, Option<(u64, u64)>)| SubSample {
             boottime_ns: (second * 100 + hundredths) * 10_000_000,
-            cpu: cpu.map(times),
+            cpu: cpu.map(|(busy, idle)| synthetic::cpu_times(busy, 0, idle, 0)),
             ..SubSample::default()
         };
-        sample.waits.sub_samples = subs.iter().map(sub).collect();
-        sample
+        synthetic::sample(second as f64).with(|sample| sample.waits.sub_samples = subs.iter().map(sub).collect()).build()
     }
 
     fn found(older: &Sample, newer: &Sample) -> Vec<(f64, f64)> {
         let rounded = |figure: f64| (figure * 1000.0).round() / 1000.0;
         weighted_sub_samples(TICKS, older, newer, 1.0)
             .iter()
-            .map(|look| (rounded(look.seconds), rounded(look.available_cpus)))
+            .map(|sub_sample| (rounded(sub_sample.seconds), rounded(sub_sample.available_cpus)))
             .collect()
     }
 
     #[test]
-    fn a_look_that_did_not_read_the_time_shares_in_the_next() {
+    fn a_sub_sample_without_cpu_times_shares_those_of_the_next() {
         let older = sample(9, &[(0, Some((50, 50)))]);
         // Busy for 15 of 30 ticks, then for none of 10, then for all of 20.
         let newer = sample(
@@ -144,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_stand_for_as_long_as_each_other_but_one_after_a_pause() {
+    fn sub_samples_have_equal_weights_except_after_a_pause() {
         let older = sample(9, &[(0, Some((0, 0)))]);
         let idle = |hundredths: u64| (hundredths, Some((0, hundredths)));
         let seconds = |newer: &Sample| found(&older, newer).into_iter().map(|(seconds, _)| seconds).collect::<Vec<f64>>();
@@ -155,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_within_a_tick_of_the_one_before_stands_for_no_time() {
+    fn a_sub_sample_within_a_tick_of_the_one_before_has_no_weight() {
         let older = sample(9, &[(0, Some((50, 50)))]);
         let mut newer = sample(9, &[(10, Some((50, 60))), (10, Some((50, 60))), (20, Some((60, 60)))]);
         newer.waits.sub_samples[1].boottime_ns += 1_000_000;

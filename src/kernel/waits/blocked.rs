@@ -1,7 +1,7 @@
-//! Blocked threads, wait by wait, and what they wait for: the file of the system call's descriptor, and the disk that file is on.
+//! Blocked threads: counts their sightings by wait, selects those that a sample keeps, and reads the file of the system call's
+//! descriptor, its mount and its disk.
 //!
-//! All of it is text that the kernel makes from memory. No path is opened or looked up: on a dead file system that would hang the
-//! monitor, too.
+//! The kernel formats all of this from memory. No path is opened or looked up, since on a hung file system that would hang the monitor.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,9 +19,9 @@ use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
 use crate::sample::waits::{BlockedWait, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
 
-/// Waits kept of one thread; in place of the one that was seen least another one is kept.
+/// Waits kept of one thread; a new one replaces the one that was seen least.
 const MAX_WAITS_PER_THREAD: usize = 8;
-/// Of each group so many threads are kept first that were seen on storage most often: its chain ends at one of them.
+/// Number of threads of each group that are kept first: those seen on storage most often, since the wait chain ends at one of them.
 const STORAGE_THREADS_PER_GROUP: usize = 4;
 
 /// A wait of a blocked thread with its class, by which threads are selected.

@@ -1,8 +1,8 @@
-//! The other ends of pipes and Unix sockets in which threads wait: which processes of their group have them open.
+//! Finds the processes of a group that have the other end of a pipe or Unix socket open in which a thread of the group waits.
 //!
-//! A pool of idle workers sleeps in the same read, and a thread beside it may be on storage for reasons of its own. What the holders of
-//! the other end did decides (`interval::ipc_peers`). The ends are searched only in groups that had a thread on storage, within bounds.
-//! The other end of a TCP connection is named by `remote_waits`.
+//! A pool of idle workers sleeps in the same read as threads that wait for a process on storage: `interval::ipc_peers` decides by what
+//! the holders of the other end did. The ends are searched only in groups with a thread on storage, within bounds. `remote_waits`
+//! finds the other end of a TCP connection.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Numbers for the waits in which sub-samples see threads, and the counts of one sub-sample by group and wait.
+//! Numbers the waits in which sub-samples see threads, and counts the threads of one sub-sample by group and wait.
 
 use rustc_hash::FxHashMap;
 

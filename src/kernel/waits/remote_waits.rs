@@ -1,9 +1,9 @@
-//! Threads that wait for the answer of a remote host (inferred).
+//! Finds threads that wait for an answer from a remote host, by inference.
 //!
-//! A thread asleep in a receive looks the same whether it has sent a request or waits for one. The TCP connection shows the difference:
-//! this host opened it (its local port is none that is listened at), and no data came back after the last was sent. A server waits on
-//! connections that others opened; a subscriber received last. Neither counts. A thread that reads its socket by read(2) cannot be told
-//! from one that reads a terminal, and one in poll is idle. Only active threads are examined, and only while this host has few sockets.
+//! A thread asleep in a receive call may have sent a request, or wait for one. Its TCP connection shows which: it waits for an answer if
+//! this host opened the connection (no socket listens at its local port) and has received nothing since it last sent. Servers (others
+//! opened the connection) and subscribers (they received last) do not count, nor do threads in read(2), which may read a terminal, and in
+//! poll. Only active threads are examined, and only while this host has few sockets.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The other ends of Unix sockets, from the kernel (sock_diag UNIX_DIAG).
+//! Reads the other ends of Unix sockets (sock_diag UNIX_DIAG).
 
 use nix::sys::socket::SockProtocol;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -17,8 +17,8 @@ pub struct PerOperation {
 
 impl PerOperation {
     /// `None`: not counted.
-    pub fn for_recording(side: &ComparedRecording) -> Option<PerOperation> {
-        let OperationTotals { operations, totals } = side.operation_totals.filter(|work| work.operations > 0.0)?;
+    pub fn for_recording(recording: &ComparedRecording) -> Option<PerOperation> {
+        let OperationTotals { operations, totals } = recording.operation_totals.filter(|work| work.operations > 0.0)?;
         let Totals { seconds, cpu_seconds, context_switches, reads, writes, read_bytes, written_bytes } = totals;
         let each = |total: Option<f64>| total.map(|total| total / operations);
         Some(PerOperation {

@@ -4,14 +4,23 @@ use std::collections::BTreeMap;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
-use crate::figures::{self, Cell, ColumnDefinition, FigureInput, Table, Unit, disk, load};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit, cpu, disk, load, memory, network, pressure, protocols};
 use crate::findings::{Evaluation, Finding, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::formatting::subject_name;
 use crate::report::window::Window;
 
 /// The tables that are compared: those whose rows have the same names in another recording.
-const COMPARED_TABLES: [&str; 8] = ["cpu", "load", "memory", "pressure", "disk", "nic", "tcp", "udp"];
+static COMPARED_TABLES: [&dyn Table; 8] = [
+    &cpu::CPU_TABLE,
+    &load::LOAD_TABLE,
+    &memory::MEMORY_TABLE,
+    &pressure::PRESSURE_TABLE,
+    &disk::DISK_TABLE,
+    &network::NIC_TABLE,
+    &protocols::TCP_TABLE,
+    &protocols::UDP_TABLE,
+];
 
 /// A figure of a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +34,16 @@ pub struct FigureKey {
 
 impl FigureKey {
     pub fn table_name(&self) -> &'static str {
-        COMPARED_TABLES.get(self.table_index).copied().unwrap_or_default()
+        self.table().map_or("", |table| table.name())
+    }
+
+    fn table(&self) -> Option<&'static dyn Table> {
+        COMPARED_TABLES.get(self.table_index).copied()
     }
 
     /// The definition of the figure.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
-        figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
+        self.table()?.columns().get(self.column_index).copied()
     }
 }
 
@@ -74,23 +87,23 @@ impl RecordingFigures {
         RecordingFigures { disks, ..RecordingFigures::default() }
     }
 
-    pub fn add(&mut self, judged: &Evaluation) {
-        self.window.add(judged);
-        self.totals.add(&judged.interval, &self.disks);
-        self.operation_counter.add(&judged.interval, &self.disks);
-        let look = FigureInput::from(judged);
-        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| figures::find_table(name)).enumerate() {
-            self.add_rows(subject, table, &look);
+    pub fn add(&mut self, evaluation: &Evaluation) {
+        self.window.add(evaluation);
+        self.totals.add(&evaluation.interval, &self.disks);
+        self.operation_counter.add(&evaluation.interval, &self.disks);
+        let input = FigureInput::from(evaluation);
+        for (table_index, table) in COMPARED_TABLES.iter().enumerate() {
+            self.add_rows(table_index, *table, &input);
         }
     }
 
-    fn add_rows(&mut self, subject: usize, table: &dyn Table, look: &FigureInput) {
-        let heads = table.columns();
-        let keys = heads.iter().enumerate().filter(|(_, head)| table.key_columns().contains(&head.title)).map(|(at, _)| at);
-        let keys: Vec<usize> = keys.collect();
-        let figures: Vec<usize> = (0..heads.len()).filter(|at| heads.get(*at).is_some_and(|head| is_compared(head))).collect();
-        let columns: Vec<usize> = keys.iter().chain(&figures).copied().collect();
-        for row in table.rows(look, &columns) {
+    fn add_rows(&mut self, table_index: usize, table: &dyn Table, input: &FigureInput) {
+        let columns = table.columns();
+        let keys: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
+        let figures: Vec<usize> =
+            (0..columns.len()).filter(|index| columns.get(*index).is_some_and(|column| is_compared(column))).collect();
+        let selected: Vec<usize> = keys.iter().chain(&figures).copied().collect();
+        for row in table.rows(input, &selected) {
             let (names, cells) = row.cells.split_at(keys.len().min(row.cells.len()));
             let names = names.iter().filter_map(|cell| match cell {
                 Cell::Text(text) => Some(text.as_str()),
@@ -99,7 +112,7 @@ impl RecordingFigures {
             let name = names.collect::<Vec<_>>().join(" ");
             for (column, cell) in figures.iter().zip(cells) {
                 if let Some(number) = cell.number() {
-                    let key = FigureKey { table_index: subject, row: name.clone(), column_index: *column };
+                    let key = FigureKey { table_index, row: name.clone(), column_index: *column };
                     self.values.entry(key).or_default().push(number);
                 }
             }
@@ -141,10 +154,10 @@ impl RecordingFigures {
 }
 
 /// Whether a column is compared: figures, but no names and no references.
-fn is_compared(head: &ColumnDefinition) -> bool {
+fn is_compared(column: &ColumnDefinition) -> bool {
     // Rates that tables hide by default are compared, too: context switches, for example.
-    let is_rate = matches!(head.unit, Unit::PerSecond | Unit::KilobytesPerSecond);
-    (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.reference
+    let is_rate = matches!(column.unit, Unit::PerSecond | Unit::KilobytesPerSecond);
+    (column.shown_by_default || is_rate) && !matches!(column.unit, Unit::Name | Unit::Id) && !column.reference
 }
 
 impl Totals {

@@ -4,7 +4,7 @@ use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
 use crate::interval::statistics::Certainty;
-use crate::report::formatting::{bytes, format_duration, format_latency, three_digits};
+use crate::report::formatting::{bytes, duration, format_latency, three_digits};
 use crate::report::text::printable;
 
 /// `all`: unchanged figures, too.
@@ -21,54 +21,53 @@ pub fn text(comparison: &Comparison, all: bool) -> String {
     text
 }
 
-fn recording_label(side: &ComparedRecording) -> String {
-    format!("{} ({})", printable(&side.name), format_duration(side.figures.totals.seconds))
+fn recording_label(recording: &ComparedRecording) -> String {
+    format!("{} ({})", printable(&recording.name), duration(recording.figures.totals.seconds))
 }
 
 fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: bool) {
     let rows = comparison.figures.iter().filter_map(|figure| Some((figure, figure.deltas.get(index)?)));
     let rows: Vec<(&FigureComparison, &FigureDelta)> =
-        rows.filter(|(_, beside)| all || beside.change != FigureChange::None).collect();
+        rows.filter(|(_, delta)| all || delta.change != FigureChange::None).collect();
     if rows.is_empty() {
         text.push_str("  no figure moved in a way that is felt and is not chance\n");
         return;
     }
-    let heads = ["base p50", "p95", "new p50", "p95", "×base", "P(new>)", ""];
-    let mut columns = TextTable::with_header("    FIGURE", &heads);
-    for (figure, beside) in &rows {
-        let Some(head) = figure.key.column() else { continue };
-        let ratio = beside.ratio.map_or_else(|| "-".to_owned(), three_digits);
-        let above = beside.superiority.map_or_else(|| "-".to_owned(), |superiority| format!("{:.2}", superiority.probability));
+    let headings = ["base p50", "p95", "new p50", "p95", "×base", "P(new>)", ""];
+    let mut table = TextTable::with_header("    FIGURE", &headings);
+    for (figure, delta) in &rows {
+        let Some(column) = figure.key.column() else { continue };
+        let ratio = delta.ratio.map_or_else(|| "-".to_owned(), three_digits);
+        let above = delta.superiority.map_or_else(|| "-".to_owned(), |superiority| format!("{:.2}", superiority.probability));
         let cells = [
-            &median_and_p95(figure.base, head)[..],
-            &median_and_p95(beside.summary, head),
-            &[ratio, above, certainty_label(beside)],
+            &median_and_p95(figure.base, column)[..],
+            &median_and_p95(delta.summary, column),
+            &[ratio, above, certainty_label(delta)],
         ]
         .concat();
-        columns.push(format!("  {} {}", change_sign(beside.change), figure_label(figure)), cells);
+        table.push(format!("  {} {}", change_sign(delta.change), figure_label(figure)), cells);
     }
-    text.push_str(&columns.render());
-    if rows.iter().any(|(_, beside)| beside.change != FigureChange::None) {
-        text.push_str("  ▲ WORSE  ▽ better  • moved: which of them, only who made the load can tell\n");
+    text.push_str(&table.render());
+    if rows.iter().any(|(_, delta)| delta.change != FigureChange::None) {
+        text.push_str("  ▲ WORSE  ▽ better  • moved: which of them, only depends on the load\n");
     }
 }
 
 /// `disk sdb r_await ms`
 fn figure_label(figure: &FigureComparison) -> String {
-    let Some(head) = figure.key.column() else { return String::new() };
-    let unit = match head.unit.label() {
+    let Some(column) = figure.key.column() else { return String::new() };
+    let unit = match column.unit.label() {
         "count" => "",
-        _ if head.title.contains(['%', '/']) => "",
+        _ if column.title.contains(['%', '/']) => "",
         unit => unit,
     };
-    let parts = [figure.key.table_name(), &printable(&figure.key.row), head.title, unit];
+    let parts = [figure.key.table_name(), &printable(&figure.key.row), column.title, unit];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Median and 95th percentile.
-fn median_and_p95(spread: Option<SummaryStatistics>, head: &ColumnDefinition) -> [String; 2] {
-    let people = |value: f64| head.precision.format(value / head.unit.divisor());
-    spread.map_or_else(|| ["-".to_owned(), "-".to_owned()], |spread| [people(spread.median), people(spread.p95)])
+fn median_and_p95(spread: Option<SummaryStatistics>, column: &ColumnDefinition) -> [String; 2] {
+    spread.map_or_else(|| ["-".to_owned(), "-".to_owned()], |spread| [column.format(spread.median), column.format(spread.p95)])
 }
 
 fn change_sign(change: FigureChange) -> &'static str {
@@ -81,9 +80,9 @@ fn change_sign(change: FigureChange) -> &'static str {
 }
 
 /// The certainty that the change is not chance.
-fn certainty_label(beside: &FigureDelta) -> String {
-    let certain = beside.superiority.is_some_and(|superiority| superiority.certainty() == Certainty::Certain);
-    match (beside.change, certain) {
+fn certainty_label(delta: &FigureDelta) -> String {
+    let certain = delta.superiority.is_some_and(|superiority| superiority.certainty() == Certainty::Certain);
+    match (delta.change, certain) {
         (FigureChange::None, _) => "",
         (_, true) => "certain",
         (_, false) => "likely",
@@ -107,26 +106,26 @@ fn write_findings(text: &mut String, comparison: &Comparison, index: usize) {
 }
 
 /// One row per recording: the cost per operation, and as a multiple of the base.
-fn write_per_operation(text: &mut String, sides: &[ComparedRecording]) {
-    let Some(base) = sides.first().and_then(PerOperation::for_recording) else { return };
-    let mut columns = TextTable::with_header("PER OPERATION", &["ops/s", "cpu/o", "cs/o", "r/o", "w/o", "rKB/o", "wKB/o"]);
-    for (index, side) in sides.iter().enumerate() {
-        let name = printable(&side.name);
-        let Some(own) = PerOperation::for_recording(side) else {
-            columns.push(name, vec!["-".to_owned()]);
+fn write_per_operation(text: &mut String, recordings: &[ComparedRecording]) {
+    let Some(base) = recordings.first().and_then(PerOperation::for_recording) else { return };
+    let mut table = TextTable::with_header("PER OPERATION", &["ops/s", "cpu/o", "cs/o", "r/o", "w/o", "rKB/o", "wKB/o"]);
+    for (index, recording) in recordings.iter().enumerate() {
+        let name = printable(&recording.name);
+        let Some(own) = PerOperation::for_recording(recording) else {
+            table.push(name, vec!["-".to_owned()]);
             continue;
         };
-        let said = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);
+        let format_optional = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);
         let cells = [
-            said(own.operations_per_second, three_digits),
-            said(own.cpu_seconds, format_latency),
-            said(own.context_switches, three_digits),
-            said(own.reads, three_digits),
-            said(own.writes, three_digits),
-            said(own.read_bytes, bytes),
-            said(own.written_bytes, bytes),
+            format_optional(own.operations_per_second, three_digits),
+            format_optional(own.cpu_seconds, format_latency),
+            format_optional(own.context_switches, three_digits),
+            format_optional(own.reads, three_digits),
+            format_optional(own.writes, three_digits),
+            format_optional(own.read_bytes, bytes),
+            format_optional(own.written_bytes, bytes),
         ];
-        columns.push(name, cells.to_vec());
+        table.push(name, cells.to_vec());
         if index == 0 {
             continue;
         }
@@ -140,7 +139,7 @@ fn write_per_operation(text: &mut String, sides: &[ComparedRecording]) {
             relative.read_bytes,
             relative.written_bytes,
         ];
-        columns.push(String::new(), figures.map(|value| said(value, |value| format!("{value:.2}×"))).to_vec());
+        table.push(String::new(), figures.map(|value| format_optional(value, |value| format!("{value:.2}×"))).to_vec());
     }
-    text.push_str(&columns.render());
+    text.push_str(&table.render());
 }

@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 
 use crate::sample::Instant;
+use crate::units::time::in_zone;
 
 /// Time from left to right: by CLOCK_BOOTTIME, or by CLOCK_REALTIME if the recording spans several boots. Labels are times of
 /// day.
@@ -85,7 +86,7 @@ impl TimeAxis {
             } else {
                 "%b %d %H:%M"
             };
-            let label = self.zoned(realtime_ns).map_or_else(String::new, |at| at.strftime(format).to_string());
+            let label = in_zone(realtime_ns, &self.zone, format).unwrap_or_default();
             ticks.push(((at - begin) / whole.max(1e-9), label));
             at += apart;
         }
@@ -95,12 +96,12 @@ impl TimeAxis {
     /// A time of day, with the day if there are several.
     pub fn format_time(&self, at: Instant) -> String {
         let format = if self.seconds() >= 43_200.0 { "%b %d %H:%M:%S" } else { "%H:%M:%S" };
-        self.zoned(at.realtime_ns).map_or_else(|| "?".to_owned(), |at| at.strftime(format).to_string())
+        in_zone(at.realtime_ns, &self.zone, format).unwrap_or_else(|| "?".to_owned())
     }
 
     /// Date and time.
     pub fn format_date_time(&self, at: Instant) -> String {
-        self.zoned(at.realtime_ns).map_or_else(|| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+        in_zone(at.realtime_ns, &self.zone, "%Y-%m-%d %H:%M:%S %Z").unwrap_or_else(|| "?".to_owned())
     }
 
     fn zoned(&self, realtime_ns: i64) -> Option<jiff::Zoned> {

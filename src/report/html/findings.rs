@@ -6,7 +6,7 @@ use super::axis::TimeAxis;
 use super::plot::{PlotContext, css_left};
 use super::severity_sign;
 use crate::findings::{Finding, Severity, Value};
-use crate::report::formatting::{format_duration, format_evidence};
+use crate::report::formatting::{duration, format_evidence};
 use crate::report::report_data::finding_groups::FindingGroup;
 use crate::report::text::printable;
 
@@ -86,7 +86,7 @@ pub fn findings_section(findings: &[FindingGroup], time: &TimeAxis) -> Markup {
                     h3 { (severity_sign(Some(finding.severity))) " " (finding.kind.as_str()) " " b { (recurring.subject()) } }
                     @if recurring.findings.len() > 1 {
                         p.when {
-                            (recurring.findings.len()) " times, " (format_duration(recurring.total_seconds(time.end()))) " together; the most telling of them: "
+                            (recurring.findings.len()) " times, " (duration(recurring.total_seconds(time.end()))) " together; the most telling of them: "
                             (format_time_range(finding, time))
                         }
                     } @else {
@@ -137,7 +137,7 @@ fn format_time_range(finding: &Finding, time: &TimeAxis) -> String {
                 "{} to {} ({})",
                 time.format_time(finding.since),
                 time.format_time(until),
-                format_duration(until.seconds_since(finding.since))
+                duration(until.seconds_since(finding.since))
             )
         }
         None => format!("since {}, to the end of the recording", time.format_time(finding.since)),

@@ -19,9 +19,9 @@ const bytes = (value) => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
   while (Math.abs(value) >= 999.5 && unit + 1 < units.length) { value /= 1024; unit += 1; }
-  return `${three(value)} ${units[unit]}`;
+  return `${unit === 0 ? value.toFixed(0) : three(value)} ${units[unit]}`;
 };
-const duration = (seconds) => {
+const latency = (seconds) => {
   if (seconds >= 0.9995) return `${three(seconds)} s`;
   return seconds >= 0.0009995 || seconds === 0 ? `${three(seconds * 1e3)} ms` : `${three(seconds * 1e6)} µs`;
 };
@@ -29,7 +29,7 @@ const words = {
   ratio: (value) => `${three(value * 100)} %`,
   threads: three,
   cpus: three,
-  seconds: duration,
+  seconds: latency,
   bytes,
   bytes_per_second: (value) => `${bytes(value)}/s`,
 };

@@ -1,4 +1,4 @@
-//! The wide table as Parquet: a column that is mostly empty costs nothing there. Cargo feature `parquet`.
+//! The wide table as Parquet, in which empty cells take no space. Cargo feature `parquet`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::printer::RowTime;
 use super::wide_table::{COMMON_COLUMNS, ColumnType, WideColumn};
 use crate::figures::Cell;
 
-/// Rows that are written together.
+/// Rows per row group.
 const ROWS_PER_GROUP: usize = 16_384;
 
 /// A file that is being written.
@@ -38,14 +38,14 @@ enum ColumnValues {
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    pub fn new(fields: &[WideColumn], sink: W) -> io::Result<ParquetWriter<W>> {
-        ParquetWriter::create(fields, sink).map_err(io::Error::other)
+    pub fn new(columns: &[WideColumn], sink: W) -> io::Result<ParquetWriter<W>> {
+        ParquetWriter::create(columns, sink).map_err(io::Error::other)
     }
 
-    /// One row; cells as `fields` were.
-    pub fn write_row(&mut self, stamp: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
-        let time = Cell::Number((stamp.at.realtime_ns / 1_000) as f64);
-        let common = [time, Cell::Number(stamp.seconds), Cell::from(table)];
+    /// One row; cells as `columns` were.
+    pub fn write_row(&mut self, time: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
+        let time = Cell::Number((time.at.realtime_ns / 1_000) as f64);
+        let common = [time, Cell::Number(time.seconds), Cell::from(table)];
         for (column, cell) in self.columns.iter_mut().zip(common.iter().chain(cells)) {
             column.push(cell);
         }
@@ -58,18 +58,19 @@ impl<W: Write + Send> ParquetWriter<W> {
         self.flush().and_then(|()| self.writer.close().map(|_| ())).map_err(io::Error::other)
     }
 
-    fn create(fields: &[WideColumn], sink: W) -> Result<ParquetWriter<W>> {
+    fn create(columns: &[WideColumn], sink: W) -> Result<ParquetWriter<W>> {
         let [time, seconds, table] = COMMON_COLUMNS;
         let mut types =
             vec![timestamp_type(time)?, leaf_type(seconds, ColumnType::Float)?, leaf_type(table, ColumnType::Text)?];
-        for field in fields {
-            types.push(leaf_type(field.name, field.kind)?);
+        for column in columns {
+            types.push(leaf_type(column.name, column.kind)?);
         }
         let schema = Arc::new(Type::group_type_builder("stalltop").with_fields(types).build()?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
-        let kinds =
-            [ColumnType::Integer, ColumnType::Float, ColumnType::Text].into_iter().chain(fields.iter().map(|field| field.kind));
+        let kinds = [ColumnType::Integer, ColumnType::Float, ColumnType::Text]
+            .into_iter()
+            .chain(columns.iter().map(|column| column.kind));
         Ok(ParquetWriter { writer, columns: kinds.map(ColumnBuffer::new).collect(), rows: 0 })
     }
 

@@ -1,4 +1,4 @@
-//! Rows as lines, in one of four formats. Pure: text out, nothing printed.
+//! Formats rows as lines: text, CSV, JSON or colon-separated.
 
 use serde::Serializer as _;
 use serde::ser::SerializeMap;
@@ -9,19 +9,19 @@ use crate::report::json::{escape_unprintable, rfc3339};
 use crate::report::text::printable;
 use crate::sample::Instant;
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people, in the kernel tools' units; `-` is unknown
+    /// For people, in the units of the kernel's tools; `-` is unknown
     Text,
-    /// For spreadsheets, in the units of the names; unknown is empty
+    /// For spreadsheets, in the units of the keys; unknown is empty
     Csv {
-        /// Text that a spreadsheet would take for a formula gets a quote before it
+        /// A quote before text that a spreadsheet would read as a formula
         safe_formulas: bool,
     },
-    /// An object a line; unknown is null
+    /// One object per line; unknown is null
     Json,
-    /// For scripts: figures as in text, with colons between them
+    /// For scripts: the cells of the text with colons between them
     Parseable,
 }
 
@@ -30,21 +30,21 @@ pub enum Format {
 pub enum Headings {
     /// Once: the output is not a terminal
     Once,
-    /// On a terminal: once in so many lines, or before each time where there are several rows
+    /// On a terminal: once in that many lines; before each time in a table of several rows
     Every(usize),
 }
 
-/// The time that lines are about.
+/// The interval of a line.
 #[derive(Clone, Debug)]
 pub struct RowTime {
-    /// HH:MM:SS, local: when it ended
+    /// The local time of its end, HH:MM:SS
     pub clock: String,
     pub at: Instant,
-    /// How long it was
+    /// Its length
     pub seconds: f64,
 }
 
-/// Prints one table, time after time.
+/// Formats one table, interval after interval.
 pub struct Printer {
     table: &'static str,
     single_row: bool,
@@ -55,7 +55,7 @@ pub struct Printer {
     lines_since_heading: Option<usize>,
 }
 
-/// Whether lines are of an interval, or of a whole run.
+/// The time that a row covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowKind {
     Interval,
@@ -63,11 +63,11 @@ enum RowKind {
 }
 
 impl Printer {
-    pub fn new(table: &dyn Table, heads: &[&'static ColumnDefinition], format: Format, headings: Headings) -> Printer {
+    pub fn new(table: &dyn Table, columns: &[&'static ColumnDefinition], format: Format, headings: Headings) -> Printer {
         Printer {
             table: table.name(),
             single_row: table.is_single_row(),
-            columns: heads.to_vec(),
+            columns: columns.to_vec(),
             format,
             headings,
             lines_since_heading: None,
@@ -79,34 +79,34 @@ impl Printer {
     }
 
     /// The lines of one interval.
-    pub fn lines(&mut self, stamp: &RowTime, rows: &[Vec<Cell>]) -> String {
+    pub fn lines(&mut self, time: &RowTime, rows: &[Vec<Cell>]) -> String {
         match self.format {
-            Format::Text => self.text(stamp, rows),
-            Format::Csv { safe_formulas } => self.csv(stamp, rows, RowKind::Interval, safe_formulas),
-            Format::Json => self.json(stamp, rows, RowKind::Interval),
-            Format::Parseable => self.parseable(stamp, rows, RowKind::Interval),
+            Format::Text => self.text(time, rows),
+            Format::Csv { safe_formulas } => self.csv(time, rows, RowKind::Interval, safe_formulas),
+            Format::Json => self.json(time, rows, RowKind::Interval),
+            Format::Parseable => self.parseable(time, rows, RowKind::Interval),
         }
     }
 
-    /// The block at the end: of each figure how much it was altogether. `whole` is what a share of time is a share of.
-    pub fn total_lines(&mut self, stamp: &RowTime, whole: f64, rows: &[Vec<Cell>]) -> String {
+    /// The totals of a whole run. `capacity`: what a share of time is a share of, in CPUs or devices.
+    pub fn total_lines(&mut self, time: &RowTime, capacity: f64, rows: &[Vec<Cell>]) -> String {
         let total = |row: &Vec<Cell>| -> Vec<Cell> {
             let cells = self.columns.iter().zip(row);
-            cells.map(|(head, cell)| total_cell(head, cell, stamp.seconds, whole)).collect()
+            cells.map(|(column, cell)| total_cell(column, cell, time.seconds, capacity)).collect()
         };
         let rows: Vec<Vec<Cell>> = rows.iter().map(total).collect();
         match self.format {
-            Format::Text => self.text_total(stamp, &rows),
+            Format::Text => self.text_total(time, &rows),
             Format::Csv { safe_formulas } => {
                 self.lines_since_heading = None;
-                self.csv(stamp, &rows, RowKind::Total, safe_formulas)
+                self.csv(time, &rows, RowKind::Total, safe_formulas)
             }
-            Format::Json => self.json(stamp, &rows, RowKind::Total),
-            Format::Parseable => self.parseable(stamp, &rows, RowKind::Total),
+            Format::Json => self.json(time, &rows, RowKind::Total),
+            Format::Parseable => self.parseable(time, &rows, RowKind::Total),
         }
     }
 
-    fn text(&mut self, stamp: &RowTime, rows: &[Vec<Cell>]) -> String {
+    fn text(&mut self, time: &RowTime, rows: &[Vec<Cell>]) -> String {
         let mut text = String::new();
         if rows.is_empty() && self.lines_since_heading.is_some() {
             return text;
@@ -120,73 +120,85 @@ impl Printer {
             if self.lines_since_heading.is_some() && !self.single_row {
                 text.push('\n');
             }
-            write_line(&mut text, "    Time", self.columns.iter().map(|head| (*head, head.width(), head.title.to_owned())));
+            write_line(
+                &mut text,
+                "    Time",
+                self.columns.iter().map(|column| (*column, column.width(), column.title.to_owned())),
+            );
             self.lines_since_heading = Some(1);
         }
         for row in rows {
             let cells = self.columns.iter().zip(row);
-            write_line(&mut text, &stamp.clock, cells.map(|(head, cell)| (*head, head.width(), format_cell(head, cell))));
+            write_line(
+                &mut text,
+                &time.clock,
+                cells.map(|(column, cell)| (*column, column.width(), format_cell(column, cell))),
+            );
         }
         self.lines_since_heading = self.lines_since_heading.map(|since| since.saturating_add(rows.len()));
         text
     }
 
-    fn text_total(&self, stamp: &RowTime, rows: &[Vec<Cell>]) -> String {
+    fn text_total(&self, time: &RowTime, rows: &[Vec<Cell>]) -> String {
         // Amounts are longer than rates.
-        let width = |head: &ColumnDefinition| head.width().max(head.total_title().len()).max(9);
+        let width = |column: &ColumnDefinition| column.width().max(column.total_title().len()).max(9);
         let blank = if self.lines_since_heading.is_some() { "\n" } else { "" };
-        let mut text = format!("{blank}Total of {:.3} s until {}\n", stamp.seconds, stamp.clock);
-        write_line(&mut text, "        ", self.columns.iter().map(|head| (*head, width(head), head.total_title())));
+        let mut text = format!("{blank}Total of {:.3} s until {}\n", time.seconds, time.clock);
+        write_line(&mut text, "        ", self.columns.iter().map(|column| (*column, width(column), column.total_title())));
         for row in rows {
             let cells = self.columns.iter().zip(row);
-            write_line(&mut text, "  Total:", cells.map(|(head, cell)| (*head, width(head), format_total_cell(head, cell))));
+            write_line(
+                &mut text,
+                "  Total:",
+                cells.map(|(column, cell)| (*column, width(column), format_total_cell(column, cell))),
+            );
         }
         text
     }
 
-    /// One heading, then a record a row; RFC 4180.
-    fn csv(&mut self, stamp: &RowTime, rows: &[Vec<Cell>], kind: RowKind, safe_formulas: bool) -> String {
-        let programs = self.key_columns(kind);
+    /// RFC 4180: one heading, then one record per row.
+    fn csv(&mut self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind, safe_formulas: bool) -> String {
+        let keys = self.key_columns(kind);
         let mut text = String::new();
         if self.lines_since_heading.is_none() {
             self.lines_since_heading = Some(0);
-            let names = programs.iter().map(|(_, name)| name.as_str());
+            let names = keys.iter().map(|(_, name)| name.as_str());
             text.push_str(&csv_record(["time", "seconds"].into_iter().chain(names)));
         }
-        let (time, seconds) = (rfc3339(stamp.at), shortest_decimal(stamp.seconds));
+        let (end, seconds) = (rfc3339(time.at), shortest_decimal(time.seconds));
         for row in rows {
             let text_of = if safe_formulas { csv_field_without_formula } else { csv_field };
-            let cells = programs.iter().map(|(at, _)| row.get(*at).map(text_of).unwrap_or_default());
+            let cells = keys.iter().map(|(index, _)| row.get(*index).map(text_of).unwrap_or_default());
             let cells: Vec<String> = cells.collect();
-            let common = [time.as_str(), seconds.as_str()];
+            let common = [end.as_str(), seconds.as_str()];
             text.push_str(&csv_record(common.into_iter().chain(cells.iter().map(String::as_str))));
         }
         text
     }
 
-    fn json(&self, stamp: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> String {
-        let programs = self.key_columns(kind);
+    fn json(&self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> String {
+        let keys = self.key_columns(kind);
         let object = |row: &Vec<Cell>| {
             let mut bytes = Vec::new();
-            let head = [("schema", "stalltop/1"), ("table", self.table), ("time", &rfc3339(stamp.at))];
+            let common = [("schema", "stalltop/1"), ("table", self.table), ("time", &rfc3339(time.at))];
             // Into memory, and strings, numbers and nulls only: cannot fail.
             let _ =
-                write_object(&mut bytes, &head, stamp.seconds, kind, programs.iter().map(|(at, name)| (name, row.get(*at))));
+                write_object(&mut bytes, &common, time.seconds, kind, keys.iter().map(|(index, name)| (name, row.get(*index))));
             escape_unprintable(&String::from_utf8_lossy(&bytes)) + "\n"
         };
         rows.iter().map(object).collect()
     }
 
-    /// EPOCH:TABLE:figures, or EPOCH:TABLE-total:figures. A colon in a name would be one column more.
-    fn parseable(&self, stamp: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> String {
-        let epoch = stamp.at.realtime_ns.div_euclid(1_000_000_000);
+    /// EPOCH:TABLE:cells or EPOCH:TABLE-total:cells; colons in names are escaped.
+    fn parseable(&self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> String {
+        let epoch = time.at.realtime_ns.div_euclid(1_000_000_000);
         let total = if kind == RowKind::Total { "-total" } else { "" };
         let mut text = String::new();
         for row in rows {
             text.push_str(&format!("{epoch}:{}{total}", self.table));
-            for (head, cell) in self.columns.iter().zip(row) {
+            for (column, cell) in self.columns.iter().zip(row) {
                 text.push(':');
-                let figure = if kind == RowKind::Total { format_total_cell(head, cell) } else { format_cell(head, cell) };
+                let figure = if kind == RowKind::Total { format_total_cell(column, cell) } else { format_cell(column, cell) };
                 text.push_str(&figure.replace(':', "\\u{3a}"));
             }
             text.push('\n');
@@ -194,29 +206,29 @@ impl Printer {
         text
     }
 
-    /// Each name of a figure once, with its place: two headings may be the same figure in other units.
+    /// Each key once, with the index of its column: two columns may be the same figure in other units.
     fn key_columns(&self, kind: RowKind) -> Vec<(usize, String)> {
-        let mut programs: Vec<(usize, String)> = Vec::with_capacity(self.columns.len());
-        for (at, head) in self.columns.iter().enumerate() {
-            let name = if kind == RowKind::Total { head.total_key() } else { head.key.to_owned() };
-            if !programs.iter().any(|(_, known)| *known == name) {
-                programs.push((at, name));
+        let mut keys: Vec<(usize, String)> = Vec::with_capacity(self.columns.len());
+        for (index, column) in self.columns.iter().enumerate() {
+            let name = if kind == RowKind::Total { column.total_key() } else { column.key.to_owned() };
+            if !keys.iter().any(|(_, known)| *known == name) {
+                keys.push((index, name));
             }
         }
-        programs
+        keys
     }
 }
 
 fn write_object<'a>(
     bytes: &mut Vec<u8>,
-    head: &[(&str, &str)],
+    common: &[(&str, &str)],
     seconds: f64,
     kind: RowKind,
     cells: impl Iterator<Item = (&'a String, Option<&'a Cell>)>,
 ) -> Result<(), serde_json::Error> {
     let mut serializer = serde_json::Serializer::new(bytes);
     let mut map = serializer.serialize_map(None)?;
-    for (name, text) in head {
+    for (name, text) in common {
         map.serialize_entry(name, text)?;
     }
     map.serialize_entry("seconds", &seconds)?;
@@ -236,54 +248,54 @@ fn write_object<'a>(
     map.end()
 }
 
-/// Whether it may be written without a point.
+/// Whether it is printed without a decimal point.
 fn is_integer(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() < 9e15
 }
 
-/// The shortest text that is read back as the same number.
+/// The shortest decimal that parses to the same number.
 pub(super) fn shortest_decimal(number: f64) -> String {
     format!("{number}")
 }
 
-/// As people read it.
-fn format_cell(head: &ColumnDefinition, cell: &Cell) -> String {
+/// The text of a cell for people.
+fn format_cell(column: &ColumnDefinition, cell: &Cell) -> String {
     match cell {
         Cell::Unknown => "-".to_owned(),
-        Cell::Number(number) => head.precision.format(number / head.unit.divisor()),
-        Cell::Bound(bound, number) => format!("{}{}", bound.sign(), head.precision.format(number / head.unit.divisor())),
+        Cell::Number(number) => column.format(*number),
+        Cell::Bound(bound, number) => format!("{}{}", bound.sign(), column.format(*number)),
         Cell::Text(text) => printable(text),
     }
 }
 
-/// The same in a total: events are whole, seconds have three decimals.
-fn format_total_cell(head: &ColumnDefinition, cell: &Cell) -> String {
-    match (cell, head.aggregation) {
+/// The same of a total: events are whole, seconds have three decimals.
+fn format_total_cell(column: &ColumnDefinition, cell: &Cell) -> String {
+    match (cell, column.aggregation) {
         (Cell::Number(seconds), Aggregation::Seconds) => format!("{seconds:.3}"),
         (Cell::Bound(bound, seconds), Aggregation::Seconds) => format!("{}{seconds:.3}", bound.sign()),
-        (Cell::Number(amount), Aggregation::Sum) => format!("{:.0}", amount / head.unit.divisor()),
-        _ => format_cell(head, cell),
+        (Cell::Number(amount), Aggregation::Sum) => format!("{:.0}", column.unit.displayed(*amount)),
+        _ => format_cell(column, cell),
     }
 }
 
-fn total_cell(head: &ColumnDefinition, cell: &Cell, seconds: f64, whole: f64) -> Cell {
-    match (cell, head.aggregation) {
+fn total_cell(column: &ColumnDefinition, cell: &Cell, seconds: f64, capacity: f64) -> Cell {
+    match (cell, column.aggregation) {
         (_, Aggregation::Unknown) => Cell::Unknown,
         (cell, Aggregation::Sum) => cell.map_number(|rate| (rate * seconds * 1000.0).round() / 1000.0),
-        (cell, Aggregation::Seconds) => cell.map_number(|share| share * seconds * whole),
+        (cell, Aggregation::Seconds) => cell.map_number(|share| share * seconds * capacity),
         (cell, Aggregation::Unchanged) => cell.clone(),
     }
 }
 
-/// Numbers end below the end of their heading, names begin below its beginning; the last name takes what it needs.
+/// Numbers are right-aligned below their headings, names are left-aligned; a name may use the space after it.
 fn write_line<'a>(text: &mut String, first: &str, cells: impl Iterator<Item = (&'a ColumnDefinition, usize, String)>) {
     text.push_str(first);
     let mut gap = 0;
-    for (head, width, cell) in cells {
+    for (column, width, cell) in cells {
         let used = unicode_width::UnicodeWidthStr::width(cell.as_str());
         let room = " ".repeat(width.saturating_sub(used));
         text.push_str(&" ".repeat(gap + 1));
-        match head.unit == Unit::Name {
+        match column.unit == Unit::Name {
             true => {
                 text.push_str(&cell);
                 gap = room.len();

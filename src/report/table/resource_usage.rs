@@ -53,7 +53,7 @@ impl ResourceUsage {
             (format!("{:.3}", self.user_seconds), "s user"),
             (format!("{:.3}", self.system_seconds), "s system"),
             (share(self.cpu_ratio), "% of one CPU"),
-            (share(self.box_ratio), "% of the box"),
+            (share(self.box_ratio), "% of all CPUs"),
             (self.max_resident_bytes.map_or_else(|| "-".to_owned(), kb), "kB resident at most"),
             (self.minor_faults.to_string(), "minor faults"),
             (self.major_faults.to_string(), "major faults"),

@@ -1,17 +1,17 @@
-//! Which columns of a table and which of its rows are wanted, and in which order.
+//! Selects columns and rows of a table, and sorts the rows.
 
 use regex_lite::Regex;
 
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
 
-/// What of a table is shown.
+/// The columns and rows of a table that are shown.
 pub struct ResolvedSelection {
     table: &'static dyn Table,
-    /// The columns that are shown, then those that rows are chosen by
+    /// Indices into the table's columns: those that are shown, then those by which rows are selected or sorted
     column_indices: Vec<usize>,
-    shown_count: usize,
+    /// Those that are shown
     pub columns: Vec<&'static ColumnDefinition>,
-    /// Places in `columns`
+    /// Indices into `column_indices`
     pid_cell: Option<usize>,
     name_cells: Vec<usize>,
     sort_cell: Option<usize>,
@@ -19,22 +19,22 @@ pub struct ResolvedSelection {
     name_pattern: Option<Regex>,
 }
 
-/// What was asked for.
+/// A selection as the command line has it.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnSelection {
-    /// Headings, names in JSON, or the name of a set, with commas between them; `None` is the usual ones
+    /// Titles or keys with commas between them, or the name of a set; `None`: the columns that are shown by default
     pub columns: Option<String>,
-    /// The largest of this column first, names in their order
+    /// Sorts by this column: numbers descending, names ascending
     pub sort: Option<String>,
-    /// So many rows, the foremost by `sort` or by what matters most in the table
+    /// The first rows in the order of `sort`, or of the table's default column
     pub top: Option<usize>,
-    /// Processes
+    /// Rows of these processes; empty: all
     pub pids: Vec<u32>,
-    /// A regular expression on what the rows are called
+    /// A regular expression that a row's name matches
     pub name: Option<String>,
-    /// Without rows on which nothing happened
+    /// Without rows that had no activity
     pub without_idle: bool,
-    /// Shares of all CPUs instead of one CPU
+    /// Shares of one CPU become shares of all CPUs
     pub divide_by_cpus: bool,
 }
 
@@ -42,108 +42,100 @@ pub struct ColumnSelection {
 const ALL_COLUMNS: &str = "all";
 
 impl ResolvedSelection {
-    /// An error describes what is wrong with the selection.
-    pub fn resolve(table: &'static dyn Table, wishes: ColumnSelection) -> Result<ResolvedSelection, String> {
-        let heads = table.columns();
-        let mut columns = match wishes.columns.as_deref() {
-            None => column_positions(&heads, |head| head.shown_by_default),
-            Some(asked) => parse_columns(table, &heads, asked)?,
+    /// An error says what is wrong with the selection.
+    pub fn resolve(table: &'static dyn Table, selection: ColumnSelection) -> Result<ResolvedSelection, String> {
+        let shown = match selection.columns.as_deref() {
+            None => table.columns().into_iter().filter(|column| column.shown_by_default).collect(),
+            Some(names) => parse_columns(table, names)?,
         };
-        let shown = columns.len();
-        let mut also = |name: &str| -> Result<usize, String> {
-            let at = find_column(table, &heads, name)?;
-            Ok(columns.iter().position(|&column| column == at).unwrap_or_else(|| {
-                columns.push(at);
-                columns.len() - 1
-            }))
-        };
-        let pid = match wishes.pids.is_empty() {
-            true => None,
-            false => Some(also("PID").map_err(|_| "-p is for the tables of tasks and threads".to_owned())?),
-        };
-        let mut named = Vec::new();
-        if wishes.name.is_some() {
-            let names = table
-                .key_columns()
-                .iter()
-                .filter(|key| heads.iter().any(|head| head.title == **key && head.unit == Unit::Name));
-            for name in names {
-                named.push(also(name)?);
+        let mut resolved = ResolvedSelection::new(table, shown, selection);
+        if !resolved.selection.pids.is_empty() {
+            let column = table.pid_column().ok_or("-p is for the tables of tasks and threads")?;
+            resolved.pid_cell = resolved.cell_of(column);
+        }
+        if let Some(pattern) = &resolved.selection.name {
+            let pattern = Regex::new(pattern).map_err(|error| format!("--name is no regular expression: {error}"))?;
+            resolved.name_pattern = Some(pattern);
+            for column in table.key_columns().into_iter().filter(|column| column.unit == Unit::Name) {
+                let cell = resolved.cell_of(column);
+                resolved.name_cells.extend(cell);
             }
-            if named.is_empty() {
+            if resolved.name_cells.is_empty() {
                 return Err(format!("the rows of '{}' have no names", table.name()));
             }
         }
-        let sorted = match (&wishes.sort, wishes.top) {
-            (Some(column), _) => Some(also(column)?),
-            (None, Some(_)) => Some(also(table.default_sort())?),
+        let sort = match (&resolved.selection.sort, resolved.selection.top) {
+            (Some(name), _) => Some(find_column(table, name)?),
+            (None, Some(_)) => Some(table.default_sort()),
             (None, None) => None,
         };
-        let name = match wishes.name.as_deref().map(Regex::new) {
-            Some(Err(error)) => return Err(format!("--name is no regular expression: {error}")),
-            Some(Ok(name)) => Some(name),
-            None => None,
-        };
-        let heads = columns.iter().take(shown).filter_map(|&at| heads.get(at).copied()).collect();
-        Ok(ResolvedSelection {
-            table,
-            column_indices: columns,
-            shown_count: shown,
-            columns: heads,
-            pid_cell: pid,
-            name_cells: named,
-            sort_cell: sorted,
-            selection: wishes,
-            name_pattern: name,
-        })
+        resolved.sort_cell = sort.and_then(|column| resolved.cell_of(column));
+        Ok(resolved)
     }
 
-    /// Each column once, as programs call it.
-    pub fn all_columns(table: &'static dyn Table, busy: bool) -> ResolvedSelection {
-        let heads = table.columns();
-        let first = |at: usize, head: &ColumnDefinition| heads.iter().position(|other| other.key == head.key) == Some(at);
-        let columns: Vec<usize> = heads.iter().enumerate().filter(|(at, head)| first(*at, head)).map(|(at, _)| at).collect();
-        let shown = columns.len();
-        let heads = columns.iter().filter_map(|&at| heads.get(at).copied()).collect();
-        let wishes = ColumnSelection { without_idle: busy, ..ColumnSelection::default() };
+    /// All columns, each key once.
+    pub fn all_columns(table: &'static dyn Table, without_idle: bool) -> ResolvedSelection {
+        let mut columns: Vec<&'static ColumnDefinition> = Vec::new();
+        for column in table.columns() {
+            if !columns.iter().any(|known| known.key == column.key) {
+                columns.push(column);
+            }
+        }
+        ResolvedSelection::new(table, columns, ColumnSelection { without_idle, ..ColumnSelection::default() })
+    }
+
+    fn new(
+        table: &'static dyn Table,
+        columns: Vec<&'static ColumnDefinition>,
+        selection: ColumnSelection,
+    ) -> ResolvedSelection {
+        let column_indices = columns.iter().filter_map(|column| table.column_index(column)).collect();
         ResolvedSelection {
             table,
-            column_indices: columns,
-            shown_count: shown,
-            columns: heads,
+            column_indices,
+            columns,
             pid_cell: None,
             name_cells: Vec::new(),
             sort_cell: None,
-            selection: wishes,
+            selection,
             name_pattern: None,
         }
     }
 
-    /// Whether some of it is sampled only on request.
+    /// The cell of a column in each row; the column is added if it is not shown.
+    fn cell_of(&mut self, column: &ColumnDefinition) -> Option<usize> {
+        let index = self.table.column_index(column)?;
+        Some(self.column_indices.iter().position(|&known| known == index).unwrap_or_else(|| {
+            self.column_indices.push(index);
+            self.column_indices.len() - 1
+        }))
+    }
+
+    /// Whether one of the columns is sampled only on request.
     pub fn is_expensive(&self) -> bool {
-        let heads = self.table.columns();
-        self.column_indices.iter().filter_map(|&at| heads.get(at)).any(|head| head.expensive)
+        let columns = self.table.columns();
+        self.column_indices.iter().filter_map(|&index| columns.get(index)).any(|column| column.expensive)
     }
 
     pub fn table(&self) -> &'static dyn Table {
         self.table
     }
 
-    /// The cells of the rows that are wanted, in their order.
-    pub fn rows(&self, look: &FigureInput) -> Vec<Vec<Cell>> {
-        let mut rows = self.table.rows(look, &self.column_indices);
+    /// The cells of the selected rows.
+    pub fn rows(&self, input: &FigureInput) -> Vec<Vec<Cell>> {
+        let mut rows = self.table.rows(input, &self.column_indices);
         rows.retain(|row| !(self.selection.without_idle && row.idle) && self.matches(&row.cells));
         let mut rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.cells).collect();
-        if let Some(at) = self.sort_cell {
-            rows.sort_by(|a, b| compare_cells(a.get(at), b.get(at)));
+        if let Some(index) = self.sort_cell {
+            rows.sort_by(|a, b| compare_cells(a.get(index), b.get(index)));
         }
         rows.truncate(self.selection.top.unwrap_or(usize::MAX));
-        let box_of_cpus = look.interval.online_cpus().max(1) as f64;
+        let cpus = input.interval.online_cpus().max(1) as f64;
         for row in &mut rows {
-            row.truncate(self.shown_count);
-            for (cell, head) in row.iter_mut().zip(&self.columns) {
-                if head.unit == Unit::PercentOfCpu && self.selection.divide_by_cpus {
-                    *cell = cell.map_number(|share| share / box_of_cpus);
+            row.truncate(self.columns.len());
+            for (cell, column) in row.iter_mut().zip(&self.columns) {
+                if column.unit == Unit::PercentOfCpu && self.selection.divide_by_cpus {
+                    *cell = cell.map_number(|share| share / cpus);
                 }
             }
         }
@@ -151,16 +143,16 @@ impl ResolvedSelection {
     }
 
     fn matches(&self, cells: &[Cell]) -> bool {
-        let pid = self.pid_cell.and_then(|at| cells.get(at)?.number());
+        let pid = self.pid_cell.and_then(|index| cells.get(index)?.number());
         let has_pid = self.pid_cell.is_none() || self.selection.pids.iter().any(|&wanted| pid == Some(f64::from(wanted)));
         let matches = |name: &Regex| {
-            self.name_cells.iter().any(|&at| matches!(cells.get(at), Some(Cell::Text(text)) if name.is_match(text)))
+            self.name_cells.iter().any(|&index| matches!(cells.get(index), Some(Cell::Text(text)) if name.is_match(text)))
         };
         has_pid && self.name_pattern.as_ref().is_none_or(matches)
     }
 }
 
-/// The largest number first, names in their order, what is not known last.
+/// Numbers descending, names ascending, unknown values last.
 fn compare_cells(a: Option<&Cell>, b: Option<&Cell>) -> std::cmp::Ordering {
     if let Some((a, b)) = a.and_then(Cell::number).zip(b.and_then(Cell::number)) {
         return b.total_cmp(&a);
@@ -174,27 +166,24 @@ fn compare_cells(a: Option<&Cell>, b: Option<&Cell>) -> std::cmp::Ordering {
     }
 }
 
-fn column_positions(heads: &[&ColumnDefinition], wanted: impl Fn(&ColumnDefinition) -> bool) -> Vec<usize> {
-    heads.iter().enumerate().filter(|(_, head)| wanted(head)).map(|(at, _)| at).collect()
+fn parse_columns(table: &dyn Table, names: &str) -> Result<Vec<&'static ColumnDefinition>, String> {
+    if names == ALL_COLUMNS {
+        return Ok(table.columns());
+    }
+    if let Some((_, columns)) = table.column_sets().into_iter().find(|(name, _)| *name == names) {
+        return Ok(columns);
+    }
+    names.split(',').map(|name| find_column(table, name.trim())).collect()
 }
 
-fn parse_columns(table: &dyn Table, heads: &[&ColumnDefinition], asked: &str) -> Result<Vec<usize>, String> {
-    if asked == ALL_COLUMNS {
-        return Ok(column_positions(heads, |_| true));
-    }
-    if let Some((_, names)) = table.column_sets().iter().find(|(name, _)| *name == asked) {
-        return names.iter().map(|name| find_column(table, heads, name)).collect();
-    }
-    asked.split(',').map(|name| find_column(table, heads, name.trim())).collect()
-}
-
-/// By its heading, else by its name in JSON.
-fn find_column(table: &dyn Table, heads: &[&ColumnDefinition], name: &str) -> Result<usize, String> {
-    let by = |is: fn(&ColumnDefinition) -> &str| heads.iter().position(|head| is(head) == name);
-    by(|head| head.title).or_else(|| by(|head| head.key)).ok_or_else(|| {
-        let names: Vec<&str> = heads.iter().map(|head| head.title).collect();
+/// By its title, else by its key.
+fn find_column(table: &dyn Table, name: &str) -> Result<&'static ColumnDefinition, String> {
+    let columns = table.columns();
+    let by = |field: fn(&ColumnDefinition) -> &str| columns.iter().copied().find(|column| field(column) == name);
+    by(|column| column.title).or_else(|| by(|column| column.key)).ok_or_else(|| {
+        let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
         let sets: Vec<&str> = table.column_sets().iter().map(|(name, _)| *name).chain([ALL_COLUMNS]).collect();
-        let (table, names, kind) = (table.name(), names.join(" "), if sets.len() == 1 { "set" } else { "sets" });
-        format!("'{table}' has no column '{name}': it has {names}, and the {kind} {}", sets.join(", "))
+        let (table, titles, kind) = (table.name(), titles.join(" "), if sets.len() == 1 { "set" } else { "sets" });
+        format!("'{table}' has no column '{name}': it has {titles}, and the {kind} {}", sets.join(", "))
     })
 }

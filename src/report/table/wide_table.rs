@@ -1,5 +1,5 @@
-//! All tables as one wide one, for exports: a row a row of each table, a column a figure. A figure that means the same in two
-//! tables is one column; what a table does not have is empty.
+//! All tables as one wide table, for `export`: one column per key, which tables share; one row per row of each table. A cell is
+//! empty where the row's table does not have the column.
 
 use super::ResolvedSelection;
 use super::printer::{RowTime, shortest_decimal};
@@ -7,9 +7,9 @@ use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::report::json::rfc3339;
 use crate::report::text::printable;
 
-/// The columns of the wide table, and how each table's go into it.
+/// The columns of the wide table, and the tables that it is made of.
 pub struct WideTable {
-    /// Behind `time`, `seconds` and `table`
+    /// The columns after `COMMON_COLUMNS`
     pub columns: Vec<WideColumn>,
     tables: Vec<TableMapping>,
 }
@@ -17,24 +17,24 @@ pub struct WideTable {
 /// One column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WideColumn {
-    /// As in JSON
+    /// The key in JSON
     pub name: &'static str,
     pub kind: ColumnType,
 }
 
-/// What is in a column.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     Text,
-    /// Numbers that are names
+    /// Identifiers: of a CPU, of a process
     Integer,
     Float,
 }
 
-/// One table of it.
+/// One table.
 struct TableMapping {
     selection: ResolvedSelection,
-    /// Where each of its cells belongs
+    /// For each of its columns the index in the wide table
     column_indices: Vec<usize>,
 }
 
@@ -42,63 +42,63 @@ struct TableMapping {
 pub const COMMON_COLUMNS: [&str; 3] = ["time", "seconds", "table"];
 
 impl WideTable {
-    /// Of these tables; `idle`: with the tasks and threads that did nothing.
+    /// Without `idle`, processes and threads that had no activity have no rows.
     pub fn new(tables: &[&'static dyn Table], idle: bool) -> WideTable {
-        let mut fields: Vec<WideColumn> = Vec::new();
-        let mut part = |table: &'static dyn Table| {
-            let choice = ResolvedSelection::all_columns(table, !idle && matches!(table.name(), "task" | "thread"));
-            let places = choice.columns.iter().map(|head| {
-                fields.iter().position(|field| field.name == head.key).unwrap_or_else(|| {
-                    fields.push(WideColumn { name: head.key, kind: column_type(head) });
-                    fields.len() - 1
+        let mut columns: Vec<WideColumn> = Vec::new();
+        let mut mapping = |table: &'static dyn Table| {
+            let selection = ResolvedSelection::all_columns(table, !idle && table.pid_column().is_some());
+            let indices = selection.columns.iter().map(|column| {
+                columns.iter().position(|known| known.name == column.key).unwrap_or_else(|| {
+                    columns.push(WideColumn { name: column.key, kind: column_type(column) });
+                    columns.len() - 1
                 })
             });
-            let places = places.collect();
-            TableMapping { selection: choice, column_indices: places }
+            let column_indices = indices.collect();
+            TableMapping { selection, column_indices }
         };
-        let parts = tables.iter().map(|&table| part(table)).collect();
-        WideTable { columns: fields, tables: parts }
+        let tables = tables.iter().map(|&table| mapping(table)).collect();
+        WideTable { columns, tables }
     }
 
-    /// Shows each row: its table, and a cell for each of `fields`.
+    /// Calls `show` with each row: the name of its table, and a cell for each of `columns`.
     pub fn for_each_row<E>(
         &self,
-        look: &FigureInput,
+        input: &FigureInput,
         mut show: impl FnMut(&'static str, &[Cell]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut wide = vec![Cell::Unknown; self.columns.len()];
-        for part in &self.tables {
-            for row in part.selection.rows(look) {
+        for mapping in &self.tables {
+            for row in mapping.selection.rows(input) {
                 wide.fill(Cell::Unknown);
-                for (cell, &place) in row.into_iter().zip(&part.column_indices) {
-                    if let Some(field) = wide.get_mut(place) {
-                        *field = cell;
+                for (cell, &index) in row.into_iter().zip(&mapping.column_indices) {
+                    if let Some(wide) = wide.get_mut(index) {
+                        *wide = cell;
                     }
                 }
-                show(part.selection.table().name(), &wide)?;
+                show(mapping.selection.table().name(), &wide)?;
             }
         }
         Ok(())
     }
 
-    /// The choice of each table, for a format that has lines of its own for each.
+    /// The selection of each table, for a format without empty cells.
     pub fn selections(&self) -> impl Iterator<Item = &ResolvedSelection> {
-        self.tables.iter().map(|part| &part.selection)
+        self.tables.iter().map(|mapping| &mapping.selection)
     }
 
     /// The first line of the CSV.
     pub fn csv_header(&self) -> String {
-        csv_record(COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|field| field.name)))
+        csv_record(COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|column| column.name)))
     }
 
-    /// A line a row. `safe_formulas`: text that a spreadsheet would take for a formula gets a quote before it.
-    pub fn csv_rows(&self, stamp: &RowTime, look: &FigureInput, safe_formulas: bool) -> String {
-        let (time, seconds) = (rfc3339(stamp.at), shortest_decimal(stamp.seconds));
+    /// One line per row. `safe_formulas`: a quote before text that a spreadsheet would read as a formula.
+    pub fn csv_rows(&self, time: &RowTime, input: &FigureInput, safe_formulas: bool) -> String {
+        let (end, seconds) = (rfc3339(time.at), shortest_decimal(time.seconds));
         let mut text = String::new();
-        let shown = self.for_each_row(look, |table, cells| {
+        let shown = self.for_each_row(input, |table, cells| {
             let text_of = if safe_formulas { csv_field_without_formula } else { csv_field };
             let cells: Vec<String> = cells.iter().map(text_of).collect();
-            let common = [time.as_str(), seconds.as_str(), table];
+            let common = [end.as_str(), seconds.as_str(), table];
             text.push_str(&csv_record(common.into_iter().chain(cells.iter().map(String::as_str))));
             Ok::<(), std::convert::Infallible>(())
         });
@@ -108,8 +108,8 @@ impl WideTable {
     }
 }
 
-fn column_type(head: &ColumnDefinition) -> ColumnType {
-    match head.unit {
+fn column_type(column: &ColumnDefinition) -> ColumnType {
+    match column.unit {
         Unit::Name => ColumnType::Text,
         Unit::Id => ColumnType::Integer,
         _ => ColumnType::Float,
@@ -125,14 +125,14 @@ pub(super) fn csv_field(cell: &Cell) -> String {
     }
 }
 
-/// The same without what a spreadsheet takes for the beginning of a formula (OWASP's list). A number is none.
+/// The same; text that begins like a formula (OWASP's list) gets a quote before it.
 pub(super) fn csv_field_without_formula(cell: &Cell) -> String {
     let text = csv_field(cell);
     let formula = matches!(cell, Cell::Text(_)) && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if formula { format!("'{text}") } else { text }
 }
 
-/// One record, RFC 4180 but for the line's end.
+/// One record of RFC 4180, but with `\n` at its end.
 pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing to a String cannot fail.
@@ -146,12 +146,12 @@ mod tests {
     use crate::figures::TABLES;
 
     #[test]
-    fn a_name_means_one_kind_of_thing() {
-        let sheet = WideTable::new(TABLES, false);
-        for head in sheet.selections().flat_map(|choice| &choice.columns) {
-            let field = sheet.columns.iter().find(|field| field.name == head.key).unwrap();
-            assert_eq!(field.kind, column_type(head), "{}", head.key);
-            assert!(!COMMON_COLUMNS.contains(&head.key));
+    fn a_key_has_one_type_in_all_tables() {
+        let table = WideTable::new(TABLES, false);
+        for column in table.selections().flat_map(|selection| &selection.columns) {
+            let wide = table.columns.iter().find(|wide| wide.name == column.key).unwrap();
+            assert_eq!(wide.kind, column_type(column), "{}", column.key);
+            assert!(!COMMON_COLUMNS.contains(&column.key));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What stat, wchan and syscall showed of a thread in one sub-sample, and the class of it.
+//! Waits as sub-samples read them (stat, wchan, syscall), the counts of threads in them, and the class of a wait.
 
 use super::class::WaitClass;
 use super::syscall::{FutexWait, Syscall};
@@ -6,10 +6,10 @@ use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task::{RawSyscall, TaskState};
 
-/// A wait in which sub-samples saw threads, or state R.
+/// A wait in which sub-samples saw threads: a combination of state, wait channel and system call. State R counts as a wait, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedWait {
-    /// Other rows refer to it by this number. A sampler gives the same number to the same wait in many samples, not in all.
+    /// Number by which other rows refer to it. A sampler usually gives a wait the same number in consecutive samples.
     pub id: u32,
     /// stat field 3
     pub state: TaskState,

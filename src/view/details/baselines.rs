@@ -5,8 +5,10 @@ use crate::baseline::DeviceIdentity;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
+use crate::units::format;
+use crate::units::time;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number};
+use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 
 /// The section with the baselines of a disk.
@@ -34,7 +36,7 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
             n => {
                 let (first, last) = (format_age(now_s - learned.first_s), format_age(now_s - learned.last_s));
                 let when = if first == last { last } else { format!("{first} to {last}") };
-                safe!("{baseline}  {word}, {}, {when}", text::pluralize(n, "interval", "intervals"))
+                safe!("{baseline}  {word}, {}, {when}", format::plural(n, "interval", "intervals"))
             }
         };
         page.labelled(label, words);
@@ -48,12 +50,7 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
     }
 }
 
-/// `40 days ago`; a time in the future, after a clock step, is `now`.
+/// `40d02h ago`; a time in the future, after a clock step, is `now`.
 fn format_age(seconds: i64) -> String {
-    match seconds {
-        ..60 => "now".to_owned(),
-        60..7200 => format!("{} min ago", seconds / 60),
-        7200..172_800 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
+    if seconds < 60 { "now".to_owned() } else { format!("{} ago", time::duration(seconds as f64)) }
 }

@@ -10,6 +10,7 @@ use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::state::layout::active_operations;
 use crate::units::PerSecond;
+use crate::units::format;
 use crate::view::disk::latency_status;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
@@ -66,7 +67,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
                     (true, 0) => "provisional: typical for this kind of device".into(),
                     (true, n) => safe!("provisional: {n} of 10 intervals learned"),
                     (false, n) => {
-                        safe!("learned from {} with one request at a time", text::pluralize(n, "interval", "intervals"))
+                        safe!("learned from {} with one request at a time", format::plural(n, "interval", "intervals"))
                     }
                 },
             );
@@ -122,7 +123,7 @@ fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
     let kind = crate::view::disk::device_kind(disk);
     pair("kind", (!kind.is_empty()).then_some(kind));
     pair("model", named(&facts.model));
-    pair("size", facts.size_bytes.map(|size| safe!("{}", text::bytes(size as f64))));
+    pair("size", facts.size_bytes.map(|size| safe!("{}", format::short_bytes(size as f64))));
     pair("scheduler", named(&facts.scheduler));
     pair("backing file", named(&facts.backing_file));
     let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::sanitize(words.join(" ")));
@@ -156,7 +157,7 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     page.heading("TOP READERS AND WRITERS (all devices)");
     for (_, span) in busiest.into_iter().take(8) {
         let name = sample.process(span.id.pid).map(|process| SafeText::from_name(&process.comm)).unwrap_or_default();
-        let rate = |rate| text::bytes(moved(rate));
+        let rate = |rate| format::short_bytes(moved(rate));
         let words = safe!("reads {}/s, writes {}/s", rate(span.read_bytes), rate(span.write_bytes));
         page.labelled(safe!("{name}/{}", span.id.pid), words);
     }
@@ -212,8 +213,8 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
                 "backlog",
                 safe!(
                     "{} in {}",
-                    text::bytes(now.backlog_bytes as f64),
-                    text::pluralize(now.backlog_packets, "packet", "packets")
+                    format::short_bytes(now.backlog_bytes as f64),
+                    format::plural(now.backlog_packets, "packet", "packets")
                 ),
             );
             page.labelled("drops", safe!("{}/s, overlimits {}/s", rate(now.dropped), rate(now.overlimits)));

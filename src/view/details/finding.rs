@@ -8,7 +8,8 @@ use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
+use crate::units::format;
+use crate::units::time;
 use crate::view::displayed_time;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
@@ -19,7 +20,7 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
     let rule = finding.kind.rule();
     let title = rule.map_or("finding", |rule| rule.title);
     let end = finding.until.unwrap_or(evaluation.interval.at());
-    let lasted = text::format_duration(end.seconds_since(finding.since));
+    let lasted = time::duration(end.seconds_since(finding.since));
     let since = displayed_time(state, finding.since);
     let when = match finding.until {
         None => safe!("since {since} ({lasted})"),
@@ -79,7 +80,7 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
         .map(|cell| {
             let summary = cell.as_ref()?;
             let times = disk.and_then(|(id, operation, baseline)| Some(summary.disk_await(id, operation)? / baseline));
-            history_value(summary, finding).or(times)
+            summary.finding_value(finding).or(times)
         })
         .collect();
     if values.iter().flatten().count() < 2 {
@@ -111,20 +112,6 @@ fn disk_and_baseline(evaluation: &Evaluation, finding: &Finding) -> Option<(Disk
     Some((*id, status.operation, status.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
-/// The finding's value in an earlier interval, also before the finding was raised if the history has it.
-fn history_value(summary: &IntervalSummary, finding: &Finding) -> Option<f32> {
-    let kept = match (&finding.kind, &finding.subject) {
-        (Kind::IdleButBlocked, _) => summary.blocked,
-        (Kind::CpuStolen, _) => summary.steal,
-        (Kind::SaturatedCore, Subject::Cpu(cpu)) => summary.cpu_busy(*cpu),
-        (Kind::LoadNotCpu, _) if finding.unit != "ratio" => summary.load,
-        (Kind::MemoryPressure, _) if finding.unit == "ratio" => summary.memory_stalled,
-        (Kind::TcpRetransmits, _) if finding.unit == "ratio" => summary.retransmitted,
-        _ => None,
-    };
-    summary.finding_value(finding).or(kept)
-}
-
 fn format_in_unit(value: f64, unit: &str) -> SafeText {
     match unit {
         "ratio" if value <= 1.5 => safe!("{}%", format_number(value * 100.0, 5)),
@@ -144,8 +131,8 @@ fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
         .find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, unit)))
         .unwrap_or((name, ""));
     let value = match &evidence.value {
-        Value::Number(number) if name.ends_with("_bytes") => safe!("{}", text::bytes(*number)),
-        Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", text::bytes(*number)),
+        Value::Number(number) if name.ends_with("_bytes") => safe!("{}", format::short_bytes(*number)),
+        Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", format::short_bytes(*number)),
         Value::Number(number) => format_in_unit(*number, unit),
         Value::Text(name) => SafeText::from_name(name),
         // Chains have a section of their own.

@@ -10,9 +10,10 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::units::PerSecond;
+use crate::units::format;
 use crate::view::network::remote_hosts::{footnote, format_millis, format_rtt, limited_by};
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number, format_optional, format_percent};
+use crate::view::text::{format_number, format_optional, format_percent};
 use crate::view::theme::StyleRole;
 
 /// The page of a remote host.
@@ -73,8 +74,8 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
             "cost",
             safe!(
                 "{cost} ms of CPU for {} with {}",
-                text::pluralize(peers.connection_count, "connection", "connections"),
-                text::pluralize(peers.host_count, "host", "hosts")
+                format::plural(peers.connection_count, "connection", "connections"),
+                format::plural(peers.host_count, "host", "hosts")
             ),
         );
         let about = footnote(state, evaluation);

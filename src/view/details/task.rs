@@ -10,6 +10,8 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
+use crate::units::format;
+use crate::units::time;
 use crate::view::safe_text::SafeText;
 use crate::view::tasks::{command_line, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
@@ -49,8 +51,8 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     }
     page.heading("FACTS");
     facts(interval, process, page);
-    page.labelled("memory", safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
-    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0) + "/s");
+    page.labelled("memory", safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0) + "/s");
     page.labelled("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
     let faults = format_optional(span.major_faults.map(|rate| rate.0), 6);
     page.labelled("major faults", safe!("{faults}/s"));
@@ -128,7 +130,7 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
         if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
             let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
-            page.labelled("waiting", safe!("for {}", text::format_duration(since)));
+            page.labelled("waiting", safe!("for {}", time::duration(since)));
         }
         if let Some(file) = &blocked.file {
             page.labelled("file", SafeText::from_name(file));
@@ -150,7 +152,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("cgroup", cgroup);
     let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
     if let Some(group) = limits {
-        let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| text::bytes(limit.0 as f64));
+        let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| format::short_bytes(limit.0 as f64));
         let throttled = text::format_percent(group.throttled.map(|share| share.0), 4);
         page.labelled(
             "limits",
@@ -159,7 +161,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     }
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
-    page.labelled("started", safe!("{} ago", text::format_duration(age)));
+    page.labelled("started", safe!("{} ago", time::duration(age)));
 }
 
 /// If waits are `hidden`, a lock wait cannot be distinguished from sleep.

@@ -6,9 +6,10 @@ use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan, Rt
 use crate::safe;
 use crate::state::State;
 use crate::units::PerSecond;
+use crate::units::format;
 use crate::view::canvas::Canvas;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text::{format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
@@ -92,7 +93,7 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
         let (every, cost) = (format_number(peers.seconds.max(age), 4), format_number(peers.scan_cpu_seconds * 1000.0, 4));
         format!(
             "scanned every {every} s: {} take {cost} ms",
-            text::pluralize(peers.connection_count, "connection", "connections")
+            format::plural(peers.connection_count, "connection", "connections")
         )
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::count;
-use crate::findings::formatting::{lossy_name, plural, seconds, significant_digits};
+use crate::findings::formatting::{duration, lossy_name, plural, significant_digits};
 use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
 use crate::findings::kernel_thread_tracker::HungKernelThread;
@@ -74,7 +74,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let sentence = format!(
             "{label}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
             if waits_for_fuse(longest) { "" } else { " in D" },
-            seconds(longest_s),
+            duration(longest_s),
             hang_cause(context, longest)
         );
         let subject = match has_one_thread(context, id) {
@@ -203,7 +203,7 @@ pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]
             "kernel thread {} ({}){others} stuck in D for {} without a break, in {place}; no program hangs with it",
             lossy_name(&longest.name),
             longest.task.tid,
-            seconds(stuck),
+            duration(stuck),
         ),
         evidence: vec![
             evidence_number("stuck_seconds", stuck),

@@ -2,7 +2,7 @@
 
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{plural, seconds};
+use crate::findings::formatting::{duration, plural};
 use crate::findings::hung_kernel_threads::{hung_with_device, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
@@ -56,7 +56,7 @@ fn disk_stalled(context: &RuleContext) -> Vec<Candidate> {
             sentence: format!(
                 "{} has {requests} in flight and has completed none for {}{with_it}",
                 context.disk_name(span.id),
-                seconds(silent)
+                duration(silent)
             ),
             evidence: vec![
                 evidence_number("in_flight", f64::from(span.in_flight)),

@@ -57,6 +57,7 @@ columns! { Memory: 95 {
     allocation_stalls,
     oom_kills,
     thp_fault_fallbacks,
+    compaction_stalls,
 } }
 
 columns! { Pressure: 96 { cpu, io, memory, irq } }
