@@ -1,4 +1,4 @@
-//! What is known of a stretch of time, for people and programs that read lines. Pure: text out, nothing printed.
+//! Formats intervals, findings and whole recordings as text, JSON, CSV, HTML, Markdown. Pure functions: nothing is printed here.
 
 pub mod baselines;
 pub mod comparison;

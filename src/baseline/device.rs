@@ -24,7 +24,7 @@ impl DeviceIdentity {
             return DeviceIdentity(model.map_or_else(|| serial.clone(), |model| format!("{model} {serial}")).into());
         }
         let mut words = match (&facts.backing_file, &facts.sysfs_path) {
-            // loop0 is another device with each file.
+            // With another file loop0 is another device.
             (Some(file), _) => format!("file:{}", trimmed_text(file)),
             (None, Some(path)) => format!("path:{}", trimmed_text(path)),
             (None, None) => format!("name:{}", trimmed_text(&disk.name)),

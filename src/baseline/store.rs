@@ -179,7 +179,7 @@ impl BaselineStore {
         for _ in 0..LOCK_RETRIES {
             match directory.try_lock() {
                 Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_INTERVAL),
-                // Unlocked when it is closed.
+                // Closing the directory unlocks it.
                 Ok(()) | Err(TryLockError::Error(_)) => return body(),
             }
         }

@@ -1,4 +1,4 @@
-//! `cgroup`: the control groups that have a limit, against it.
+//! `cgroup`: control groups that have a limit, with their use of CPU, memory and I/O.
 
 use super::{Cell, Column, FigureInput, Precision, TypedTable, Unit, unit_capacity};
 use crate::ids::CgroupVersion;

@@ -1,4 +1,4 @@
-//! `cpu`, `core`: mpstat's columns with decimals, and what of the idle time is really free.
+//! `cpu`, `core`: the columns of mpstat with decimals, and the share of the idle time that is really free.
 
 use super::{Bound, Cell, Column, FigureInput, TypedTable, Unit, cpu_capacity, unit_capacity};
 use crate::findings::Kind;

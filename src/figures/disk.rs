@@ -1,4 +1,5 @@
-//! `disk`: `iostat -x`, by name, each operation against its baseline; and pt-diskstats' columns.
+//! `disk`: the columns of `iostat -x`, each latency beside its baseline, and the columns of pt-diskstats. `interval/disk` computes the
+//! values.
 
 use super::{Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, unit_capacity};
 use crate::baseline::{self, LatencyStatus};

@@ -1,4 +1,4 @@
-//! `load`: the load averages with what they are made of now; and vmstat's whole line.
+//! `load`: the load averages beside the tasks that count in them now, and all columns of vmstat.
 
 use super::{Bound, Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, cpu_capacity};
 use crate::findings::Kind;

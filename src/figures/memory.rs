@@ -1,4 +1,4 @@
-//! `memory`: vmstat's amounts and rates, and what the kernel does to find room.
+//! `memory`: amounts and rates as in vmstat, and reclaim.
 
 use super::{Column, TypedTable, Unit, unit_capacity};
 use crate::interval::memory::MemorySpan;

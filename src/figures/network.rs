@@ -1,4 +1,4 @@
-//! `nic`: nicstat's columns, each direction apart, with what was lost and what waits in the queueing discipline.
+//! `nic`: the columns of nicstat by direction, with errors, drops and the backlog of the queueing discipline.
 
 use super::{Cell, Column, Precision, TypedTable, Unit, unit_capacity};
 use crate::interval::network::NicSpan;

@@ -1,4 +1,4 @@
-//! `pressure`: the shares of time in which tasks were stalled.
+//! `pressure`: the shares of time in which tasks were stalled (PSI).
 
 use super::{Column, TypedTable, Unit, unit_capacity};
 use crate::findings::Kind;

@@ -1,4 +1,4 @@
-//! `tcp`, `udp`: nicstat's -t and -u, of the network namespace.
+//! `tcp`, `udp`: the columns of nicstat -t and -u, for the network namespace.
 
 use super::{Cell, Column, FigureInput, TypedTable, Unit, unit_capacity};
 use crate::findings::Kind;

@@ -1,4 +1,4 @@
-//! `task`: pidstat's and pstime's columns of each process, with four significant digits.
+//! `task`: the columns of pidstat and pstime for each process.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `thread`: the same for each thread (pidstat -t), and where it waits.
+//! `thread`: the columns of `task` for each thread (pidstat -t), and where it waits.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ impl<'a> CgroupMembers<'a> {
     }
 
     fn assign(&mut self, controller: Controller, processes: &'a [Arc<Process>]) {
-        // Usually no group is wanted.
+        // Usually there are no groups, and the processes need not be examined.
         for process in if self.0.is_empty() { &[][..] } else { processes } {
             let Some(own) = process.cgroup_for(controller) else { continue };
             for path in ancestor_paths(own) {

@@ -22,7 +22,7 @@ pub fn since_boot(host: &Arc<Host>, links: &LinkOverrides, sample: &Arc<Sample>)
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {
-        // Only of tasks that still run.
+        // These would cover only tasks that still run.
         (tasks.run_queue_wait, tasks.busy_cpus) = (None, None);
     }
     Some(interval)

@@ -104,7 +104,7 @@ impl RunAccumulator {
         let mut interval = Interval::with_link_overrides(&last.host, &last.link_overrides, first, &newer)?;
         interval.idle_blocked = self.idle_blocked.mean();
         if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
-            // Ended threads are in no state any more.
+            // Exited threads have no state.
             whole.counts = end.counts;
         }
         Some(Arc::new(interval))

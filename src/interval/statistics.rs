@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn superiority_is_the_chance_of_being_above() {
-        // By hand: of 3 × 3 pairs 6 are above and 2 are equal.
+        // Of 3 × 3 pairs 6 are above and 2 are equal.
         let beside = of([1.0, 2.0, 3.0]).superiority_of(&of([2.0, 3.0, 4.0]));
         assert!((beside.probability - 7.0 / 9.0).abs() < 1e-12, "{beside:?}");
         let apart = of((0..10).map(f64::from)).superiority_of(&of((20..30).map(f64::from)));
@@ -178,7 +178,7 @@ mod tests {
         let (loud, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
         assert!(loud.effective_sample_size > 250.0, "{}", loud.effective_sample_size);
         assert!(loud.superiority_of(&other).z_score > 5.0);
-        // Two slow waves of the same height, one of which was caught on its way up: nothing is certain.
+        // Two slow waves of the same amplitude with different phases: the difference is not significant.
         let wave = |shift: f64| of((0..400).map(|at| (f64::from(at) / 250.0 + shift).sin()));
         let beside = wave(0.0).superiority_of(&wave(0.6));
         assert!(wave(0.0).effective_sample_size < 10.0, "{}", wave(0.0).effective_sample_size);

@@ -52,7 +52,7 @@ pub struct ProcessIdentity<'a> {
 pub struct ExitReader {
     listener: Reading<Listener>,
     buffer: ExitBuffer,
-    /// CLOCK_BOOTTIME of the last fetch: what exited since existed then or started later
+    /// CLOCK_BOOTTIME of the last fetch
     last_fetch_ns: u64,
     /// CLOCK_BOOTTIME of the last sample
     last_sample_ns: Option<u64>,

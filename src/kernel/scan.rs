@@ -38,7 +38,7 @@ use crate::sample::Reading;
 use crate::sample::host::Host;
 use crate::sample::task::{HiddenTasks, Tasks};
 
-/// Processes of a group with a stuck process: the wait channels of so many are read a scan.
+/// Number of processes beside a stuck one of their group whose wait channels are read in one scan.
 const MAX_SIBLINGS_EXAMINED: usize = 64;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
 pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";

@@ -29,7 +29,7 @@ use message::{Answer, AttributeType};
 
 /// An answer has 500 bytes, and as many for the thread group.
 const ANSWER_BUFFER_BYTES: usize = 8 << 10;
-/// Room in the kernel for about 3,000 exits between two fetches; it takes memory only as tasks exit.
+/// Socket buffer for about 3,000 exits between two fetches; the kernel allocates memory only as tasks exit.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// More messages than the socket's buffer holds.
 const MAX_MESSAGES_PER_TEST: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! Quantities as people read them: three significant digits, with their unit.
+//! Formats quantities for people: three significant digits, with their unit.
 
 use super::report_data::series_definitions::ChartUnit;
 use super::text::printable;

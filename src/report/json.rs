@@ -1,4 +1,4 @@
-//! JSON: schema `stalltop/1`. Names as in docs/metrics.md, units in the name's suffix, unknown as null. Only ever grows.
+//! JSON: schema `stalltop/1`. Names as in docs/metrics.md, units in the name's suffix, unknown as null. Keys are only added.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! A recording as Markdown: for a ticket that takes text.
+//! A report on a recording as Markdown, for example for a ticket.
 
 use std::fmt::Write;
 

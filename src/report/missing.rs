@@ -1,4 +1,4 @@
-//! The readings that a sample lacks, under the names that users know: shown in reports and kept in a recording's metadata.
+//! The missing readings of a sample by the name of their kernel file or interface: for reports and for a recording's metadata.
 
 use crate::sample::{Absent, Sample};
 

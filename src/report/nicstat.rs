@@ -1,4 +1,4 @@
-//! nicstat's lines, in its columns, widths and precision. Pure: figures in, text out.
+//! Formats the lines of `stalltop nicstat` with the columns, widths and precision of nicstat. Pure: figures in, text out.
 
 pub mod arithmetic;
 mod columns;

@@ -1,4 +1,4 @@
-//! A range of time: its mean figures, and the findings that were active at its end or ended in it.
+//! A window of time: its mean figures, and the findings that were active at its end or ended in it.
 
 use std::sync::Arc;
 

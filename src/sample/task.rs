@@ -76,7 +76,7 @@ pub struct Process {
     /// PF_KTHREAD in stat field 9
     pub kernel_thread: bool,
     pub facts: Arc<ProcessFacts>,
-    /// stat fields 14, 15: threads that ended are in it
+    /// stat fields 14, 15, exited threads included
     pub user_ticks: Counter,
     pub system_ticks: Counter,
     /// stat field 43, ticks, threads that ended included: the part of `user_ticks` that ran guests

@@ -343,7 +343,7 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
     Some(safe!("ended unseen: {} CPUs{}", format_number(cpus, 4), most.unwrap_or_default()))
 }
 
-/// The monitor's own cost, as much of it as fits.
+/// The monitor's own cost, as far as it fits.
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));

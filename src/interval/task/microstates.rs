@@ -36,7 +36,7 @@ impl Microstates {
     }
 }
 
-/// CPU and run-queue time are exact; what is left is divided as the sub-samples saw the thread when it was not running.
+/// CPU and run-queue time are exact; the rest of the time is divided in the proportion of the sub-samples that saw the thread in a wait.
 pub(super) fn microstates(
     cpu: Option<Ratio>,
     user: Option<f64>,
@@ -63,12 +63,12 @@ pub(super) fn microstates(
             (_, WaitClass::Disk) => states.disk = left,
             (_, WaitClass::Lock) => states.lock = left,
             (TaskState::Blocked, _) => states.other_blocked = left,
-            // Runnable all the time and never given a CPU: the kernel adds that to its run delay only when it is.
+            // Runnable all the time without a CPU: the kernel adds the run delay only when the thread gets one.
             (TaskState::Running, _) if !ran => states.run_queue += left,
             _ => states.sleep = left,
         },
     }
-    // It may have run, for all we know.
+    // It may have run.
     if !known {
         states.unknown = std::mem::take(&mut states.sleep);
     }

@@ -16,7 +16,7 @@ use crate::sample::{Absent, Reading};
 /// The kernel fills at most 32 KiB of a receive buffer.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
 
-/// Receives for one dump: an answer without an end is given up.
+/// Most receives for one dump: an answer without an end is an error.
 const MAX_RECEIVES: usize = 4096;
 
 /// An open socket of one netlink family.
@@ -87,7 +87,7 @@ pub enum Progress {
     More,
 }
 
-/// Splits the received bytes into messages. Answers to an older request that was given up are skipped.
+/// Splits the received bytes into messages. Answers to older requests are skipped.
 pub fn parse_messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8])) -> Reading<Progress> {
     let mut rest = received;
     while !rest.is_empty() {

@@ -5,29 +5,29 @@
 use super::process::KnownProcess;
 use super::{ScanContext, TaskScanner, select_mut};
 
-/// So long after the first scan it is not known which processes run: sub-samples poll all CPU clocks.
+/// For this long after the first scan it is not known which processes run: sub-samples poll all CPU clocks.
 const WARM_UP_NS: u64 = 1_500_000_000;
-/// With at most so many processes sub-samples poll the CPU clocks of all that ran in the last half minute, not only of those that ran in
-/// the last seconds.
+/// With at most this many processes, sub-samples poll the CPU clocks of all that ran in the last half minute; with more, only of those
+/// that ran in the last seconds.
 const MAX_PROCESSES_TO_POLL: usize = 300;
 
-/// A process is calm if for so long all its hot threads ran or waited for timers, sockets, pipes or events.
+/// A process is calm if for this long all its hot threads ran or waited for timers, sockets, pipes or events.
 const CALM_NS: u64 = 2_000_000_000;
-/// Sub-samples read a calm process in one of so many, more than three times a second; or, if many processes are sub-sampled, in one of
-/// `CALM_INTERVAL_OF_MANY`: a mean over many needs fewer readings of each.
+/// A calm process is read in one of this many sub-samples, more than three times a second; if more than `MANY_PROCESSES` are
+/// sub-sampled, in one of `CALM_INTERVAL_OF_MANY`: a mean over many needs fewer readings of each.
 const CALM_INTERVAL: u32 = 3;
 const CALM_INTERVAL_OF_MANY: u32 = 4;
 const MANY_PROCESSES: usize = 32;
 
-/// CPU time a scan may spend on slow facts: in the first scan, for a fast first screen; in the next ones, so that most facts are there
-/// soon; and then, for processes that do nothing.
+/// CPU time that a scan may spend on facts: in the first scan (short, for a fast first screen), in the next ones (long, so that most
+/// facts are known soon), and later.
 const FACTS_BUDGET_FIRST_NS: u64 = 16_000_000;
 const FACTS_BUDGET_WARM_UP_NS: u64 = 25_000_000;
 const FACTS_BUDGET_LATER_NS: u64 = 1_000_000;
-/// At least so much for processes that ran or have hot threads, whose facts are read first.
+/// CPU time for the facts of processes that ran or have hot threads, which are read first; at least this.
 const FACTS_BUDGET_URGENT_NS: u64 = 10_000_000;
 
-/// CPU time for the slow facts of busy processes, and then for those of the others.
+/// CPU time for facts: first of processes that ran or have hot threads, then of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactsBudget {
     pub urgent_ns: u64,

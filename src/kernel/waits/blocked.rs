@@ -19,9 +19,9 @@ use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
 use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
 
-/// Waits kept of one thread; in place of the one that was seen least another one is kept.
+/// Waits kept of one thread; a new one replaces the one that was seen least.
 const MAX_WAITS_PER_THREAD: usize = 8;
-/// Of each group so many threads are kept first that were seen on storage most often: its chain ends at one of them.
+/// Number of threads of each group that are kept first: those seen on storage most often, since the wait chain ends at one of them.
 const STORAGE_THREADS_PER_GROUP: usize = 4;
 
 /// Adds one sighting to the waits of a thread.

@@ -1,4 +1,4 @@
-//! The interface table: heading and rows of each form; nicstat's three precisions.
+//! The table of interfaces: heading and rows of each form, and the three precisions of nicstat.
 
 use super::arithmetic::NicLine;
 use super::{Options, SampleTime, parseable};

@@ -1,4 +1,4 @@
-//! The precisions, figure by figure.
+//! The precision of each figure.
 
 use super::columns::{precision, precision_parseable, precision4};
 

@@ -63,7 +63,7 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
     candidate(context, cpu, Some(core), core.hidden, sentence, top_name)
 }
 
-/// The thread that ran there most, and how much: `cheat (4711) used 77.0 % of`.
+/// The thread that ran there most and its share, as the start of the sentence: `cheat (4711) used 77.0 % of`.
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
     match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
@@ -113,7 +113,7 @@ fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     candidate(context, cpu, core, gap, sentence, top)
 }
 
-/// `value` is in CPUs; on one CPU that is its share.
+/// `value` is in CPUs, which for a single CPU is its share.
 fn candidate(
     context: &RuleContext,
     cpu: &CpuSpan,

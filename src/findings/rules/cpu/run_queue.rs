@@ -8,7 +8,7 @@ use crate::interval::task::{TaskSpan, ThreadSpan};
 use crate::units::Ratio;
 
 /// Mean number of threads that wait for a CPU, without the time in which their quota throttled them. Without schedstat, and
-/// if tasks are hidden from this user: at least how many more are runnable than there are CPUs.
+/// if tasks are hidden from this user: a lower bound, the runnable threads beyond one per CPU.
 pub fn run_queue_waiters(context: &RuleContext) -> Option<f64> {
     let tasks = context.interval.tasks.as_ref()?;
     let privilege = &context.interval.host.privilege;

@@ -48,7 +48,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let host_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
     // The scheduler does not move softirqs to an idle CPU.
     let is_limit = |core: &&CpuUsage| host_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
-    // Half a clock tick: a short interval has few of them.
+    // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(0.1);
     let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();

@@ -22,7 +22,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
     let has_room = |busy: f64, cpus: usize| busy < thresholds.box_idle_below_ratio && cpus > 1;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| has_room(cpu.busy(), cpu.cpus.len())) else { return Vec::new() };
     let Some(tasks) = &context.interval.tasks else { return Vec::new() };
-    // While one hands over to the next, both run (CPython: 1.04 CPU).
+    // While one thread releases the lock and the next starts, both run (CPython: 1.04 CPU).
     let one = thresholds.thread_busy_ratio..=3.0 - 2.0 * thresholds.thread_busy_ratio;
     let mut found = Vec::new();
     for (span, used) in

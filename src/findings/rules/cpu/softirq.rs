@@ -12,7 +12,7 @@ use crate::interval::network::softnet::SoftnetSpan;
 /// Packet rates below this do not saturate a core.
 const MIN_PACKETS_PER_SECOND: f64 = 5_000.0;
 
-/// If physical interfaces received this share of what a virtual one did, the packets came through them.
+/// If physical interfaces received at least this share of a virtual interface's packets, the packets came through them.
 const MIN_PHYSICAL_SHARE: f64 = 0.9;
 
 /// Whether interrupts and softirqs take more of its time than threads.

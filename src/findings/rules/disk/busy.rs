@@ -45,7 +45,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         let Some(answer) = answers.into_iter().max_by(most) else { continue };
         let device = context.disk_name(span.id);
         let (baseline, operation) = (millis(answer.status.baseline.0), answer.status.operation);
-        // Of that operation: others may go on beside it.
+        // Requests of that operation at a time; requests of others may be in flight beside them.
         let at_once = if answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING {
             format!("it has one {} at a time", operation.as_str())
         } else {

@@ -38,7 +38,7 @@ pub const DISK_LATENCY: Rule = Rule {
 fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
     let mut found = Vec::new();
     for span in &context.interval.disks {
-        // The latency of a device on top of a slow one is reported for the lower one.
+        // If a device below is slow, only that device is reported.
         let below = context.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
         if below.iter().filter_map(|&lower| context.disk_span(lower)).any(|lower| is_disk_slow(context, lower)) {
             continue;

@@ -51,8 +51,8 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
     // Starting programs have major faults, too: only refaults, or little available memory, show a lack of it.
     let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
-    // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. Reclaim of a cgroup at its limit is not counted for
-    // the host: if cgroups cannot be read it may be that.
+    // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. The host's counters do not include reclaim of a cgroup at its
+    // limit, which may be the cause if cgroups cannot be read.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);
     let needed = reclaimed.is_none_or(|rate| rate.0 > 0.0) || context.interval.newer.cgroups.is_err();
     let scarce = memory
@@ -60,7 +60,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         .map(|available| available < LOW_AVAILABLE_SHARE);
     let wanted = returning && needed || scarce.unwrap_or(true);
     let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= 0.5;
-    // What a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
+    // Pressure that a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
     let explained = limited && scarce != Some(true);
     if explained || !(by_pressure || by_faults) {
         return None;

@@ -74,7 +74,7 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
         plural(f64::from(remote_host.connections), "connection", "connections"),
         limited_by_clause(limit.as_ref(), remote_host),
     );
-    // A receiver that reads slowly is not the network.
+    // A receiver that reads slowly is no problem of the network.
     let severity = if limit == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
     Some(Candidate {
         severity,

@@ -26,7 +26,7 @@ pub const UDP_OVERFLOW: Rule = Rule {
 fn udp_overflow(context: &RuleContext) -> Vec<Candidate> {
     let (thresholds, protocols) = (context.thresholds, &context.interval.protocols);
     let Some(lost) = protocols.udp_overflows.map(|rate| rate.0) else { return Vec::new() };
-    // InDatagrams counts those that were given to a program.
+    // InDatagrams counts only datagrams that a program received.
     let came = protocols.udp_in.map_or(0.0, |rate| rate.0) + protocols.udp_errors_in.map_or(lost, |rate| rate.0);
     let share = if came > 0.0 { lost / came } else { 0.0 };
     if lost < thresholds.udp_overflow_per_second || share < thresholds.udp_overflow_ratio {

@@ -11,7 +11,7 @@ use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Parked threads of a process with a stuck one: so many wait channels are read a scan.
+/// Number of parked threads beside a stuck one of their process whose wait channels are read in one scan.
 const MAX_THREADS_EXAMINED: usize = 64;
 
 impl KnownProcess {

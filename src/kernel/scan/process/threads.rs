@@ -13,8 +13,8 @@ use crate::kernel::task::files::{TaskDescriptors, ThreadFile};
 use crate::sample::task::{TaskState, Thread};
 use crate::sample::{Absent, Reading};
 
-/// Where there are at least `THREADS_PER_HOT_THREAD` threads for each hot one, the hot ones are read up to so many times more before
-/// all others are: a thread that was on a CPU when the clock was read is usually off it a moment later.
+/// If there are at least `THREADS_PER_HOT_THREAD` threads for each hot one, the hot threads are read up to this many times again before
+/// all others are read: a thread that was on a CPU when the clock was read is usually off it a moment later.
 const EXTRA_TRIES: u32 = 3;
 const THREADS_PER_HOT_THREAD: usize = 32;
 
