@@ -20,7 +20,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
 use places::frames;
-use stalltop::recording::{FrameSummary, HistoryRing, Recorder, RecorderOptions, Replayer, SummarySeverity};
+use stalltop::recording::{FrameSummary, HistoryRing, Recorder, RecorderOptions, RecordingProgress, Replayer, SummarySeverity};
 use stalltop::sample::Sample;
 
 fn main() {
@@ -98,29 +98,19 @@ fn key_bytes(recording: &[u8]) -> usize {
     frames(recording).iter().filter(|place| place.is_key()).map(|place| place.length).sum()
 }
 
+/// Samples of a recording of 24 hours.
+const DAY: usize = 86_400;
+
 /// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`; with the
-/// name of a directory it is kept there, for `report` and `compare`.
+/// name of a directory it is kept there with a second one, for `report` and `compare`.
 fn day(keep: &Path) {
-    const SAMPLES: usize = 86_400;
     let directory = tempfile::tempdir().unwrap();
     let path = if keep.is_dir() { keep } else { directory.path() }.join("day.stalltop");
-    let options = RecorderOptions { queue_capacity: 4000, ..RecorderOptions::default() };
-    let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
-    let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
-    let mut offered = 0;
-    while offered < SAMPLES {
-        // Findings now and then.
-        let worst = if offered % 900 < 30 { SummarySeverity::Warning } else { SummarySeverity::NoFinding };
-        recorder
-            .offer_with_summary(machine.next(), FrameSummary { busy: (offered % 50) as u8, blocked: 1, worst_severity: worst });
-        offered += 1;
-        while offered as u64 - recorder.status().progress().samples > 3000 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-    let kept = recorder.finish(Duration::from_secs(60)).progress();
+    let kept = record_day(&path, 1);
     println!("{} samples, {:.0} bytes each, {} lost", kept.samples, kept.bytes as f64 / kept.samples as f64, kept.lost_samples);
-    drop(machine);
+    if keep.is_dir() {
+        record_day(&keep.join("day2.stalltop"), 2);
+    }
     let before = resident();
     // CPU time, in ms: what it takes on a machine that has nothing else to do, with the file in the page cache.
     let timed = |run: &mut dyn FnMut()| {
@@ -138,7 +128,7 @@ fn day(keep: &Path) {
     let mut dice = generator::Dice::new(1);
     let mut jumps: Vec<f64> = (0..2000)
         .map(|_| {
-            let at = 1 + dice.below(SAMPLES as u64 - 1) as usize;
+            let at = 1 + dice.below(DAY as u64 - 1) as usize;
             timed(&mut || drop((replayer.sample(at - 1), replayer.sample(at))))
         })
         .collect();
@@ -146,6 +136,22 @@ fn day(keep: &Path) {
     println!("jump (two samples): median {:.2} ms, p99 {:.2} ms", jumps[1000], jumps[1980]);
     let steps = timed(&mut || (40_000..42_000).for_each(|at| drop(replayer.sample(at))));
     println!("step: {:.3} ms; resident: {} KiB more than before", steps / 2000.0, resident().saturating_sub(before));
+}
+
+fn record_day(path: &Path, seed: u64) -> RecordingProgress {
+    let options = RecorderOptions { queue_capacity: 4000, ..RecorderOptions::default() };
+    let mut recorder = Recorder::create(path, &generator::meta(), options).unwrap();
+    let mut machine = Machine::new(seed, 2000, 2000, 20, 64).with_devices(8, 4);
+    for offered in 0..DAY {
+        // Findings now and then.
+        let worst = if offered % 900 < 30 { SummarySeverity::Warning } else { SummarySeverity::NoFinding };
+        let summary = FrameSummary { busy: (offered % 50) as u8, blocked: 1, worst_severity: worst };
+        recorder.offer_with_summary(machine.next(), summary);
+        while (offered as u64).saturating_sub(recorder.status().progress().samples) > 3000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    recorder.finish(Duration::from_secs(60)).progress()
 }
 
 /// What this thread has used.

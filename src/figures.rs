@@ -76,6 +76,11 @@ pub static TABLES: &[&dyn Table] = &[
     &cgroup::CGROUP_TABLE,
 ];
 
+/// Whether a table has figures of tasks, or of what sub-samples saw of them.
+pub fn needs_tasks(table: &dyn Table) -> bool {
+    !matches!(table.name(), "disk" | "nic" | "tcp" | "udp" | "pressure" | "memory" | "cgroup")
+}
+
 /// The table with this name.
 pub fn find_table(name: &str) -> Option<&'static dyn Table> {
     TABLES.iter().copied().find(|table| table.name() == name)

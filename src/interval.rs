@@ -96,13 +96,25 @@ impl Interval {
         older: &Arc<Sample>,
         newer: &Arc<Sample>,
     ) -> Option<Interval> {
+        Interval::with_totals(host, links, older, newer, None)
+    }
+
+    /// The same where the totals over the processes of the older sample are known: they are `process_totals` of the interval
+    /// that ends with it.
+    pub fn with_totals(
+        host: &Arc<Host>,
+        links: &network::LinkOverrides,
+        older: &Arc<Sample>,
+        newer: &Arc<Sample>,
+        totals: Option<&task::ProcessTotals>,
+    ) -> Option<Interval> {
         let seconds = newer.at.seconds_since(older.at);
         if seconds < 0.001 {
             return None;
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
-        let tasks = task::TaskSpan::between(host, older, newer, seconds, &wait_counts);
+        let tasks = task::TaskSpan::between(host, older, newer, seconds, &wait_counts, totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
@@ -172,6 +184,11 @@ impl Interval {
     pub fn disk(&self, id: crate::ids::DiskId) -> Option<&disk::DiskSpan> {
         let at = self.disks.binary_search_by_key(&id, |span| span.id).ok()?;
         self.disks.get(at)
+    }
+
+    /// The totals over the processes of the newer sample, for the next interval.
+    pub fn process_totals(&self) -> Option<&Arc<task::ProcessTotals>> {
+        self.tasks.as_ref().map(|tasks| &tasks.totals)
     }
 
     /// The time of the newer sample.

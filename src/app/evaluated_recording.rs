@@ -1,5 +1,9 @@
-//! A recording read from its beginning to its end, and judged on the way.
+//! A recording read from its beginning to its end, and evaluated on the way.
+//!
+//! Key groups are decoded, and their intervals computed, on all CPUs; the rules are evaluated here, in order, since each
+//! evaluation depends on those before it. What comes out is the same as from one sample after the other.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,45 +12,89 @@ use jiff::tz::TimeZone;
 
 use super::time_range;
 use crate::app::config::Settings;
-use crate::app::evaluation::SampleEvaluator;
+use crate::app::evaluation::{SampleEvaluator, SamplePairing};
+use crate::app::program::allocator;
 use crate::app::program::exit::{Failure, quoted};
+use crate::app::program::progress::Progress;
 use crate::app::program::stdio;
 use crate::app::recorder;
 use crate::cli::time_range::TimeRange;
+use crate::figures::{self, Table};
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
-use crate::recording::Replayer;
+use crate::interval::Interval;
+use crate::interval::network::LinkOverrides;
+use crate::recording::{KeyGroup, KeyGroups, RecordingError, Replayer, SampleParts};
 use crate::report::formatting::pluralize;
-use crate::sample::Sample;
+use crate::sample::{Host, Sample};
 
-/// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
+/// Iterates over the evaluations. What is damaged is left out, and reported at the end.
 pub struct EvaluatedRecording {
     path: PathBuf,
     replayer: Replayer,
     evaluator: SampleEvaluator,
     rule_config: Arc<RuleConfig>,
+    parts: SampleParts,
+    /// Started by the first interval that is asked for
+    groups: Option<KeyGroups<Vec<GroupSample>>>,
+    /// Samples of the last group that are still to be evaluated
+    group: VecDeque<GroupSample>,
     next_index: usize,
+    progress: Progress,
+}
+
+/// A sample of a key group, as its worker thread has left it.
+enum GroupSample {
+    /// With the interval from the sample before it
+    Paired(Box<Interval>),
+    /// The first one of its group, of its boot, or of its time
+    Unpaired(Arc<Host>, Arc<Sample>),
+    Damaged,
 }
 
 impl EvaluatedRecording {
-    /// Evaluation by what is set here, as far as it holds for the machine of the recording.
+    /// Evaluates by the settings of this machine, as far as they hold for the machine of the recording.
     pub fn open(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
+        allocator::configure_for_batch();
         let replayer = Replayer::open(path).map_err(recorder::failure)?;
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());
-        let criteria = settings.rule_config_for(&host);
-        let judge = Evaluator::new(baselines).with_rule_config(Arc::clone(&criteria));
-        let judging = SampleEvaluator::new(host, judge);
-        Ok(EvaluatedRecording { path: path.to_owned(), replayer, evaluator: judging, rule_config: criteria, next_index: 0 })
+        let rule_config = settings.rule_config_for(&host);
+        let evaluator = Evaluator::new(baselines).with_rule_config(Arc::clone(&rule_config));
+        Ok(EvaluatedRecording {
+            path: path.to_owned(),
+            replayer,
+            evaluator: SampleEvaluator::new(host, evaluator),
+            rule_config,
+            parts: SampleParts::All,
+            groups: None,
+            group: VecDeque::new(),
+            next_index: 0,
+            progress: Progress::hidden(),
+        })
     }
 
-    /// Only that part of it, judged from where it begins.
+    /// Only that part of it, evaluated from where it begins.
     pub fn narrow(&mut self, range: &TimeRange, zone: &TimeZone) -> Result<(), Failure> {
         let samples = time_range::between(&self.replayer, range, &self.path, zone)?;
         self.replayer.restrict_to(samples);
         Ok(())
     }
 
-    /// What it is judged by.
+    /// Decodes only what these tables need: without tasks its findings are not complete.
+    pub fn for_tables(mut self, tables: &[&dyn Table]) -> EvaluatedRecording {
+        if !tables.iter().any(|table| figures::needs_tasks(*table)) {
+            self.parts = SampleParts::WithoutTasks;
+        }
+        self
+    }
+
+    /// Shows how much has been evaluated, where standard error is a terminal.
+    pub fn with_progress(mut self) -> EvaluatedRecording {
+        self.progress = Progress::on_terminal(quoted(&self.path));
+        self
+    }
+
+    /// The thresholds of the rules.
     pub fn thresholds(&self) -> &Thresholds {
         &self.rule_config.thresholds
     }
@@ -71,7 +119,7 @@ impl EvaluatedRecording {
         &self.replayer
     }
 
-    /// The sample that ends the interval that it gave last.
+    /// The sample that ends the last interval.
     pub fn last_index(&self) -> usize {
         self.next_index.saturating_sub(1)
     }
@@ -91,15 +139,42 @@ impl EvaluatedRecording {
     /// The next interval that ends before that sample.
     fn next_before(&mut self, end: usize) -> Option<Evaluation> {
         while self.next_index < self.replayer.len().min(end) {
-            let index = self.next_index;
+            self.progress.show(self.next_index, self.replayer.len());
+            let evaluation = match self.next_group_sample()? {
+                GroupSample::Paired(interval) => Some(self.evaluator.evaluate_interval(*interval)),
+                GroupSample::Unpaired(host, sample) => self.evaluator.evaluate_for_host(&host, sample),
+                GroupSample::Damaged => self.read_damaged(),
+            };
             self.next_index += 1;
-            // Damage is reported at the end.
-            let Ok(sample) = self.replayer.sample(index) else { continue };
-            if let Some(evaluation) = self.evaluator.evaluate_for_host(&self.replayer.host(index), sample) {
-                return Some(evaluation);
+            if evaluation.is_some() {
+                return evaluation;
             }
         }
+        self.progress.end();
         None
+    }
+
+    fn next_group_sample(&mut self) -> Option<GroupSample> {
+        while self.group.is_empty() {
+            let start = || {
+                let links = LinkOverrides::clone(&self.rule_config.link_overrides);
+                self.replayer.key_groups(self.next_index..usize::MAX, self.parts, move |group| pair_samples(group, &links))
+            };
+            self.group = self.groups.get_or_insert_with(start).next()?.into();
+        }
+        self.group.pop_front()
+    }
+
+    /// Reads a sample again that a worker thread could not read: the replayer adds the damage to its list, or reads on without
+    /// the index of the recording if that is wrong.
+    fn read_damaged(&mut self) -> Option<Evaluation> {
+        let before = (self.replayer.len(), self.replayer.is_indexed());
+        let sample = self.replayer.sample(self.next_index);
+        if before != (self.replayer.len(), self.replayer.is_indexed()) {
+            (self.groups, self.group) = (None, VecDeque::new());
+        }
+        // Damage is reported at the end.
+        self.evaluator.evaluate_for_host(&self.replayer.host(self.next_index), sample.ok()?)
     }
 }
 
@@ -110,3 +185,20 @@ impl Iterator for EvaluatedRecording {
         self.next_before(usize::MAX)
     }
 }
+
+/// The intervals between the samples of a key group.
+fn pair_samples(group: KeyGroup, links: &LinkOverrides) -> Vec<GroupSample> {
+    let mut pairing: Option<SamplePairing> = None;
+    let pair = |(host, sample): (Arc<Host>, Result<Arc<Sample>, RecordingError>)| {
+        let Ok(sample) = sample else { return GroupSample::Damaged };
+        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(links)));
+        match pairing.interval_for_host(&host, Arc::clone(&sample)) {
+            Some(interval) => GroupSample::Paired(Box::new(interval)),
+            None => GroupSample::Unpaired(host, sample),
+        }
+    };
+    group.samples.into_iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests;

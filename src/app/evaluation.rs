@@ -1,4 +1,4 @@
-//! Samples into evaluated intervals, one after the other.
+//! Samples into intervals, and intervals into evaluations, one after the other.
 
 use std::sync::Arc;
 
@@ -7,60 +7,109 @@ use crate::findings::{Evaluation, Evaluator};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::interval::network::LinkOverrides;
+use crate::interval::task::ProcessTotals;
 use crate::sample::{Host, Sample};
 
-/// A judge with the sample that the next interval begins with.
+/// The sample that the next interval begins with, and its host.
+#[derive(Clone, Debug)]
+pub struct SamplePairing {
+    host: Arc<Host>,
+    /// Speed and duplex of interfaces from the configuration
+    links: LinkOverrides,
+    last_sample: Option<Arc<Sample>>,
+    /// Over the processes of the last sample
+    totals: Option<Arc<ProcessTotals>>,
+}
+
+impl SamplePairing {
+    pub fn new(host: Arc<Host>, links: LinkOverrides) -> SamplePairing {
+        SamplePairing { host, links, last_sample: None, totals: None }
+    }
+
+    /// The next interval begins with the newer sample of this one.
+    pub fn after(interval: &Interval) -> SamplePairing {
+        SamplePairing {
+            host: Arc::clone(&interval.host),
+            links: LinkOverrides::clone(&interval.link_overrides),
+            last_sample: Some(Arc::clone(&interval.newer)),
+            totals: interval.process_totals().cloned(),
+        }
+    }
+
+    /// The interval that this sample ends; `None` for the first one.
+    pub fn interval(&mut self, sample: Arc<Sample>) -> Option<Interval> {
+        let totals = self.totals.take();
+        let older = self.last_sample.replace(Arc::clone(&sample))?;
+        let interval = Interval::with_totals(&self.host, &self.links, &older, &sample, totals.as_deref())?;
+        self.totals = interval.process_totals().cloned();
+        Some(interval)
+    }
+
+    /// The same of a recording, whose next sample may be of another machine, or of another boot: no interval reaches from one
+    /// boot to the next.
+    pub fn interval_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Interval> {
+        if !Arc::ptr_eq(&self.host, host) {
+            if !self.host.is_same_boot(host) {
+                (self.last_sample, self.totals) = (None, None);
+            }
+            self.host = Arc::clone(host);
+        }
+        self.interval(sample)
+    }
+
+    /// The next interval begins with this sample.
+    pub fn start_from(&mut self, sample: Arc<Sample>) {
+        (self.last_sample, self.totals) = (Some(sample), None);
+    }
+}
+
+/// An evaluator with the sample that the next interval begins with.
 #[derive(Clone, Debug)]
 pub struct SampleEvaluator {
-    host: Arc<Host>,
+    pairing: SamplePairing,
     evaluator: Evaluator,
-    last_sample: Option<Arc<Sample>>,
 }
 
 impl SampleEvaluator {
-    pub fn new(host: Arc<Host>, judge: Evaluator) -> SampleEvaluator {
-        SampleEvaluator { host, evaluator: judge, last_sample: None }
+    pub fn new(host: Arc<Host>, evaluator: Evaluator) -> SampleEvaluator {
+        let links = LinkOverrides::clone(&evaluator.rule_config().link_overrides);
+        SampleEvaluator { pairing: SamplePairing::new(host, links), evaluator }
     }
 
     /// The interval that this sample ends; `None` for the first one.
     pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
-        let older = self.last_sample.replace(Arc::clone(&sample))?;
-        let interval = Interval::with_link_overrides(&self.host, self.link_overrides(), &older, &sample)?;
+        let interval = self.pairing.interval(sample)?;
         Some(self.evaluator.evaluate(interval))
     }
 
-    /// The same of a recording, whose next sample may be of another machine, or of another run of it: no interval reaches from
-    /// the one to the other.
+    /// The same of a recording, whose next sample may be of another host or boot.
     pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Evaluation> {
-        if !Arc::ptr_eq(&self.host, host) {
-            if !self.host.is_same_boot(host) {
-                self.last_sample = None;
-            }
-            self.host = Arc::clone(host);
-        }
-        self.evaluate(sample)
+        let interval = self.pairing.interval_for_host(host, sample)?;
+        Some(self.evaluator.evaluate(interval))
     }
 
-    /// The time from boot to this sample; nothing is learned of it.
+    /// Evaluates an interval that begins with the last sample. The next one begins with its newer sample.
+    pub fn evaluate_interval(&mut self, interval: Interval) -> Evaluation {
+        self.pairing = SamplePairing::after(&interval);
+        self.evaluator.evaluate(interval)
+    }
+
+    /// The time from boot to this sample; nothing is learned from it.
     pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
-        Some(self.evaluator.clone().evaluate(since_boot(&self.host, self.link_overrides(), sample)?))
+        Some(self.evaluator.clone().evaluate(since_boot(&self.pairing.host, &self.pairing.links, sample)?))
     }
 
-    /// The next interval begins with this sample; nothing is judged.
+    /// The next interval begins with this sample; nothing is evaluated.
     pub fn start_from(&mut self, sample: Arc<Sample>) {
-        self.last_sample = Some(sample);
+        self.pairing.start_from(sample);
     }
 
-    /// From now on judged by these baselines.
+    /// Evaluates by these baselines from the next interval on.
     pub fn set_baselines(&mut self, baselines: Baselines) {
         self.evaluator.set_baselines(baselines);
     }
 
-    fn link_overrides(&self) -> &LinkOverrides {
-        &self.evaluator.rule_config().link_overrides
-    }
-
-    /// The judge as it is now: what the next interval will be judged by.
+    /// The evaluator as the next interval finds it.
     pub fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }

@@ -4,6 +4,7 @@ pub mod allocator;
 pub mod exit;
 pub mod panics;
 pub mod privileges;
+pub mod progress;
 pub mod signals;
 pub mod stdio;
 pub mod timeout;

@@ -30,16 +30,16 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("signal.h", "offsetof(struct sigaction, sa_flags)", offset_of!(libc::sigaction, sa_flags)),
 ];
 
-/// Sets the allocator's parameters: one arena, at most `trim_threshold` free bytes at the end of the heap, blocks of 64 KiB
-/// and more mapped on their own. To be called before any other thread is started. Does nothing outside glibc.
-pub fn configure_malloc(trim_threshold: libc::c_int) {
+/// Sets the allocator's parameters: the largest number of arenas, the free bytes that remain at the end of the heap, and the
+/// size from which a block is mapped on its own. To be called before any other thread is started. Does nothing outside glibc.
+pub fn configure_malloc(arenas: libc::c_int, trim_threshold: libc::c_int, mmap_threshold: libc::c_int) {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointer; glibc locks its parameters.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_ARENA_MAX, arenas);
         libc::mallopt(libc::M_TRIM_THRESHOLD, trim_threshold);
         libc::mallopt(libc::M_TOP_PAD, trim_threshold / 4);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 10);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, mmap_threshold);
     }
 }
 

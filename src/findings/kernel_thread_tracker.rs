@@ -51,12 +51,12 @@ impl KernelThreadTracker {
     /// Updates the state with an interval. `other_hang`: a device is stalled or a user thread is hung, so that a kernel thread in
     /// D may have the same cause.
     pub fn update(&mut self, interval: &Interval, other_hang: bool) {
-        let Ok(tasks) = &interval.newer.tasks else { return };
+        let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return };
         let began = std::mem::replace(&mut self.has_previous, true);
         let (start_ns, now_ns) = (interval.older.at.boottime_ns, interval.at().boottime_ns);
-        let of_kernel = tasks.processes.iter().filter(|process| process.kernel_thread);
-        let threads = of_kernel.flat_map(|process| process.threads.iter().map(move |thread| (&**process, thread)));
-        let in_d: Vec<(&Process, &Thread)> = threads.filter(|(_, thread)| thread.state == TaskState::Blocked).collect();
+        let blocked = spans.threads.iter().filter(|span| span.state == TaskState::Blocked);
+        let threads = blocked.filter_map(|span| tasks.thread(span.id)).map(|(process, thread)| (&**process, thread));
+        let in_d: Vec<(&Process, &Thread)> = threads.filter(|(process, _)| process.kernel_thread).collect();
         let sits = |thread: &Thread| thread.last_timeslice_ns.is_none_or(|at| at <= start_ns);
 
         let mut doubtful = Vec::new();

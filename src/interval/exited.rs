@@ -49,14 +49,16 @@ impl ExitedSpan {
         let mut span = ExitedSpan::default();
         let (mut parents, mut exited): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
         let mut older_processes = SortedCursor::new(&was.processes);
-        for process in &now.processes {
+        let mut newer_processes = now.processes.as_slice();
+        loop {
+            let shared = older_processes.pass_shared(newer_processes);
+            let rest = newer_processes.get(shared..).and_then(<[_]>::split_first);
+            let Some((process, rest)) = rest else { break };
+            newer_processes = rest;
             exited.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
             let old = older_processes.find(|old| old.pid.cmp(&process.pid));
             let same = old.filter(|old| old.start_ticks == process.start_ticks);
             exited.extend(old.filter(|_| same.is_none()).map(Arc::as_ref));
-            if same.is_some_and(|old| Arc::ptr_eq(old, process)) {
-                continue;
-            }
             span.new_threads = span.new_threads.saturating_add(count_new_threads(same, process, &clock));
             if let Some(got) = clock.reaped_children_cpu_seconds(same, process).filter(|&got| got > 0.0) {
                 parents.push(ReapingParent { id: process.id(), children_cpu_seconds: got, tail_cpu_seconds: 0.0 });

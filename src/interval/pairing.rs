@@ -1,6 +1,7 @@
 //! Pairs items of the older and the newer sample, both sorted by the same key, in one pass.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A position in a sorted list that only moves forward. Keys must be searched in ascending order.
 #[derive(Debug)]
@@ -35,6 +36,20 @@ impl<'a, T> SortedCursor<'a, T> {
     pub fn rest(&self) -> &'a [T] {
         self.rest
     }
+}
+
+impl<'a, T> SortedCursor<'a, Arc<T>> {
+    /// Passes the items with which `newer` begins too: the very same ones, so that nothing changed in them. Returns how many.
+    pub fn pass_shared(&mut self, newer: &[Arc<T>]) -> usize {
+        let shared = shared_prefix(self.rest, newer);
+        self.rest = self.rest.get(shared..).unwrap_or_default();
+        shared
+    }
+}
+
+/// How many items both lists begin with. Does not look into them.
+pub fn shared_prefix<T>(older: &[Arc<T>], newer: &[Arc<T>]) -> usize {
+    older.iter().zip(newer).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod counts;
 mod microstates;
 mod process;
+mod process_totals;
 mod thread;
 mod wait;
 
@@ -20,6 +21,8 @@ use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
 pub use counts::TaskCounts;
 pub use microstates::Microstates;
+pub use process_totals::ProcessTotals;
+use process_totals::Visit;
 pub use wait::{visible_wait_class, wait_class};
 
 /// All tasks.
@@ -42,6 +45,8 @@ pub struct TaskSpan {
     pub hidden_threads: Option<u32>,
     /// Whether the kernel counts waits for storage
     delays_counted: bool,
+    /// Of the newer sample
+    pub(super) totals: Arc<ProcessTotals>,
 }
 
 /// One process over the interval.
@@ -158,12 +163,14 @@ impl TaskSpan {
         self.threads.get(at)
     }
 
+    /// `totals`: those of the older sample, where they are known.
     pub(super) fn between(
         host: &Host,
         older: &Sample,
         newer: &Sample,
         seconds: f64,
         wait_counts: &WaitCounts,
+        totals: Option<&ProcessTotals>,
     ) -> Option<TaskSpan> {
         let now = newer.tasks.as_ref().ok()?;
         let nothing = Tasks::default();
@@ -179,15 +186,32 @@ impl TaskSpan {
             io_in_flight: wait::has_io_in_flight(newer),
         };
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };
-        let mut older_processes = SortedCursor::new(&was.processes);
-        for process in &now.processes {
-            let old =
-                older_processes.find(|old| old.pid.cmp(&process.pid)).filter(|old| old.start_ticks == process.start_ticks);
+        let made;
+        let totals = match totals {
+            Some(known) => known,
+            None => {
+                made = ProcessTotals::new(&was.processes);
+                &made
+            }
+        };
+        let mut visited = ProcessTotals::default();
+        let totals = totals.next(&was.processes, &now.processes, |Visit { old, new }| {
+            visited.add(new);
+            let old = old.filter(|old| old.start_ticks == new.start_ticks);
             if old.is_none() {
                 span.new_processes += 1;
             }
-            builder.add_process(old, process, &mut span);
+            builder.add_process(old, new, &mut span);
+        });
+        // The others slept, which is known of them.
+        if totals.with_cpu_time > visited.with_cpu_time {
+            span.busy_cpus.get_or_insert(0.0);
         }
+        if totals.with_schedstat > visited.with_schedstat {
+            span.run_queue_wait.get_or_insert(0.0);
+        }
+        span.counts.threads = totals.threads;
+        span.totals = Arc::new(totals);
         span.threads.sort_unstable_by_key(|thread| thread.id);
         span.counts.processes = u32::try_from(now.processes.len()).unwrap_or(u32::MAX);
         let all = newer.load.as_ref().ok().filter(|_| now.hidden.processes).map(|load| load.entities);

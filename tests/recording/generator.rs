@@ -886,7 +886,9 @@ impl Machine {
                 thread.minor_faults = minor_faults;
                 thread.processor = d.below(u64::from(self.cpus)) as u32;
                 thread.last_timeslice_ns = Some(at_ns);
-                thread.state = if d.one_in(4) { TaskState::Running } else { TaskState::Sleeping };
+                // Whatever only woke up is asleep again.
+                let runs = d.one_in(4) && busy.contains(&at);
+                thread.state = if runs { TaskState::Running } else { TaskState::Sleeping };
                 thread.wait.wchan = Ok(Name::from(["do_epoll_wait", "futex_do_wait", ""][d.below(3) as usize]));
                 if let Some(sched) = &mut thread.schedstat {
                     sched.run_ns.0 += ran;

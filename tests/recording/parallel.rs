@@ -1,11 +1,24 @@
 //! Key groups that are decoded in parallel give the same samples in the same order.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use stalltop::recording::{Recorder, RecordingError, Replayer, SampleParts};
-use stalltop::sample::Absent;
+use stalltop::sample::{Absent, Sample};
 
 use crate::generator;
 use crate::support::places::frames;
 use crate::support::{PATIENCE, few_samples, options, record};
+
+/// Each sample with its index.
+fn samples_of(
+    replayer: &Replayer,
+    range: Range<usize>,
+    parts: SampleParts,
+) -> impl Iterator<Item = (usize, Result<Arc<Sample>, RecordingError>)> {
+    let groups = replayer.key_groups(range, parts, |group| group);
+    groups.flat_map(|group| (group.first..).zip(group.samples.into_iter().map(|(_, sample)| sample)))
+}
 
 #[test]
 fn samples_come_in_order_and_are_those_of_a_sequential_read() {
@@ -13,15 +26,16 @@ fn samples_come_in_order_and_are_those_of_a_sequential_read() {
     let mut replayer = Replayer::from_bytes(record(&samples)).unwrap();
     for range in [0..400, 0..0, 7..8, 119..121, 50..333, 350..9999] {
         let expected = range.start..range.end.min(400);
-        let read: Vec<_> = replayer.samples(range, SampleParts::All).map(|(index, sample)| (index, sample.unwrap())).collect();
+        let read: Vec<_> =
+            samples_of(&replayer, range, SampleParts::All).map(|(index, sample)| (index, sample.unwrap())).collect();
         assert_eq!(read.iter().map(|(index, _)| *index).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         assert!(read.iter().all(|(index, sample)| *sample == samples[*index]));
     }
     // Dropped before its end.
-    assert_eq!(replayer.samples(0..400, SampleParts::All).take(3).count(), 3);
+    assert_eq!(samples_of(&replayer, 0..400, SampleParts::All).take(3).count(), 3);
     // Of a part of a recording.
     replayer.restrict_to(130..140);
-    let read: Vec<_> = replayer.samples(0..10, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
+    let read: Vec<_> = samples_of(&replayer, 0..10, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
     assert!(read.iter().zip(&samples[130..]).all(|(read, sample)| read == sample) && read.len() == 10);
 }
 
@@ -36,7 +50,7 @@ fn work_on_key_groups_covers_each_sample_once() {
 fn without_tasks_everything_else_is_the_same() {
     let samples = few_samples(130);
     let replayer = Replayer::from_bytes(record(&samples)).unwrap();
-    for (index, sample) in replayer.samples(0..130, SampleParts::WithoutTasks) {
+    for (index, sample) in samples_of(&replayer, 0..130, SampleParts::WithoutTasks) {
         let (sample, whole) = (sample.unwrap(), &samples[index]);
         assert_eq!((sample.at, &sample.cpu, &sample.disks), (whole.at, &whole.cpu, &whole.disks));
         assert_eq!((&sample.memory, &sample.nics, &sample.protocols), (&whole.memory, &whole.nics, &whole.protocols));
@@ -52,7 +66,7 @@ fn a_damaged_sample_is_an_error_in_its_place() {
     let damaged = frames(&bytes).into_iter().filter(|place| place.is_sample()).nth(127).unwrap();
     bytes[damaged.at + 60] ^= 1;
     let replayer = Replayer::from_bytes(bytes).unwrap();
-    for (index, sample) in replayer.samples(0..250, SampleParts::All) {
+    for (index, sample) in samples_of(&replayer, 0..250, SampleParts::All) {
         match sample {
             Ok(sample) => assert_eq!(sample, samples[index]),
             Err(RecordingError::DamagedFrame { .. }) => assert_eq!(index, 127),
@@ -71,6 +85,6 @@ fn several_files_are_read_as_one() {
         recorder.finish(PATIENCE);
     }
     let replayer = Replayer::open(folder.path()).unwrap();
-    let read: Vec<_> = replayer.samples(0..260, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
+    let read: Vec<_> = samples_of(&replayer, 0..260, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
     assert_eq!(read, samples);
 }

@@ -173,6 +173,9 @@ impl EvaluationSource<'_> {
 
 fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvaluation) -> Result<EndReason, Failure> {
     let mut recording = EvaluatedRecording::open(file, settings)?;
+    if !check.watch {
+        recording = recording.with_progress();
+    }
     let span = check.span.or(check.at.map(|_| DEFAULT_SPAN));
     let samples = time_range::at(recording.replayer(), check.at, span, &TimeZone::system()).unwrap_or(0..0);
     let mut end = EndReason::Completed;

@@ -35,7 +35,7 @@ fn load_side(
     compare: &Compare,
     settings: &Settings,
 ) -> Result<ComparedRecording, Failure> {
-    let mut recorded = EvaluatedRecording::open(file, settings)?;
+    let mut recorded = EvaluatedRecording::open(file, settings)?.with_progress();
     let marked = if operations.is_none() { operations_between_marks(&recorded) } else { None };
     // An interval belongs to the time between the marks if its middle does.
     let within = |judged: &Evaluation| {

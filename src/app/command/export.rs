@@ -20,8 +20,11 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
     let format = format(options)?;
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let output = Output::for_path(&options.output)?;
-    let mut recorded = EvaluatedRecording::open(&options.file, &settings)?;
     let tables = selected_tables(options);
+    let mut recorded = EvaluatedRecording::open(&options.file, &settings)?.for_tables(&tables);
+    if let Output::NewFile(_) = output {
+        recorded = recorded.with_progress();
+    }
     let sheet = WideTable::new(&tables, options.idle);
     output.write_with(|sink| match format {
         Format::Csv => csv(&sheet, &mut recorded, sink, options.safe_formulas),

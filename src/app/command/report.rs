@@ -20,7 +20,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let output = Output::for_path(&report.output)?;
     let zone = TimeZone::system();
-    let mut recorded = EvaluatedRecording::open(&report.file, &settings)?;
+    let mut recorded = EvaluatedRecording::open(&report.file, &settings)?.with_progress();
     recorded.narrow(&report.range, &zone)?;
     let mut chronicle = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
     for judged in recorded.by_ref() {

@@ -191,7 +191,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
 
 /// Evaluation from its beginning, so that baselines are what they were by then.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
-    let mut recorded = EvaluatedRecording::open(file, settings)?;
+    let mut recorded = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.choice.table()]);
     let samples = time_range::at(recorded.replayer(), options.at, options.span, &lines.zone);
     let outside = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
     let samples = samples.ok_or_else(outside)?;

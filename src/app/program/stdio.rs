@@ -75,16 +75,23 @@ pub fn write_failure(error: &io::Error) -> Failure {
     Failure::new(Exit::Failed, "cannot write to standard output", error, remedy)
 }
 
-/// A line on standard error. Nothing can be done about one that cannot be written: a terminal that stands still would hold
-/// us for ever.
+/// A line on standard error.
 pub fn print_stderr(text: &str) {
+    write_stderr(&format!("stalltop: {}\n", crate::report::text::printable(text)));
+}
+
+/// Writes over the present line of the terminal.
+pub fn overwrite_stderr_line(text: &str) {
+    write_stderr(&format!("\r{}", crate::report::text::printable(text)));
+}
+
+/// Nothing can be done about text that cannot be written; a terminal that is stopped must not block the program.
+fn write_stderr(text: &str) {
     let stderr = io::stderr();
     let takes = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], PollTimeout::from(200_u8));
-    if takes == Ok(0) {
-        return;
+    if takes != Ok(0) {
+        let _ = stderr.lock().write_all(to_glyphs(text, glyphs(None)).as_bytes());
     }
-    let text = crate::report::text::printable(text);
-    let _ = writeln!(stderr.lock(), "stalltop: {}", to_glyphs(&text, glyphs(None)));
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::process_totals::{alive_threads, has_schedstat};
 use super::thread::is_not_sleeping;
 use super::{Microstates, ProcessSpan, TaskSpan, TaskSpanBuilder, ThreadSpan, user_tick_share};
 use crate::ids::TaskId;
 use crate::interval::new_tasks::zeroed_process;
 use crate::interval::pairing::SortedCursor;
-use crate::sample::task::{ChildrenCpuTime, Process, TaskState};
+use crate::sample::task::{ChildrenCpuTime, Process};
 use crate::units::{Counter, PerSecond, Ratio};
 
 /// Sums over the threads of one process. A figure that no thread has is `None`.
@@ -42,10 +43,6 @@ impl ThreadTotals {
 impl TaskSpanBuilder<'_> {
     /// Adds a process of the newer sample and its threads to `span`; `old` is the same process in the older sample.
     pub(super) fn add_process(&self, old: Option<&Arc<Process>>, new: &Arc<Process>, span: &mut TaskSpan) {
-        // A thread in state X is about to disappear.
-        let alive = new.threads.iter().filter(|thread| thread.state != TaskState::Dead).count();
-        let thread_count = u32::try_from(alive).unwrap_or(u32::MAX);
-        span.counts.threads += thread_count;
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new) || is_unchanged(old, new));
         if unchanged && !new.threads.iter().any(is_not_sleeping) {
             if new.cpu_ns.is_some() || !new.kernel_thread {
@@ -86,7 +83,7 @@ impl TaskSpanBuilder<'_> {
         };
         span.active_processes.push(ProcessSpan {
             id: new.id(),
-            threads: thread_count,
+            threads: alive_threads(new),
             cpu,
             user,
             guest: was.and_then(|was| self.guest(was.guest_ticks, new.guest_ticks, user)),
@@ -121,11 +118,6 @@ impl TaskSpanBuilder<'_> {
 /// Whether no thread of it ran. Its facts may have changed: with thousands of processes some are read later than others.
 fn is_unchanged(old: &Process, new: &Process) -> bool {
     new.cpu_ns.is_some() && new.cpu_ns == old.cpu_ns && new.threads == old.threads && new.children_cpu == old.children_cpu
-}
-
-/// A kernel has schedstat for all threads or for none.
-fn has_schedstat(process: &Process) -> bool {
-    process.threads.first().is_some_and(|thread| thread.schedstat.is_some())
 }
 
 fn process_user_share(older: &Process, newer: &Process) -> Option<f64> {

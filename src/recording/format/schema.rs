@@ -130,16 +130,27 @@ pub const SUB_SAMPLE_WAITS: Table = Table { section: 30, width: <(u16, GroupWait
 
 /// The rows of a table.
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
-    let mut rows = Rows::new(T::WIDTH);
+    let mut rows = Rows::with_capacity(T::WIDTH, list.len());
     for item in list {
         put_at(item, rows.append(), 0, names);
     }
     rows
 }
 
+impl List {
+    /// Whether it is of tasks, or of what sub-samples saw of them.
+    pub fn is_of_tasks(&self) -> bool {
+        matches!(self.table.section, 10..=13 | 21 | 25..=29)
+    }
+}
+
 /// The items of a table.
 pub fn from_rows<T: Columns>(rows: &Rows, names: &Names<'_>) -> Result<Vec<T>, Malformed> {
-    rows.iter().map(|row| take_at(row, 0, names)).collect()
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows.iter() {
+        items.push(take_at(row, 0, names)?);
+    }
+    Ok(items)
 }
 
 #[cfg(test)]

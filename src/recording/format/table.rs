@@ -1,5 +1,7 @@
 //! Tables: lists of rows of 64-bit columns, and what may become of a row from one sample to the next.
 
+use std::ops::Range;
+
 /// Columns that all rows of one table of one frame may have together: 32 MiB, about 150,000 threads.
 pub const MAX_CELLS: usize = 4 << 20;
 /// Columns that all frames which are decoded for one sample may have together: the decoder holds them in memory.
@@ -30,6 +32,11 @@ impl Rows {
         Rows { width, cells: Vec::new() }
     }
 
+    /// No rows, with room for so many.
+    pub fn with_capacity(width: usize, count: usize) -> Rows {
+        Rows { width, cells: Vec::with_capacity(width * count) }
+    }
+
     /// `count` rows of zeros.
     pub fn zeros(width: usize, count: usize) -> Rows {
         Rows { width, cells: vec![0; width * count] }
@@ -46,6 +53,12 @@ impl Rows {
     pub fn row(&self, at: usize) -> Option<&[u64]> {
         let from = at.checked_mul(self.width)?;
         self.cells.get(from..from.checked_add(self.width)?)
+    }
+
+    /// The values of consecutive rows; nothing where the table has fewer.
+    pub fn range(&self, places: Range<usize>) -> &[u64] {
+        let cells = places.start.saturating_mul(self.width)..places.end.saturating_mul(self.width);
+        self.cells.get(cells).unwrap_or_default()
     }
 
     pub fn last(&self) -> Option<&[u64]> {
@@ -68,6 +81,7 @@ impl Rows {
         cells.unwrap_or_default().iter_mut().step_by(self.width.max(1))
     }
 
+    /// Appends a row, or consecutive rows.
     pub fn push(&mut self, row: &[u64]) {
         self.cells.extend_from_slice(row);
     }

@@ -5,9 +5,10 @@
 //! passes in: `Arc::ptr_eq` has the same meaning in a replay as live.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::row_changes::RowChanges;
+use super::row_changes::{NewRows, RowChanges};
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::recording::format::columns::{take_at, take_first};
@@ -15,9 +16,9 @@ use crate::recording::format::messages::SharedFacts;
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
 use crate::recording::format::schema::{
-    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+    LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
-use crate::recording::format::table::{MAX_CHAIN_CELLS, RowChange, Rows, Table};
+use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{GroupWait, Waits};
@@ -53,8 +54,24 @@ struct Level {
     /// Names that are known after it.
     name_count: usize,
     tables: Vec<Rows>,
-    processes: Vec<Arc<ProcessRows>>,
+    processes: ProcessTable,
     cells: usize,
+}
+
+/// The processes of a frame as rows. Most are those of an earlier level: per process a place is copied, and no row.
+#[derive(Default)]
+struct ProcessTable {
+    places: Vec<ProcessPlace>,
+    /// The processes that this frame has changed or added
+    rows: Vec<ProcessRows>,
+}
+
+/// Where the rows of a process are.
+#[derive(Clone, Copy)]
+struct ProcessPlace {
+    level: u32,
+    /// In `ProcessTable::rows` of that level
+    index: u32,
 }
 
 /// A process as the frame gave it: a value that only a later version has must survive as a number, since later differences are
@@ -64,14 +81,11 @@ struct ProcessRows {
     threads: Rows,
 }
 
-/// Processes, and the rows that later frames refer to.
-type Processes = (Vec<Arc<Process>>, Vec<Arc<ProcessRows>>);
-
 /// A decoded frame.
 struct Decoded {
     sample: Arc<Sample>,
     tables: Vec<Rows>,
-    processes: Vec<Arc<ProcessRows>>,
+    processes: ProcessTable,
     cells: usize,
 }
 
@@ -107,14 +121,13 @@ impl Decoder {
             }
             while self.levels.pop_if(|level| level.distance > parent).is_some() {}
         }
-        let reference = self.levels.last();
-        self.names.truncate(reference.map_or(0, |level| level.name_count));
+        self.names.truncate(self.levels.last().map_or(0, |level| level.name_count));
         let sections = SectionDirectory::parse(raw)?;
         if let Some(section) = sections.section(NAMES) {
             self.names.extend(names::read(section, &known)?);
         }
         let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
-        let decoded = FrameDecoder { parts: self.parts, sections, names, reference, neighbour, at }.sample()?;
+        let decoded = FrameDecoder { parts: self.parts, sections, names, levels: &self.levels, neighbour, at }.sample()?;
         let chain = self.levels.iter().map(|level| level.cells).sum::<usize>() + decoded.cells;
         if distance > 0 && chain > MAX_CHAIN_CELLS {
             return Err(Malformed("the frames that it refers to hold too much").into());
@@ -181,7 +194,8 @@ struct FrameDecoder<'d> {
     parts: SampleParts,
     sections: SectionDirectory<'d>,
     names: Names<'d>,
-    reference: Option<&'d Level>,
+    /// The last one is the reference.
+    levels: &'d [Level],
     neighbour: Option<&'d Sample>,
     at: Timestamp,
 }
@@ -196,23 +210,22 @@ impl FrameDecoder<'_> {
         sample.at.boottime_ns = self.at.boottime_ns;
         sample.at.monotonic_ns = sample.at.monotonic_ns.wrapping_add(self.at.boottime_ns);
         sample.at.realtime_ns = self.at.realtime_ns;
-        for list in LISTS {
+        let left_out = |list: &&List| self.parts == SampleParts::WithoutTasks && list.is_of_tasks();
+        for list in LISTS.iter().filter(|list| !left_out(list)) {
             let rows = self.rows(list.table, &mut tables, &mut cells)?;
             (list.fill)(&mut sample, rows, &self.names)?;
         }
-        let rows = self.rows(SUB_SAMPLE_WAITS, &mut tables, &mut cells)?;
-        for (place, wait) in from_rows::<(u16, GroupWait)>(rows, &self.names)? {
-            let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
-            sub_sample.ok_or(Malformed("a wait belongs to no sub-sample"))?.waits.push(wait);
-        }
-        let mut process_rows = Vec::new();
-        match (self.parts, &mut sample.tasks) {
-            (SampleParts::All, Ok(tasks)) => (tasks.processes, process_rows) = self.processes(&mut cells)?,
-            (SampleParts::All, Err(_)) => {}
-            (SampleParts::WithoutTasks, _) => {
-                sample.tasks = Err(Absent::NotRead);
-                sample.delays = Err(Absent::NotRead);
-                sample.waits = Waits::default();
+        let mut process_rows = ProcessTable::default();
+        if self.parts == SampleParts::WithoutTasks {
+            (sample.tasks, sample.delays, sample.waits) = (Err(Absent::NotRead), Err(Absent::NotRead), Waits::default());
+        } else {
+            let rows = self.rows(SUB_SAMPLE_WAITS, &mut tables, &mut cells)?;
+            for (place, wait) in from_rows::<(u16, GroupWait)>(rows, &self.names)? {
+                let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
+                sub_sample.ok_or(Malformed("a wait belongs to no sub-sample"))?.waits.push(wait);
+            }
+            if let Ok(tasks) = &mut sample.tasks {
+                (tasks.processes, process_rows) = self.processes(&mut cells)?;
             }
         }
         Ok(Decoded { sample: Arc::new(sample), tables, processes: process_rows, cells })
@@ -221,7 +234,7 @@ impl FrameDecoder<'_> {
     /// The rows of a table that needs nothing else; a table without a section did not change. Also the last of `tables`.
     fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Rows>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
         let none = Rows::new(table.width);
-        let reference = self.reference.and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
+        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
         let rows = match self.sections.changes(table, cells)? {
             Some(changes) => changes.to_rows(reference)?,
             None => reference.clone(),
@@ -230,62 +243,68 @@ impl FrameDecoder<'_> {
         tables.last().ok_or(Malformed("a table is missing"))
     }
 
-    fn processes(&self, cells: &mut usize) -> Result<Processes, Malformed> {
-        let old_rows = self.reference.map(|level| level.processes.as_slice()).unwrap_or_default();
-        let old_tasks = self.reference.and_then(|level| level.sample.tasks.as_ref().ok());
+    /// The processes, and their rows that later frames refer to.
+    fn processes(&self, cells: &mut usize) -> Result<(Vec<Arc<Process>>, ProcessTable), Malformed> {
+        let reference = self.levels.last();
+        let old_places = reference.map(|level| level.processes.places.as_slice()).unwrap_or_default();
+        let old_tasks = reference.and_then(|level| level.sample.tasks.as_ref().ok());
         let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.to_vec(), old_rows.to_vec()));
+            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), rows: Vec::new() }));
         };
-        // What each process becomes, and the former threads of those that changed.
+        // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
-        let mut rows = Rows::new(PROCESSES.width);
+        let mut rows = Rows::with_capacity(PROCESSES.width, changes.row_count());
         let mut old_threads = Rows::new(THREADS.width);
-        let old_row = |at: usize| old_rows.get(at).map(|old| old.row.as_slice());
-        changes.apply(old_rows.len(), old_row, None, |change, at, row| {
-            let old = at.and_then(|at| Some((old_list.get(at)?, old_rows.get(at)?)));
-            match old {
-                Some((process, old)) if change == RowChange::Same => plan.push(Plan::Same(process.clone(), old.clone())),
-                _ if change == RowChange::Same => return Err(Malformed("a process is not in the sample that is referred to")),
-                _ => {
-                    old.iter().for_each(|(_, old)| old.threads.iter().for_each(|thread| old_threads.push(thread)));
+        let old_rows = |at: usize| self.process_rows(*old_places.get(at)?);
+        changes.apply(
+            old_places.len(),
+            |at| old_rows(at).map(|old| old.row.as_slice()),
+            None,
+            |new| match new {
+                NewRows::Same(places) => plan.push(Plan::Same(places)),
+                NewRows::One { old, row } => {
+                    let old = old.and_then(old_rows);
+                    old.iter().for_each(|old| old_threads.push(old.threads.range(0..old.threads.len())));
                     plan.push(Plan::Build(rows.len()));
                     rows.push(row);
                 }
-            }
-            Ok(())
-        })?;
+            },
+        )?;
         let threads = match self.sections.changes(THREADS, cells)? {
-            Some(changes) => {
-                let mut threads = Rows::new(THREADS.width);
-                let old_thread = |at: usize| old_threads.row(at);
-                changes.apply(old_threads.len(), old_thread, None, |_, _, row| {
-                    threads.push(row);
-                    Ok(())
-                })?;
-                threads
-            }
+            Some(changes) => changes.to_rows_after(&old_threads, None)?,
             None => old_threads,
         };
         let mut next_thread = 0usize;
-        let (mut list, mut list_rows) = (Vec::with_capacity(plan.len()), Vec::with_capacity(plan.len()));
+        let mut list = Vec::with_capacity(old_list.len() + rows.len());
+        let mut table = ProcessTable { places: Vec::with_capacity(old_list.len() + rows.len()), rows: Vec::new() };
+        let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
-            let (process, own_rows) = match step {
-                Plan::Same(process, own_rows) => (process, own_rows),
+            match step {
+                Plan::Same(places) => {
+                    let same = old_list.get(places.clone()).zip(old_places.get(places));
+                    let (processes, places) = same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
+                    list.extend_from_slice(processes);
+                    table.places.extend_from_slice(places);
+                }
                 Plan::Build(at) => {
                     let row = rows.row(at).unwrap_or_default();
                     let (process, threads) = self.process(row, &threads, next_thread)?;
                     next_thread += threads.len();
-                    (Arc::new(process), Arc::new(ProcessRows { row: row.to_vec(), threads }))
+                    list.push(self.shared(process));
+                    table.places.push(ProcessPlace { level, index: u32::try_from(table.rows.len()).unwrap_or(u32::MAX) });
+                    table.rows.push(ProcessRows { row: row.to_vec(), threads });
                 }
-            };
-            list.push(self.shared(process));
-            list_rows.push(own_rows);
+            }
         }
         if next_thread != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list, list_rows))
+        Ok((list, table))
+    }
+
+    fn process_rows(&self, place: ProcessPlace) -> Option<&ProcessRows> {
+        self.levels.get(place.level as usize)?.processes.rows.get(place.index as usize)
     }
 
     /// A process from its row and the rows of its threads, of which the first is at `first`; also the latter.
@@ -308,24 +327,20 @@ impl FrameDecoder<'_> {
     }
 
     /// The process of the neighbour where it is equal: it did not change between the two samples. Mostly at least its facts are.
-    fn shared(&self, mut process: Arc<Process>) -> Arc<Process> {
-        let neighbour = self.neighbour.and_then(|sample| sample.tasks.as_ref().ok()?.process(process.pid));
-        match neighbour {
-            Some(same) if Arc::ptr_eq(same, &process) || **same == *process => same.clone(),
-            Some(near) if near.facts == process.facts => {
-                if let Some(own) = Arc::get_mut(&mut process) {
-                    own.facts = near.facts.clone();
-                }
-                process
-            }
-            _ => process,
+    fn shared(&self, mut process: Process) -> Arc<Process> {
+        match self.neighbour.and_then(|sample| sample.tasks.as_ref().ok()?.process(process.pid)) {
+            Some(same) if **same == process => return same.clone(),
+            Some(near) if near.facts == process.facts => process.facts = near.facts.clone(),
+            _ => {}
         }
+        Arc::new(process)
     }
 }
 
-/// What a process of the new sample is made from.
+/// What processes of the new sample are made from.
 enum Plan {
-    Same(Arc<Process>, Arc<ProcessRows>),
-    /// The row at that place.
+    /// Those at these places of the reference
+    Same(Range<usize>),
+    /// The row at that place
     Build(usize),
 }

@@ -13,14 +13,15 @@ use std::thread::JoinHandle;
 use super::decoder::SampleParts;
 use super::replayer::Replayer;
 use crate::recording::error::RecordingError;
-use crate::sample::Sample;
+use crate::sample::{Host, Sample};
 
 /// Consecutive samples, from one key frame to the next.
 pub struct KeyGroup {
     /// Index of the first one.
     pub first: usize,
-    /// A damaged sample is an error. `Replayer::sample` of the same index adds it to `Replayer::damage`.
-    pub samples: Vec<Result<Arc<Sample>, RecordingError>>,
+    /// Each with its host. One that is damaged, or where the index of the recording is wrong, is an error: `Replayer::sample`
+    /// of the same index says which, and adds the damage to `Replayer::damage`.
+    pub samples: Vec<(Arc<Host>, Result<Arc<Sample>, RecordingError>)>,
 }
 
 /// What is done with a key group, on its worker thread.
@@ -57,14 +58,13 @@ impl Replayer {
         let (queue, work): (_, Arc<Work<T>>) = (Arc::new(Mutex::new(queue)), Arc::new(work));
         let spawn = |_| {
             let (mut replayer, queue, work) = (self.reopen(parts), Arc::clone(&queue), Arc::clone(&work));
+            let shape = (self.len(), self.is_indexed());
             let run = move || {
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((range, result)) = job else { return };
-                    let first = range.start;
-                    let samples = range.map(|index| replayer.sample(index)).collect();
                     // The consumer may have been dropped.
-                    let _ = result.send(work(KeyGroup { first, samples }));
+                    let _ = result.send(work(replayer.key_group(range, shape)));
                 }
             };
             std::thread::Builder::new().name("decoder".to_owned()).spawn(run).ok()
@@ -73,9 +73,18 @@ impl Replayer {
         KeyGroups { waiting, jobs: Some(jobs), results: VecDeque::new(), ahead: workers.len() + 1, workers }
     }
 
-    /// Decodes these samples on all CPUs; they come in order, each with its index.
-    pub fn samples(&self, range: Range<usize>, parts: SampleParts) -> Samples {
-        Samples { groups: self.key_groups(range, parts, |group| group), index: 0, group: Vec::new().into_iter() }
+    /// Decodes a key group. Where the index of the recording is found to be wrong, indices are no longer those of the replayer
+    /// that this one was reopened from: then all samples are errors.
+    fn key_group(&mut self, range: Range<usize>, shape: (usize, bool)) -> KeyGroup {
+        let first = range.start;
+        // What a group shares with others would move between the caches of two CPUs with each sample.
+        self.forget_decoded();
+        let mut samples: Vec<_> = range.map(|index| (self.host(index), self.sample(index))).collect();
+        if shape != (self.len(), self.is_indexed()) {
+            let moved = || Err(RecordingError::NoSuchSample { index: first, len: self.len() });
+            samples.iter_mut().for_each(|(_, sample)| *sample = moved());
+        }
+        KeyGroup { first, samples }
     }
 }
 
@@ -103,27 +112,5 @@ impl<T> Drop for KeyGroups<T> {
         // A worker ends after the groups that were given to it.
         self.results.clear();
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
-    }
-}
-
-/// Samples in order, decoded in parallel.
-pub struct Samples {
-    groups: KeyGroups<KeyGroup>,
-    index: usize,
-    group: std::vec::IntoIter<Result<Arc<Sample>, RecordingError>>,
-}
-
-impl Iterator for Samples {
-    type Item = (usize, Result<Arc<Sample>, RecordingError>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(sample) = self.group.next() {
-                self.index += 1;
-                return Some((self.index - 1, sample));
-            }
-            let KeyGroup { first, samples } = self.groups.next()?;
-            (self.index, self.group) = (first, samples.into_iter());
-        }
     }
 }

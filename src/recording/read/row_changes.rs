@@ -1,5 +1,7 @@
 //! A table of a frame being read: what became of the rows of the sample that is referred to, and by how much.
 
+use std::ops::Range;
+
 use crate::recording::format::column::{MAX_FREE_ROWS, read_column, read_column_head, skip_column};
 use crate::recording::format::table::{MAX_CELLS, RowChange, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
@@ -62,19 +64,24 @@ impl RowChanges {
         Ok(rows.saturating_mul(table.width))
     }
 
+    /// Number of rows that changed or are new.
+    pub fn row_count(&self) -> usize {
+        self.changed.len() + self.new.len()
+    }
+
     /// Columns of all rows that are held.
     pub fn cell_count(&self) -> usize {
         (self.changed.len() + self.new.len()) * self.table.width
     }
 
-    /// Passes each row of the new table in order to `visit`, with its change and its place among the `len` rows of the
-    /// reference. The first new row is a step from `last`.
+    /// Passes the rows of the new table in order to `visit`; the reference has `len` rows. The first new row is a step from
+    /// `last`.
     pub fn apply<'r>(
         &self,
         len: usize,
         reference: impl Fn(usize) -> Option<&'r [u64]>,
         last: Option<&[u64]>,
-        mut visit: impl FnMut(RowChange, Option<usize>, &[u64]) -> Result<(), Malformed>,
+        mut visit: impl FnMut(NewRows<'_>),
     ) -> Result<(), Malformed> {
         let old = |at| reference(at).unwrap_or_default();
         let mut next = 0usize;
@@ -87,27 +94,28 @@ impl RowChanges {
                     for (at, (cell, difference)) in last_new.iter_mut().zip(difference).enumerate() {
                         *cell = if at < self.table.steps { cell.wrapping_add(*difference) } else { *difference };
                     }
-                    visit(change, None, &last_new)?;
+                    visit(NewRows::One { old: None, row: &last_new });
                 }
                 continue;
             }
             if length > len.saturating_sub(next) {
                 return Err(Malformed("a run is longer than the table it refers to"));
             }
-            for at in next..next + length {
-                match change {
-                    RowChange::Gone | RowChange::New => break,
-                    RowChange::Same => visit(change, Some(at), old(at))?,
-                    RowChange::Changed => {
+            let places = next..next + length;
+            next += length;
+            match change {
+                RowChange::Gone | RowChange::New => {}
+                RowChange::Same => visit(NewRows::Same(places)),
+                RowChange::Changed => {
+                    for at in places {
                         let difference = changed.next().ok_or(TOO_MANY)?;
                         for ((cell, old), difference) in row.iter_mut().zip(old(at)).zip(difference) {
                             *cell = old.wrapping_add(*difference);
                         }
-                        visit(change, Some(at), &row)?;
+                        visit(NewRows::One { old: Some(at), row: &row });
                     }
                 }
             }
-            next += length;
         }
         if next != len {
             return Err(Malformed("a table lacks rows of the one it refers to"));
@@ -117,14 +125,27 @@ impl RowChanges {
 
     /// The whole new table.
     pub fn to_rows(&self, reference: &Rows) -> Result<Rows, Malformed> {
-        let mut rows = Rows::new(self.table.width);
-        let visit = |_, _, row: &[u64]| {
-            rows.push(row);
-            Ok(())
+        self.to_rows_after(reference, reference.last())
+    }
+
+    /// The whole new table; the first new row is a step from `last`.
+    pub fn to_rows_after(&self, reference: &Rows, last: Option<&[u64]>) -> Result<Rows, Malformed> {
+        let mut rows = Rows::with_capacity(self.table.width, reference.len() + self.new.len());
+        let visit = |new: NewRows<'_>| match new {
+            NewRows::Same(places) => rows.push(reference.range(places)),
+            NewRows::One { row, .. } => rows.push(row),
         };
-        self.apply(reference.len(), |at| reference.row(at), reference.last(), visit)?;
+        self.apply(reference.len(), |at| reference.row(at), last, visit)?;
         Ok(rows)
     }
+}
+
+/// Rows of the new table.
+pub enum NewRows<'r> {
+    /// Those at these places of the reference, unchanged
+    Same(Range<usize>),
+    /// One that changed, with its place in the reference, or a new one
+    One { old: Option<usize>, row: &'r [u64] },
 }
 
 fn parse_runs(input: &mut ByteReader<'_>) -> Result<Vec<(RowChange, usize)>, Malformed> {

@@ -2,6 +2,7 @@
 //!
 //! Reads with pread, never mmap: a file that is truncated under the reader causes an error, not a crash.
 
+mod frame_reading;
 mod index_loading;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,6 @@ use crate::recording::Timestamp;
 use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};
 use crate::recording::format::compression::PayloadDecompressor;
 use crate::recording::format::file_header::{self, FileHeader, HeaderError};
-use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use crate::recording::format::frame_summary::FrameSummary;
 use crate::recording::format::index::{EntryKind, IndexEntry};
 use crate::recording::format::meta::{Gap, Mark, Meta};
@@ -215,6 +215,11 @@ impl SegmentFile {
         }
     }
 
+    /// The samples decoded next share nothing with those before.
+    pub fn forget_decoded(&mut self) {
+        self.decoder = SampleDecoder::new(self.parts);
+    }
+
     /// Whether the sample is decoded without any other one.
     pub fn is_key_frame(&self, index: usize) -> bool {
         self.sample_entries.get(index).is_some_and(|entry| entry.key_distance == 0)
@@ -322,75 +327,6 @@ impl SegmentFile {
         let raw = self.read_payload(entry)?;
         let decoded = self.decoder.decode(entry.sequence, entry.key_distance, entry.at, &raw);
         decoded.map_err(|why| self.note_damaged_frame(entry, why))
-    }
-
-    /// Payload of a frame that agrees with its index entry; damage is added to the list.
-    fn read_payload(&mut self, entry: &IndexEntry) -> Result<Vec<u8>, RecordingError> {
-        match self.read_frame(entry.offset) {
-            Ok((header, payload)) => {
-                let same = EntryKind::from_frame_kind(header.kind) == entry.kind
-                    && header.sequence == entry.sequence
-                    && header.at == entry.at
-                    && header.key_distance == entry.key_distance;
-                let keys_agree =
-                    entry.kind != EntryKind::Sample || (header.kind == FrameKind::Key) == (header.key_distance == 0);
-                if same && keys_agree {
-                    return Ok(payload);
-                }
-                Err(RecordingError::DamagedFrame { offset: entry.offset, why: FrameError::NotAtOffset })
-            }
-            Err(RecordingError::DamagedFrame { why, .. }) if why != FrameError::NotAtOffset => {
-                Err(self.note_damaged_frame(entry, why))
-            }
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Adds damage once; returns the error.
-    fn note_damaged_frame(&mut self, entry: &IndexEntry, why: FrameError) -> RecordingError {
-        self.add_damage(entry.offset, u64::from(entry.kind == EntryKind::Sample), why, entry.at);
-        RecordingError::DamagedFrame { offset: entry.offset, why }
-    }
-
-    fn add_damage(&mut self, offset: u64, lost: u64, why: FrameError, at: Timestamp) {
-        if !self.damaged_offsets.insert(offset) {
-            return;
-        }
-        let length = read_at_most(self.source.as_ref(), offset, HEADER_LENGTH)
-            .ok()
-            .and_then(|bytes| FrameHeader::parse(&bytes, &self.header.id))
-            .map_or(HEADER_LENGTH as u64, |header| header.frame_len());
-        let what = DamageKind::Frame(why);
-        self.damage.push(Damage {
-            bytes: offset..offset + length,
-            kind: what,
-            lost_samples: lost,
-            from: Some(at),
-            to: Some(at),
-        });
-    }
-
-    /// Header and decompressed payload of the frame at that offset.
-    fn read_frame(&mut self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
-        let damaged = |why| RecordingError::DamagedFrame { offset, why };
-        let read = |offset, length| {
-            read_at_most(self.source.as_ref(), offset, length).map_err(|source| self.read_error(Some(offset), source))
-        };
-        // One read is enough for most frames.
-        let mut bytes = read(offset, 4096)?;
-        let header = FrameHeader::parse(&bytes, &self.header.id).ok_or(damaged(FrameError::NotAtOffset))?;
-        let stored = header.stored_len as usize;
-        if bytes.len() < HEADER_LENGTH + stored {
-            let held = bytes.len();
-            // Never more than the file has.
-            let end = self.byte_len()?;
-            if offset.saturating_add(header.frame_len()) > end {
-                return Err(damaged(FrameError::Truncated));
-            }
-            bytes.extend(read(offset + held as u64, HEADER_LENGTH + stored - held)?);
-        }
-        let payload = bytes.get(HEADER_LENGTH..HEADER_LENGTH + stored).ok_or(damaged(FrameError::Truncated))?;
-        Ok((header, header.decompress_payload(payload, &mut self.decompressor).map_err(damaged)?))
     }
 }
 
