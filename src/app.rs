@@ -1,4 +1,4 @@
-//! Runs a command: waits, wires, owns the terminal. The only asynchronous code is in the event loop.
+//! Runs a command: connects the layers below, waits for input, owns the terminal. Only the event loop is asynchronous.
 
 pub mod baseline_learner;
 pub mod command;
@@ -28,7 +28,7 @@ use program::{allocator, panics, privileges, signals};
 use crate::cli::{self, EarlyExit};
 use crate::kernel::probe::loader_process;
 
-/// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
+/// The whole program. The terminal is restored in every case, and a failure is one line on standard error.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     allocator::configure();
     signals::ignore_sigxfsz();

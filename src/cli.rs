@@ -1,4 +1,4 @@
-//! The command line, made into a `Command`. Touches nothing: neither files nor the terminal nor a clock.
+//! Parses the command line into a `Command`. Uses no files, no terminal and no clock.
 
 pub mod baseline;
 pub mod check;
@@ -7,111 +7,115 @@ pub mod export;
 pub mod finding_options;
 pub mod mark;
 pub mod nicstat;
+pub mod record;
 pub mod report;
+pub mod screen;
 pub mod table;
 pub mod time_range;
+mod usage_error;
 pub mod value_parsers;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::state::GlyphSet;
-use crate::state::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 pub use check::Check;
+pub use record::{Info, Record};
+pub use screen::{Appearance, Live, Replay};
+pub use usage_error::EarlyExit;
+use usage_error::{one_line_error, subcommand_path};
 
-/// All of what was asked for.
+/// The parsed command line.
 #[derive(Debug, PartialEq)]
 pub struct Invocation {
-    /// Where /proc and /sys are: `/`, or a tree of captured files
+    /// The directory with /proc and /sys: `/`, or a tree of captured files
     pub root: Option<PathBuf>,
     pub configuration: Configuration,
     pub command: Command,
 }
 
-/// In help and manual pages what all commands have stands behind what each has of its own.
+/// Options of all commands follow those of each command in help and manual pages.
 const CONFIGURATION_HEADING: &str = "Configuration";
 const DISPLAY_LAST: usize = 900;
 
-/// Which configuration is read, and what goes before it.
+/// Which configuration files are read, and settings that override them.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
-    /// Read this configuration instead of the user's and the system's
+    /// Read this configuration file instead of the user's and the system's
     #[arg(long, global = true, value_name = "FILE", help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub config: Option<PathBuf>,
-    /// Read no configuration
+    /// Read no configuration file
     #[arg(long, global = true, conflicts_with = "config", help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub no_config: bool,
-    /// The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd
+    /// Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd
     #[arg(long, global = true, value_name = "INT=MBPS,...", value_delimiter = ',')]
     #[arg(help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub nic_speed: Vec<String>,
 }
 
-/// What to do.
 #[derive(Debug, PartialEq, Subcommand)]
 pub enum Command {
     #[command(skip)]
     Live(Live),
     /// Record without a screen, until stopped
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
-                            A week in days: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
-                            Counting work: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
-                            A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
+                            A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
+                            Counting operations: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
+                            A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Record(Record),
-    /// The same screens on a recording, with time travel
+    /// Show a recording on the same screens, and move in time
     #[command(after_help = "Example: stalltop replay db1-20261120T120000.stalltop --at 12:03\n\
-                            A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
+                            A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Replay(Replay),
-    /// Say what is wrong and exit: 0 nothing, 1 a warning, 2 something critical, 3 cannot tell
+    /// Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown
     #[command(after_help = "Example: stalltop check --for 10s --json\n\
                             For Nagios: stalltop check --for 30s --format nagios --ignore swapping --threshold disk-latency=5\n\
-                            A log to leave running: stalltop check --watch >> /var/log/stalltop.log")]
+                            As a log: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
-    /// What a recording holds
+    /// Print what a recording contains
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
     Info(Info),
-    /// A recording as one page that needs nothing else: to attach to a ticket
+    /// Write a recording as one self-contained page, to attach to a ticket
     #[command(after_help = "Example: stalltop report db1-20261120T120000.stalltop -o slow.html")]
     Report(report::Report),
-    /// A part of a recording as a recording of its own
+    /// Copy a part of a recording to a new recording
     #[command(after_help = "Example: stalltop cut night.stalltop --from 03:10 --to 03:25 -o slow.stalltop")]
     Cut(time_range::Cut),
-    /// Several recordings of one run of a machine as one, with the gaps between them
+    /// Join recordings of one boot of a machine, with the gaps between them
     #[command(after_help = "Example: stalltop cat db1-*.stalltop -o day.stalltop")]
     Cat(time_range::Cat),
-    /// Recordings beside a base: each figure's median and p95, what became worse and how sure that is, cost per operation
+    /// Compare recordings: median and p95 of each figure, what became worse and how certain that is, cost per operation
     #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
-                            Certainty speaks of the time that was recorded: it knows nothing of how one run differs from the next.")]
+                            The certainty refers to the recorded time: it does not include how one run differs from the next.")]
     Compare(compare::Compare),
-    /// Put a word into every recording and live session of this user
+    /// Add a mark with a text to every recording and live session of this user
     #[command(after_help = "Example: stalltop mark \"deploy 42\"")]
     Mark(mark::Mark),
-    /// What this user on this kernel can and cannot see, and what would change it
+    /// Print what this user can and cannot read on this kernel, and what would change it
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,
-    /// A drop-in nicstat: the same options, columns and arithmetic
+    /// A replacement for nicstat: the same options, columns and arithmetic
     #[command(after_help = "Example: stalltop nicstat -z 1 10\nThe same: ln -s stalltop nicstat; ./nicstat -z 1 10")]
     #[command(disable_version_flag = true)]
     Nicstat(nicstat::Nicstat),
-    /// The learned latencies of disks: show, set, learn, forget
+    /// Show, set, learn or forget the learned latencies of disks
     #[command(subcommand, after_help = "Example: stalltop baseline show")]
     Baseline(baseline::Baseline),
-    /// Figures as lines: text, CSV, JSON; live, of a recording, or of a command
+    /// Print figures as lines: text, CSV or JSON; live, of a recording, or of a command
     #[command(after_help = "Example: stalltop table disk 1 10\n\
                             Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
                             Of a command: stalltop table cpu -- make -j8")]
     Table(table::Table),
-    /// Every figure of every interval of a recording, as CSV, JSON lines or Parquet
+    /// Write every figure of every interval of a recording as CSV, JSON lines or Parquet
     #[command(after_help = "Example: stalltop export slow.stalltop -o slow.csv")]
     Export(export::Export),
-    /// Completions for a shell, to standard output
+    /// Print the completions for a shell
     #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
     Completions { shell: Shell },
-    /// The manual page of the program or of a command, to standard output
+    /// Print the manual page of the program or of a command
     #[command(after_help = "Example: stalltop man > /usr/share/man/man1/stalltop.1\n\
                             Of a command: stalltop man baseline set > /usr/share/man/man1/stalltop-baseline-set.1")]
     Man {
@@ -120,108 +124,7 @@ pub enum Command {
     },
 }
 
-/// Options of the screen.
-#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
-pub struct Appearance {
-    /// Draw with ASCII characters only (as with LC_ALL=C)
-    #[arg(long)]
-    pub ascii: bool,
-    /// Draw with all characters, whatever the locale and TERM say
-    #[arg(long, conflicts_with = "ascii")]
-    pub unicode: bool,
-    /// Draw without colours (as with NO_COLOR set)
-    #[arg(long, visible_alias = "mono")]
-    pub no_color: bool,
-}
-
-impl Appearance {
-    /// The characters that were asked for; `None` leaves it to the environment.
-    pub fn glyphs(&self) -> Option<GlyphSet> {
-        let asked = [(self.ascii, GlyphSet::Ascii), (self.unicode, GlyphSet::Unicode)];
-        asked.into_iter().find(|(asked, _)| *asked).map(|(_, glyphs)| glyphs)
-    }
-}
-
-#[derive(Args, Clone, Debug, PartialEq)]
-pub struct Live {
-    /// Time between samples: 100ms to 1h
-    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = value_parsers::interval)]
-    pub interval: Duration,
-    /// Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = value_parsers::positive_duration)]
-    pub history: Duration,
-    #[command(flatten)]
-    pub appearance: Appearance,
-}
-
-#[derive(Args, Clone, Debug, PartialEq)]
-pub struct Record {
-    /// The new file, `-` for standard output [default: HOST-YYYYMMDDTHHMMSS.stalltop]
-    pub file: Option<PathBuf>,
-    /// Time between samples: 100ms to 1h
-    #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
-    pub interval: Duration,
-    /// Stop after this time, such as 10m
-    #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
-    pub span: Option<Duration>,
-    /// Keep command names and leave their arguments out
-    #[arg(long)]
-    pub redact: bool,
-    /// Stop before the file grows larger, such as 1G; with --rotate, begin the next one
-    #[arg(long, value_name = "SIZE", value_parser = value_parsers::size)]
-    pub max_size: Option<u64>,
-    /// FILE is a directory: begin a new recording in it after this time, such as 1d. Replay the directory as one
-    #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "file")]
-    pub rotate: Option<Duration>,
-    /// Delete our own ended recordings in the directory that are older, such as 7d
-    #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "rotate")]
-    pub keep: Option<Duration>,
-    /// Run `sh -c CMD` at most once a second, with your own rights, and record the running total that it prints as its first
-    /// word: `compare` then tells what an operation costs. Killed after 5 s; the recording never waits for it
-    #[arg(long, value_name = "CMD")]
-    pub ops: Option<OsString>,
-}
-
-#[derive(Args, Clone, Debug, PartialEq)]
-pub struct Replay {
-    /// The recording, `-` for a stream on standard input
-    pub file: PathBuf,
-    /// Begin here: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = parse_timestamp, allow_hyphen_values = true)]
-    pub at: Option<TimeSpec>,
-    #[command(flatten)]
-    pub range: time_range::TimeRange,
-    /// Play so many times as fast
-    #[arg(long, default_value = "1", value_parser = value_parsers::speed)]
-    pub speed: f64,
-    #[command(flatten)]
-    pub appearance: Appearance,
-}
-
-#[derive(Args, Clone, Debug, PartialEq)]
-pub struct Info {
-    /// The recording, or a directory of them
-    pub file: PathBuf,
-    /// Check every frame
-    #[arg(long)]
-    pub verify: bool,
-    /// Check every frame, and copy all that is sound into this new file
-    #[arg(long, value_name = "OUT")]
-    pub repair: Option<PathBuf>,
-}
-
-/// How the command line was not one to act upon.
-#[derive(Debug, PartialEq, Eq)]
-pub enum EarlyExit {
-    /// `--help`, `--version`: text for standard output
-    HelpOrVersion(String),
-    /// Wrong usage, in one line
-    UsageError(String),
-    /// The same of nicstat, whose original has an exit code of its own for it
-    NicstatUsageError(String),
-}
-
-/// Reads the command line; `arguments` begin with the program's name.
+/// Parses the command line; `arguments` begin with the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, EarlyExit> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if nicstat::is_invoked_as_nicstat(&arguments) {
@@ -232,31 +135,24 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         arguments.remove(1);
         arguments.push("--help".into());
     }
-    if let Some(number) =
-        arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.parse::<f64>().is_ok_and(|it| it > 0.0))
-    {
-        let what = format!("'{number}' is no command: for another interval try 'stalltop -i {number}'");
-        return Err(EarlyExit::UsageError(format!("{what}, for lines 'stalltop table cpu {number}'")));
+    if let Some(usage_error) = arguments.get(1).and_then(|word| word.to_str()).and_then(misplaced_operand) {
+        return Err(EarlyExit::UsageError(usage_error));
     }
-    if let Some(name) = arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.ends_with(".stalltop")) {
-        return Err(EarlyExit::UsageError(format!("'{name}' is no command but a recording: try 'stalltop replay {name}'")));
-    }
-    let asked = subcommand_path(&arguments);
-    let line = Cli::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
+    let command_path = subcommand_path(&arguments);
+    let parsed = Cli::try_parse_from(arguments).map_err(|error| match command_path.as_deref() {
         Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
         Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
         None => one_line_error(&error, "stalltop --help"),
     })?;
-    let unused = line.live
-        != Live {
-            interval: value_parsers::DEFAULT_INTERVAL,
-            history: value_parsers::DEFAULT_HISTORY,
-            appearance: Appearance::default(),
-        };
-    let Cli { root, configuration, live, command } = line;
+    let Cli { root, configuration, live, command } = parsed;
+    let default_live = Live {
+        interval: value_parsers::DEFAULT_INTERVAL,
+        history: value_parsers::DEFAULT_HISTORY,
+        appearance: Appearance::default(),
+    };
     match command {
-        Some(_) if unused => {
-            let what = "options of a command stand behind its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
+        Some(_) if live != default_live => {
+            let what = "options of a command follow its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
             Err(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'")))
         }
         Some(command) => Ok(Invocation { root, configuration, command }),
@@ -264,19 +160,28 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     }
 }
 
-/// The definition that completions and the manual page are made from.
+/// The usage error for an interval, as vmstat takes it, or a recording in the place of the command.
+fn misplaced_operand(word: &str) -> Option<String> {
+    if word.parse::<f64>().is_ok_and(|number| number > 0.0) {
+        let what = format!("'{word}' is not a command: for another interval try 'stalltop -i {word}'");
+        return Some(format!("{what}, for lines 'stalltop table cpu {word}'"));
+    }
+    word.ends_with(".stalltop").then(|| format!("'{word}' is not a command but a recording: try 'stalltop replay {word}'"))
+}
+
+/// The definition for completions and manual pages.
 pub fn clap_command() -> clap::Command {
     Cli::command()
 }
 
-/// How much of the idle time is really free, who is stuck, on what, behind whom. Without a command: the live screen, or,
-/// where standard output is no terminal, one summary a second
+/// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
+/// a command: the live screen, or, if standard output is not a terminal, one summary a second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
                         Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT=MBPS[fd|hd],...\n\
                         Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
-                        Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused; 7 no /proc")]
+                        Exit codes: 0 success; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused; 7 no /proc")]
 struct Cli {
     /// Read /proc and /sys below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
@@ -294,51 +199,10 @@ fn parse_timestamp(text: &str) -> Result<TimeSpec, String> {
         .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
 }
 
-/// The command that is meant: the first word that is one's name, and behind it that of a command below it.
-fn subcommand_path(arguments: &[OsString]) -> Option<String> {
-    let definition = clap_command();
-    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let (name, command) = words.find_map(|word| Some((word, definition.find_subcommand(word)?)))?;
-    let below = words.next().filter(|word| command.find_subcommand(word).is_some());
-    Some(std::iter::once(name).chain(below).collect::<Vec<_>>().join(" "))
-}
-
-/// clap explains on several lines; ours is one: what, why, what to do.
-fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
-    if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
-        return EarlyExit::HelpOrVersion(error.render().to_string());
-    }
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut what = lines.next().unwrap_or_default().trim_start_matches("error:").trim().trim_end_matches(':').to_owned();
-    let mut last = "";
-    for line in lines {
-        if line.starts_with("Usage:") || line.starts_with("For more") {
-            break;
-        }
-        if let Some(tip) = line.strip_prefix("tip:") {
-            // Of the others none helps: what begins with a minus is never meant as a value.
-            if let Some((_, meant)) = tip.split_once("exist").filter(|(similar, _)| similar.contains("similar")) {
-                what.push_str(&format!(": did you mean {}?", meant.trim_start_matches('s').trim_start_matches([':', ' '])));
-            }
-            continue;
-        }
-        // Arguments that are missing stand one below the other.
-        let is_argument = |it: &str| it.starts_with(['<', '-']);
-        what.push_str(match line {
-            _ if line.starts_with('[') => " ",
-            _ if is_argument(last) && is_argument(line) => ", ",
-            _ => ": ",
-        });
-        what.push_str(line);
-        last = line;
-    }
-    EarlyExit::UsageError(format!("{what}: try '{help}'"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn line(words: &str) -> Result<Invocation, EarlyExit> {
@@ -346,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_is_consistent() {
         clap_command().debug_assert();
     }
 
     #[test]
-    fn what_is_wrong_is_one_plain_line() {
-        let said = |words: &str| match line(words) {
-            Err(EarlyExit::UsageError(said)) => said,
+    fn clap_messages_become_one_line() {
+        let message = |words: &str| match line(words) {
+            Err(EarlyExit::UsageError(message)) => message,
             _ => panic!("{words}"),
         };
         for (words, end) in [
@@ -363,7 +227,7 @@ mod tests {
             ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
             ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
         ] {
-            assert!(said(words).ends_with(end), "{words}: {}", said(words));
+            assert!(message(words).ends_with(end), "{words}: {}", message(words));
         }
     }
 
@@ -390,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_lead_somewhere() {
+    fn options_of_other_tools_are_accepted_or_explained() {
         assert_eq!(line("-d 2").map(|it| it.command), line("-i 2s").map(|it| it.command), "top's");
         let Err(EarlyExit::HelpOrVersion(text)) = line("help record") else { panic!() };
         assert!(text.contains("--rotate"), "{text}");
@@ -400,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_alone_is_told_how_to_be_replayed() {
+    fn a_recording_without_a_command_gets_a_hint() {
         let Err(EarlyExit::UsageError(text)) = line("slow.stalltop") else { panic!() };
         assert!(text.contains("'stalltop replay slow.stalltop'"), "{text}");
     }
 
     #[test]
-    fn wrong_usage_is_one_line_that_says_what_to_do() {
+    fn wrong_usage_is_one_line_with_a_remedy() {
         for words in [
             "--nonsense",
             "-i 5ms",
@@ -422,7 +286,7 @@ mod tests {
             let Err(EarlyExit::UsageError(text)) = line(words) else { panic!("{words}") };
             let command = words.split(' ').next().filter(|word| ["record", "replay", "check"].contains(word));
             let help = command.map_or("try 'stalltop --help'".to_owned(), |word| format!("try 'stalltop {word} --help'"));
-            assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("behind its name")), "{text}");
+            assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("follow its name")), "{text}");
         }
         let Err(EarlyExit::UsageError(text)) = line("baseline set sda") else { panic!() };
         assert!(text.ends_with(": <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"), "{text}");
@@ -436,7 +300,7 @@ mod tests {
         commands.push(clap_command());
         for command in commands {
             let name = command.get_name().to_owned();
-            // Whatever COLUMNS says here.
+            // Independent of COLUMNS.
             assert!(command.clone().term_width(80).render_help().to_string().contains("Example: "), "{name}");
         }
     }

@@ -20,7 +20,6 @@ pub mod screen;
 mod sort;
 mod task_rows;
 pub mod terminal_capabilities;
-pub mod time_spec;
 pub mod update;
 
 use std::sync::Arc;
@@ -30,7 +29,7 @@ use jiff::tz::TimeZone;
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
 pub use prompt::{Prompt, PromptKind};
-pub use rows::{Item, Row};
+pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
 pub use sort::SortColumn;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
@@ -124,14 +123,10 @@ pub struct State {
     pub rows: Vec<Row>,
     /// Cursor, sort order and filter of each screen's list, by `Screen`
     lists: [ListState; 6],
-    /// Tasks screen: one row per thread instead of one per process
-    pub show_threads: bool,
-    /// Tasks screen: processes below their parents
-    pub show_tree: bool,
-    /// Tasks screen: one row per wait class; overrides `show_threads` and `show_tree`
-    pub group_by_wait_class: bool,
-    /// Network screen: rows are remote hosts instead of interfaces
-    pub show_remote_hosts: bool,
+    /// Tasks screen: the kind of its rows
+    pub task_rows: TaskRows,
+    /// Network screen: the kind of its rows
+    pub network_rows: NetworkRows,
     /// The open details page
     pub details: Option<Details>,
     /// Scroll offset of the help page, if it is open
@@ -178,10 +173,8 @@ impl State {
             screen: Screen::Overview,
             rows: Vec::new(),
             lists: Default::default(),
-            show_threads: false,
-            show_tree: false,
-            group_by_wait_class: false,
-            show_remote_hosts: false,
+            task_rows: TaskRows::default(),
+            network_rows: NetworkRows::default(),
             details: None,
             help: None,
             prompt: None,

@@ -3,6 +3,7 @@
 
 pub mod format;
 pub mod time;
+pub mod time_spec;
 
 use serde::{Deserialize, Serialize};
 

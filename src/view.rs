@@ -34,7 +34,7 @@ mod wait_location;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
-use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
+use crate::state::{ClickTarget, NetworkRows, Screen, SortColumn, SourceStatus, State};
 use crate::units::time;
 use canvas::Canvas;
 use cell_buffer::CellBuffer;
@@ -147,7 +147,7 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
 fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
     match state.screen {
         Screen::Overview | Screen::Findings => None,
-        Screen::Network if state.show_remote_hosts => None,
+        Screen::Network if state.network_rows == NetworkRows::RemoteHosts => None,
         Screen::Cpu => cpu::table(width).sort_column_at(x),
         Screen::Disk => disk::table(width).sort_column_at(x),
         Screen::Network => network::table(width).sort_column_at(x),

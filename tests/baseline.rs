@@ -61,7 +61,7 @@ fn is_one_line(stderr: &str) -> bool {
 fn set_show_and_forget() {
     let place = Place::new();
     let (code, stdout, stderr) = place.run(&["show"]);
-    assert!(code == 0 && stdout.contains("nothing is known yet") && stderr.is_empty(), "{stdout}{stderr}");
+    assert!(code == 0 && stdout.contains("no baselines yet") && stderr.is_empty(), "{stdout}{stderr}");
     assert!(!place.file().exists(), "show creates no file");
     assert_eq!(place.run(&["set", "sda", "read", "0.5ms", "--size", "16K"]).0, 0);
     assert_eq!(place.run(&["set", "/dev/sda", "flush", "12ms"]).0, 0);
@@ -80,7 +80,7 @@ fn set_show_and_forget() {
     // By identity too: the device may be absent.
     let (code, stdout, _) = place.run(&["forget", "ST4000NM naa.5000c500a1b2c3d4"]);
     assert!(code == 0 && stdout.starts_with("2 baselines"), "{stdout}");
-    assert!(place.run(&["show"]).1.contains("nothing is known yet"));
+    assert!(place.run(&["show"]).1.contains("no baselines yet"));
     // Without a size: all sizes.
     assert_eq!(place.run(&["set", "sda", "write", "200us"]).0, 0);
     assert_eq!(place.run(&["show"]).1.matches("0.20 ms").count(), 3);

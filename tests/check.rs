@@ -111,7 +111,7 @@ fn unknown_words_get_a_suggestion() {
         (&["--threshold", "disk-latencie=3"], "did you mean 'disk-latency'?"),
         (&["--threshold", "disk-latency"], "KIND=VALUE"),
         (&["--threshold", "idle-but-blocked=200%"], "0% to 100%"),
-        (&["--threshold", "oom-kill=2"], "any is one"),
+        (&["--threshold", "oom-kill=2"], "every occurrence"),
         (&["--format", "nagois"], "nagios"),
         (&["--format", "nagios", "--json"], "--json"),
         (&["--fail-on", "note"], "warning"),

@@ -107,20 +107,20 @@ fn errors_have_a_line_number_and_a_suggestion() {
         ("\n[treshold]\n", "line 2: unknown key 'treshold': did you mean 'thresholds'?"),
         (
             "[thresholds]\ndisk-latency = 4\n",
-            "line 2: 'disk-latency' is a kind of finding, not a threshold: its limits are latency-multiple",
+            "line 2: 'disk-latency' is a kind of finding, not a threshold: its thresholds are latency-multiple",
         ),
         ("[thresholds]\nblocked-ratio = 30\n", "line 2: blocked-ratio is a share: 0 to 1, or 0% to 100%"),
-        ("[thresholds]\nblocked-ratio = \"much\"\n", "line 2: 'much' is no value here"),
-        ("[thresholds]\nblocked-ratio = true\n", "line 2: this is no number"),
+        ("[thresholds]\nblocked-ratio = \"much\"\n", "line 2: 'much' is not a value of this threshold"),
+        ("[thresholds]\nblocked-ratio = true\n", "line 2: this is not a number"),
         ("[thresholds]\nblocked-ratio = nan\n", "line 2: blocked-ratio is a share"),
         ("thresholds = 3\n", "line 1: 'thresholds' is a section"),
-        ("[speeds]\neth0 = \"fast\"\n", "line 2: this is no speed"),
-        ("[speeds]\neth0 = \"1000xy\"\n", "line 2: this is no speed"),
+        ("[speeds]\neth0 = \"fast\"\n", "line 2: this is not a speed"),
+        ("[speeds]\neth0 = \"1000xy\"\n", "line 2: this is not a speed"),
         ("[baselines]\nsda = { reed = \"1ms\" }\n", "line 2: unknown key 'reed': did you mean 'read'?"),
-        ("[baselines]\nsda = { read = 5 }\n", "line 2: a latency is text with its unit"),
+        ("[baselines]\nsda = { read = 5 }\n", "line 2: a latency is text with a unit"),
         ("[baselines]\nsda = { read = { 64K = \"1ms\" } }\n", "line 2: unknown key '64K'"),
-        ("[ignore]\ndisks = \"loop*\"\n", "line 2: this is no list"),
-        ("[ignore]\ndisks = [\"*loop\"]\n", "line 2: this is no name"),
+        ("[ignore]\ndisks = \"loop*\"\n", "line 2: this is not a list"),
+        ("[ignore]\ndisks = [\"*loop\"]\n", "line 2: this is not a name"),
         ("[ignore]\ndisk = []\n", "line 2: unknown key 'disk': did you mean 'disks'?"),
         ("[thresholds\n", "line 1: "),
         ("a = 1\na = 2\n", "line 2: duplicate key"),
@@ -130,7 +130,7 @@ fn errors_have_a_line_number_and_a_suggestion() {
         let home = Home::with(text);
         let (code, stdout, said) = home.run(&["nicstat", "-l"]);
         assert_eq!((code, stdout.as_str(), said.lines().count()), (2, "", 1), "{text}: {said}");
-        assert!(said.starts_with("stalltop: wrong configuration ") && said.contains(words), "{text}: {said}");
+        assert!(said.starts_with("stalltop: invalid configuration ") && said.contains(words), "{text}: {said}");
     }
     let (text, words) = cases[0];
     let home = Home::with(text);
@@ -159,10 +159,10 @@ fn a_path_that_is_no_configuration_is_an_error() {
     };
     let home = Home::new();
     fs::create_dir(home.config()).unwrap();
-    wrong(&home, "no regular file");
+    wrong(&home, "not a regular file");
     let home = Home::new();
     nix::unistd::mkfifo(&home.config(), nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-    wrong(&home, "no regular file");
+    wrong(&home, "not a regular file");
     let home = Home::with("");
     fs::OpenOptions::new().write(true).open(home.config()).unwrap().set_len(1 << 30).unwrap();
     wrong(&home, "larger than 1 MiB");
@@ -170,7 +170,7 @@ fn a_path_that_is_no_configuration_is_an_error() {
     wrong(&Home::with([0_u8; 4096]), "line 1");
     let home = Home::new();
     symlink("/dev/zero", home.config()).unwrap();
-    wrong(&home, "no regular file");
+    wrong(&home, "not a regular file");
 }
 
 /// An unreadable default file is only a warning.
@@ -182,7 +182,7 @@ fn an_unreadable_file_is_a_warning() {
             return println!("skipped: no interface is up here");
         }
         assert_eq!((code, said.lines().count()), (0, 1), "{words}: {said}");
-        assert!(stdout.starts_with("Int ") && said.contains(words) && said.contains("going on without it"), "{said}");
+        assert!(stdout.starts_with("Int ") && said.contains(words) && said.contains("the file is not used"), "{said}");
     };
     let home = Home::new();
     symlink("/nowhere/at/all", home.config()).unwrap();
@@ -227,7 +227,7 @@ fn a_file_that_others_can_write_is_refused() {
         fs::set_permissions(home.config(), fs::Permissions::from_mode(mode)).unwrap();
         let (code, stdout, said) = home.run(&["nicstat", "-l"]);
         assert_eq!((code, stdout.as_str(), said.lines().count()), (6, "", 1), "{mode:o}: {said}");
-        assert!(said.contains("others may write it") && said.contains("chmod go-w"), "{said}");
+        assert!(said.contains("others may write to it") && said.contains("chmod go-w"), "{said}");
     }
     // A symbolic link may have any owner, its target may not.
     let home = Home::new();

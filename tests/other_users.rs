@@ -121,20 +121,20 @@ fn other_users_cannot_set_a_mark() {
     let Some(mut recorder) = Recorder::start() else { return };
     assert!(own(recorder.folder.path(), &["mark", "mine"]).output().unwrap().status.success());
     // Another user cannot reach the socket.
-    let knock = || {
+    let connect = || {
         let mut command = Command::new(recorder.path("test"));
         command.args(["--exact", "connects_to_the_socket_of_the_environment", "--nocapture"]);
         command.env("STALLTOP_TEST_DOOR", recorder.socket().unwrap()).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
     };
-    let said = String::from_utf8(knock().stdout).unwrap();
+    let said = String::from_utf8(connect().stdout).unwrap();
     assert!(said.contains("cannot connect: Permission denied"), "{said}");
     // With open directories the recorder checks the credentials of the peer.
     for (path, wide) in [("runtime", 0o777), ("runtime/stalltop", 0o777)] {
         mode(&recorder.path(path), wide);
     }
     mode(&recorder.socket().unwrap(), 0o666);
-    let said = String::from_utf8(knock().stdout).unwrap();
-    assert!(said.contains("answered: refused: marks are left by the user who records"), "{said}");
+    let said = String::from_utf8(connect().stdout).unwrap();
+    assert!(said.contains("answered: refused: only its own user and root may mark"), "{said}");
     assert_eq!(recorder.end(), ["mine"]);
 }
 

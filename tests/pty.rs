@@ -187,7 +187,7 @@ fn a_panic_restores_the_terminal_before_its_message() {
         session.terminal_is_restored();
         session.until_text("please report it");
         let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
-        let told = bytes.find("a fault of stalltop itself").unwrap();
+        let told = bytes.find("internal error at ").unwrap();
         // The panic may come before the first frame.
         let last = |sequence: &str| bytes[..told].rfind(sequence);
         assert!(last("\x1b[?1049h") <= last("\x1b[?1049l"), "{place}: the message is on the alternate screen");

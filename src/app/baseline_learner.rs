@@ -1,59 +1,55 @@
 //! The baselines of this machine: loaded from the state directory, learned from intervals, written back.
 
-mod file_watcher;
+mod file_thread;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::unistd::AccessFlags;
 
 use crate::app::program::stdio;
-use crate::app::program::timeout::with_timeout;
+use crate::app::program::threads::with_timeout;
 use crate::baseline::store::BaselineStore;
 use crate::baseline::{Baselines, DeviceIdentity, Observation};
 use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::kernel::Root;
-use file_watcher::FileWatcher;
+use file_thread::{FailedWrite, FileEvent, FileThread};
 
-/// The baselines of this machine, and what this run has learned and not kept yet. It is kept when the run ends, and now and
-/// then before: added to what is in the file by then, so that several programs may learn at the same time.
+/// The initial baselines, and the observations that have not been written to the file yet. They are added to the content
+/// that the file has when it is written, so that several programs can learn at the same time.
 #[derive(Debug)]
 pub struct BaselineLearner {
-    store: Option<BaselineStore>,
+    /// `None`: nothing is learned for later
+    file: Option<FileThread>,
     initial: Baselines,
-    pending_observations: Vec<Observation>,
+    unwritten: Vec<Observation>,
     last_write: Instant,
-    write_in_progress: Option<Receiver<WriteResult>>,
-    file_watcher: FileWatcher,
-    /// That they cannot be kept was told already
+    /// Why the last write failed
+    write_failure: Option<String>,
+    /// A failure has been reported to the user
     failure_reported: bool,
 }
 
-/// How keeping some lessons came out: those that could not be kept, and why.
-type WriteResult = Result<(), (Vec<Observation>, String)>;
-
-/// How much of what was learned may be lost with a kill -9.
+/// Time between two writes: how much may be lost when the program is killed.
 const WRITE_INTERVAL: Duration = Duration::from_secs(300);
 
-/// How often the file is looked at for what others have written.
+/// How often the file is checked for changes by other programs.
 const FILE_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long its beginning waits for one, which may be the very disk that is slow.
+/// How long the start of the program waits for the state directory, which may be on the disk that has the problem.
 pub const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the end of the program waits for a disk.
+/// How long the end of the program waits for the disk.
 const EXIT_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Where they cannot be kept, the oldest of more than this are dropped.
-const MAX_PENDING_OBSERVATIONS: usize = 50_000;
+/// Observations that wait for a file that cannot be written; older ones are dropped.
+const MAX_UNWRITTEN: usize = 50_000;
 
 impl BaselineLearner {
-    /// From the state directory; with a line for the user where the file there was no good, or cannot be written.
+    /// Loads the file in the state directory. The line says why it could not be read, or cannot be written.
     pub fn load() -> (BaselineLearner, Option<String>) {
-        // The look for the place included: it may be on a file system that does not answer.
+        // With a timeout from the search for the directory on: the home directory may not answer.
         let found = with_timeout(LOAD_TIMEOUT, || {
             let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw());
             let obstacle = write_obstacle(store.as_ref());
@@ -61,25 +57,19 @@ impl BaselineLearner {
             (store.map(loaded), obstacle)
         });
         let Some((found, obstacle)) = found else {
-            let line = "the state directory does not answer: latencies learned before are not known";
+            let line = "the state directory does not answer: baselines are not loaded, and not saved";
             return (BaselineLearner::empty(), Some(line.to_owned()));
         };
-        let not_kept = obstacle.map(|why| format!("what is learned of disks is not kept: {why}"));
-        let Some((stamp, loaded, store)) = found else { return (BaselineLearner::empty(), not_kept) };
-        let told = not_kept.is_some();
-        let news = FileWatcher::new(stamp, loaded.baselines.clone(), FILE_POLL_INTERVAL);
-        (
-            BaselineLearner {
-                store: Some(store),
-                failure_reported: told,
-                file_watcher: news,
-                ..BaselineLearner::without_store(loaded.baselines)
-            },
-            loaded.notice.or(not_kept),
-        )
+        let not_saved = obstacle.map(|why| format!("learned baselines are not saved: {why}"));
+        let Some((stamp, loaded, store)) = found else { return (BaselineLearner::empty(), not_saved) };
+        let failure_reported = not_saved.is_some();
+        let file = FileThread::new(store, stamp, loaded.baselines.clone(), FILE_POLL_INTERVAL);
+        let learner =
+            BaselineLearner { file: Some(file), failure_reported, ..BaselineLearner::without_store(loaded.baselines) };
+        (learner, loaded.notice.or(not_saved))
     }
 
-    /// Those of this machine, where `root` is its own /proc and /sys, with the line on standard error; else none.
+    /// Loads the file if `root` is this machine's /proc and /sys, and prints the line to standard error; otherwise no baselines.
     pub fn for_root(root: &Root) -> BaselineLearner {
         if !root.is_host() {
             return BaselineLearner::empty();
@@ -91,115 +81,103 @@ impl BaselineLearner {
         learner
     }
 
-    /// For a machine that is not this one: nothing known, nothing kept.
+    /// No baselines, and nothing is written: for samples of another machine.
     pub fn empty() -> BaselineLearner {
         BaselineLearner::without_store(Baselines::default())
     }
 
-    /// Those of a recording: nothing is kept.
-    pub fn without_store(known: Baselines) -> BaselineLearner {
-        let news = FileWatcher::new(None, known.clone(), FILE_POLL_INTERVAL);
+    /// The baselines of a recording; nothing is written.
+    pub fn without_store(initial: Baselines) -> BaselineLearner {
         BaselineLearner {
-            store: None,
-            initial: known,
-            pending_observations: Vec::new(),
+            file: None,
+            initial,
+            unwritten: Vec::new(),
             last_write: Instant::now(),
-            write_in_progress: None,
-            file_watcher: news,
+            write_failure: None,
             failure_reported: false,
         }
     }
 
-    /// What was known in the beginning.
+    /// The baselines at the start.
     pub fn initial_baselines(&self) -> &Baselines {
         &self.initial
     }
 
-    /// A judge that begins with them.
-    pub fn new_evaluator(&self, criteria: Arc<RuleConfig>) -> Evaluator {
-        Evaluator::new(self.initial.clone()).with_rule_config(criteria)
+    /// An evaluator with the initial baselines.
+    pub fn new_evaluator(&self, rule_config: Arc<RuleConfig>) -> Evaluator {
+        Evaluator::new(self.initial.clone()).with_rule_config(rule_config)
     }
 
-    /// Takes in what an interval taught.
-    pub fn observe(&mut self, judged: &Evaluation) {
-        if self.store.is_some() {
-            self.pending_observations.extend_from_slice(&judged.observations);
-            let surplus = self.pending_observations.len().saturating_sub(MAX_PENDING_OBSERVATIONS);
-            self.pending_observations.drain(..surplus);
+    /// Adds the observations of an interval.
+    pub fn observe(&mut self, evaluation: &Evaluation) {
+        if self.file.is_some() {
+            self.unwritten.extend_from_slice(&evaluation.observations);
+            let surplus = self.unwritten.len().saturating_sub(MAX_UNWRITTEN);
+            self.unwritten.drain(..surplus);
         }
     }
 
-    /// What is to be judged by from now on, where somebody has changed the file: what it holds, and what this run has
-    /// learned and not kept yet. What was taught of a device that is forgotten since is forgotten too.
+    /// The new baselines after a change of the file: its content and the observations that are not in it yet. Unwritten
+    /// observations of a device that `baseline forget` has removed are dropped.
     pub fn poll_changes(&mut self) -> Option<Baselines> {
-        // What is being written is not yet in the file, and no longer to be added.
-        let store = self.store.as_ref().filter(|_| self.write_in_progress.is_none())?;
-        let (was, filed) = self.file_watcher.poll_change(store)?;
-        let holds = |baselines: &Baselines, device: &DeviceIdentity| baselines.for_device(device).next().is_some();
-        self.pending_observations.retain(|lesson| !holds(&was, &lesson.key.device) || holds(&filed, &lesson.key.device));
-        let mut now = filed;
-        now.learn(&self.pending_observations);
-        Some(now)
+        let changed = self.receive(Duration::ZERO);
+        self.file.as_mut()?.poll_if_due();
+        changed
     }
 
-    /// Keeps what was learned if that has not been done for a while; on a thread of its own, since the disk may be stuck.
-    /// Says once why that did not succeed.
+    /// Writes the observations every 5 minutes, on the file thread. Returns the reason of the first failure.
     pub fn write_periodically(&mut self) -> Option<String> {
-        let failed = self.poll_write(Duration::ZERO);
-        if self.last_write.elapsed() >= WRITE_INTERVAL && !self.file_watcher.is_polling() {
-            self.last_write = Instant::now();
-            self.spawn_write();
+        if self.last_write.elapsed() >= WRITE_INTERVAL {
+            self.start_write();
         }
-        failed.filter(|_| !std::mem::replace(&mut self.failure_reported, true))
+        self.write_failure.take().filter(|_| !std::mem::replace(&mut self.failure_reported, true))
     }
 
-    /// Keeps what was learned, unless the disk takes too long for the end of a program; says why it is not kept.
+    /// Writes the observations, unless the disk takes too long; the line says why they are not saved.
     pub fn write_before_exit(&mut self) -> Option<String> {
         let end = Instant::now() + EXIT_WRITE_TIMEOUT;
         let left = || end.saturating_duration_since(Instant::now());
-        self.file_watcher.wait_for_poll(left());
-        // What failed before is tried once more.
-        let _ = self.poll_write(left());
-        self.spawn_write();
-        let failed = self.poll_write(left());
-        let waits = self.write_in_progress.is_some() || self.file_watcher.is_polling() && !self.pending_observations.is_empty();
-        let waits = waits.then(|| "writing it takes too long".to_owned());
-        let why = failed.or(waits)?;
-        let place = self.store.as_ref().map(|store| format!(" in {}", store.path().display())).unwrap_or_default();
-        Some(format!("what this run learned of disks is not kept{place}: {why}"))
+        // The pending request first. If it is a write and fails, it is repeated.
+        self.receive(left());
+        self.write_failure = None;
+        self.start_write();
+        self.receive(left());
+        let file = self.file.as_ref()?;
+        let unfinished = file.is_writing() || !self.unwritten.is_empty();
+        let why = self.write_failure.take().or_else(|| unfinished.then(|| "the write takes too long".to_owned()))?;
+        Some(format!("the baselines that this run learned are not saved in {}: {why}", file.store().path().display()))
     }
 
-    fn spawn_write(&mut self) {
-        let free = self.write_in_progress.is_none() && !self.file_watcher.is_polling();
-        let Some(store) = self.store.clone().filter(|_| free && !self.pending_observations.is_empty()) else { return };
-        let lessons = std::mem::take(&mut self.pending_observations);
-        let (sender, done) = channel();
-        let body = move || {
-            let kept = store.update(|baselines| baselines.learn(&lessons)).map_err(|error| (lessons, error.to_string()));
-            // Nobody listens any more when the program ends.
-            let _ = sender.send(kept);
-        };
-        if thread::Builder::new().name("baselines".to_owned()).spawn(body).is_ok() {
-            self.write_in_progress = Some(done);
+    fn start_write(&mut self) {
+        if let Some(file) = self.file.as_mut().filter(|_| !self.unwritten.is_empty())
+            && file.write(&mut self.unwritten)
+        {
+            self.last_write = Instant::now();
         }
     }
 
-    /// How it came out, as soon as that is known; why where it did not succeed.
-    fn poll_write(&mut self, patience: Duration) -> Option<String> {
-        let kept = match self.write_in_progress.as_ref()?.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout) => return None,
-            Err(RecvTimeoutError::Disconnected) => Ok(()),
-            Ok(kept) => kept,
-        };
-        self.write_in_progress = None;
-        let (mut lessons, why) = kept.err()?;
-        lessons.append(&mut self.pending_observations);
-        self.pending_observations = lessons;
-        Some(why)
+    /// Waits for the file thread; returns the new baselines after a change of the file.
+    fn receive(&mut self, timeout: Duration) -> Option<Baselines> {
+        match self.file.as_mut()?.next_event(timeout)? {
+            FileEvent::Changed { before, now } => {
+                let holds = |baselines: &Baselines, device: &DeviceIdentity| baselines.for_device(device).next().is_some();
+                let is_forgotten = |device: &DeviceIdentity| holds(&before, device) && !holds(&now, device);
+                self.unwritten.retain(|observation| !is_forgotten(&observation.key.device));
+                let mut baselines = now;
+                baselines.learn(&self.unwritten);
+                Some(baselines)
+            }
+            FileEvent::WriteFailed(FailedWrite { mut observations, why }) => {
+                observations.append(&mut self.unwritten);
+                self.unwritten = observations;
+                self.write_failure = Some(why);
+                None
+            }
+        }
     }
 }
 
-/// Why baselines cannot be kept, as far as that can be told without writing.
+/// Why baselines cannot be written, as far as that can be found out without writing.
 pub fn write_obstacle(store: Option<&BaselineStore>) -> Option<String> {
     let may_write = |path: &Path| nix::unistd::access(path, AccessFlags::W_OK).is_ok();
     match store {
@@ -216,12 +194,12 @@ mod tests {
     use crate::units::Millis;
 
     #[test]
-    fn what_others_write_is_taken_in_and_what_they_forget_is_not_kept_after_all() {
+    fn changes_by_other_programs_are_used_and_forgotten_devices_are_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let store = BaselineStore::new(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
         let device = |name: &str| DeviceIdentity(name.into());
         let key = |name: &str| BaselineKey { device: device(name), operation: Operation::Read, size: SizeClass::Small };
-        let lesson = |name: &str| Observation {
+        let observation = |name: &str| Observation {
             key: key(name),
             name: name.to_owned(),
             r#await: Millis(1.0),
@@ -232,11 +210,10 @@ mod tests {
             at_s: 1,
         };
         store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
-        let known = store.read().unwrap();
-        let news = FileWatcher::new(store.file_stamp(), known.clone(), Duration::ZERO);
-        let mut lessons =
-            BaselineLearner { store: Some(store.clone()), file_watcher: news, ..BaselineLearner::without_store(known) };
-        lessons.pending_observations = vec![lesson("sda"), lesson("sdb")];
+        let initial = store.read().unwrap();
+        let file = FileThread::new(store.clone(), store.file_stamp(), initial.clone(), Duration::ZERO);
+        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::without_store(initial) };
+        learner.unwritten = vec![observation("sda"), observation("sdb")];
         store
             .update(|baselines| {
                 baselines.forget(&device("sda"));
@@ -244,16 +221,44 @@ mod tests {
             })
             .unwrap();
         let now = loop {
-            if let Some(now) = lessons.poll_changes() {
+            if let Some(now) = learner.poll_changes() {
                 break now;
             }
-            thread::yield_now();
+            std::thread::yield_now();
         };
         let known = |name: &str| now.get(&key(name)).is_some();
         assert_eq!((known("sda"), known("sdb"), known("sdc")), (false, true, true));
-        assert!(lessons.pending_observations.iter().all(|lesson| lesson.key == key("sdb")));
-        assert_eq!(lessons.write_before_exit(), None);
-        let kept = store.read().unwrap();
-        assert!(kept.get(&key("sda")).is_none() && kept.get(&key("sdb")).is_some());
+        assert!(learner.unwritten.iter().all(|observation| observation.key == key("sdb")));
+        assert_eq!(learner.write_before_exit(), None);
+        let written = store.read().unwrap();
+        assert!(written.get(&key("sda")).is_none() && written.get(&key("sdb")).is_some());
+    }
+
+    #[test]
+    fn a_write_that_fails_is_reported_once_and_again_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file/stalltop/baselines.toml");
+        std::fs::write(folder.path().join("file"), "not a directory").unwrap();
+        let store = BaselineStore::new(path, nix::unistd::geteuid().as_raw());
+        let file = FileThread::new(store, None, Baselines::default(), Duration::from_secs(3600));
+        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::empty() };
+        let key = BaselineKey { device: DeviceIdentity("sda".into()), operation: Operation::Read, size: SizeClass::Small };
+        learner.unwritten = vec![Observation {
+            key,
+            name: "sda".to_owned(),
+            r#await: Millis(1.0),
+            time_ms: 10.0,
+            uncontended: true,
+            rate: 10.0,
+            outstanding: 0.01,
+            at_s: 1,
+        }];
+        for reported in [true, false] {
+            learner.start_write();
+            learner.receive(Duration::from_secs(60));
+            assert_eq!(learner.unwritten.len(), 1, "it is kept for the next write");
+            assert_eq!(learner.write_periodically().is_some(), reported);
+        }
+        assert!(learner.write_before_exit().is_some_and(|line| line.contains("are not saved in")));
     }
 }

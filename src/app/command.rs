@@ -1,4 +1,4 @@
-//! The commands, a file each: what is wired for one of them, and what it says.
+//! The commands, a file each.
 
 mod baseline;
 mod batch;
@@ -22,7 +22,7 @@ use super::{event_loop, terminal};
 use crate::cli::{Command, Invocation};
 use crate::kernel::Root;
 
-/// Runs the command that somebody typed.
+/// Runs the command.
 pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
     let Invocation { root, configuration, command } = invocation;
     let root = root.map_or_else(Root::host, Root::at_directory);
@@ -39,8 +39,8 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Record(record) => record::record(root, &configuration, &record),
         Command::Replay(replay) if terminal::is_available() => event_loop::replay(&configuration, &replay),
         Command::Replay(_) => {
-            let why = "standard output is no terminal, or TERM is not set or dumb";
-            Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
+            let why = "standard output is not a terminal, or TERM is not set or dumb";
+            Err(Failure::new(Exit::Usage, "cannot replay", why, "for text try 'stalltop check FILE'"))
         }
         Command::Export(options) => export::export(&configuration, &options),
         Command::Table(options) => table::table(root, &configuration, &options),

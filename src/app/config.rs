@@ -1,5 +1,5 @@
-//! The configuration: what the command line says goes before the environment, that before the user's file, that before the
-//! system's. Nothing of it can be misspelt silently.
+//! The configuration. The command line overrides the environment, which overrides the user's file, which overrides the system's
+//! file. Every unknown key is an error.
 
 pub mod docs;
 pub mod file;
@@ -12,7 +12,7 @@ use nix::unistd::gethostname;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_stderr;
-use crate::app::program::timeout::with_timeout;
+use crate::app::program::threads::with_timeout;
 use crate::cli::{Configuration, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::network::Link;
@@ -21,52 +21,53 @@ use crate::sample::Host;
 use file::{ConfigFile, ReadError};
 use parse::ParsedConfig;
 
-/// How long the file systems of the configuration are waited for: one of them may be what is sick.
+/// How long the start of the program waits for the configuration files, which may be on the disk that has the problem.
 pub const FILE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Thresholds, as `check --threshold` has them, for every command.
+/// Thresholds for every command, in the form of `check --threshold`.
 pub const THRESHOLD_VAR: &str = "STALLTOP_THRESHOLD";
-/// Speeds of interfaces, as `--nic-speed` has them.
+/// Speeds of interfaces, in the form of `--nic-speed`.
 pub const SPEED_VAR: &str = "STALLTOP_SPEED";
-/// The one file that is read instead of the user's and the system's.
+/// The file that is read instead of the user's and the system's.
 pub const CONFIG_VAR: &str = "STALLTOP_CONFIG";
 
-/// Speeds of interfaces, on the command line.
 const NIC_SPEED_OPTION: &str = "--nic-speed";
 
-/// What is set for this run.
+/// The settings of this run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     rule_config: RuleConfig,
-    /// Said on the command line: of whichever machine this run is about
+    /// From the command line: they apply to a recording of any machine
     command_line_links: Vec<(String, Link)>,
-    /// The file was named for this run: what it says of devices holds whichever machine a recording is of
+    /// The file was named for this run: its settings of devices apply to a recording of any machine
     explicit_file: bool,
 }
 
 impl Settings {
-    /// From the environment and the files; with lines for the user where a file there cannot be read.
-    pub fn load(root: &Root, asked: &Configuration) -> Result<(Settings, Vec<String>), Failure> {
-        // What is wrong on the command line is told before what is wrong in a file.
-        let speeds = parse_nic_speeds(asked)?;
-        let named = ConfigFile::explicit_path(asked);
+    /// Reads the environment and the files. The lines are warnings about files that cannot be read.
+    pub fn load(root: &Root, requested: &Configuration) -> Result<(Settings, Vec<String>), Failure> {
+        // Errors of the command line are reported before those of a file.
+        let speeds = parse_nic_speeds(requested)?;
+        let named = ConfigFile::explicit_path(requested);
         let mut settings = Settings { explicit_file: named.is_some(), ..Settings::default() };
         let mut notices = Vec::new();
         let is_host = root.is_host();
-        let asked = asked.clone();
-        // Looking for the place included: the home may be on a file system that does not answer.
-        let look = move || -> Vec<(ConfigFile, Result<Option<ParsedConfig>, ReadError>)> {
-            let places = if is_host || named.is_some() { ConfigFile::candidates(&asked) } else { Vec::new() };
-            places.into_iter().map(|place| (place.read(), place)).map(|(said, place)| (place, said)).collect()
+        let requested = requested.clone();
+        // With a timeout from the search for the files on: the home directory may not answer.
+        let read = move || -> Vec<(ConfigFile, Result<Option<ParsedConfig>, ReadError>)> {
+            let places = if is_host || named.is_some() { ConfigFile::candidates(&requested) } else { Vec::new() };
+            places.into_iter().map(|place| (place.read(), place)).map(|(parsed, place)| (place, parsed)).collect()
         };
-        match with_timeout(FILE_TIMEOUT, look) {
-            None => notices.push("the configuration does not answer: going on without it".to_owned()),
+        match with_timeout(FILE_TIMEOUT, read) {
+            None => {
+                notices.push("the file system of the configuration does not answer: the configuration is not used".to_owned())
+            }
             Some(found) => {
-                for (place, said) in found {
-                    match said {
-                        Ok(said) => settings.apply(said.unwrap_or_default()),
-                        Err(trouble) if trouble.is_fatal(&place) => return Err(trouble.into_failure(&place)),
-                        Err(trouble) => notices.push(format!("{}: going on without it", trouble.into_failure(&place))),
+                for (place, parsed) in found {
+                    match parsed {
+                        Ok(parsed) => settings.apply(parsed.unwrap_or_default()),
+                        Err(error) if error.is_fatal(&place) => return Err(error.into_failure(&place)),
+                        Err(error) => notices.push(format!("{}: the file is not used", error.into_failure(&place))),
                     }
                 }
             }
@@ -77,34 +78,34 @@ impl Settings {
         Ok((settings, notices))
     }
 
-    /// What is wrong on the command line or in the environment; what files say is not looked at.
-    pub fn command_line_error(asked: &Configuration) -> Option<Failure> {
-        parse_nic_speeds(asked).err().or_else(|| read_environment().err())
+    /// The first error of the command line or the environment.
+    pub fn command_line_error(requested: &Configuration) -> Option<Failure> {
+        parse_nic_speeds(requested).err().or_else(|| read_environment().err())
     }
 
-    /// The same for a command that prints lines.
-    pub fn load_and_warn(root: &Root, asked: &Configuration) -> Result<Settings, Failure> {
-        let (settings, notices) = Settings::load(root, asked)?;
+    /// Prints the warnings to standard error.
+    pub fn load_and_warn(root: &Root, requested: &Configuration) -> Result<Settings, Failure> {
+        let (settings, notices) = Settings::load(root, requested)?;
         notices.iter().for_each(|line| print_stderr(line));
         Ok(settings)
     }
 
-    /// These go before what is set already.
+    /// Overrides thresholds.
     pub fn set_thresholds(&mut self, thresholds: &[ThresholdSetting]) {
         thresholds.iter().for_each(|setting| setting.apply(&mut self.rule_config.thresholds));
     }
 
-    /// What this machine is judged by.
+    /// The rule configuration of this machine.
     pub fn rule_config(&self) -> &RuleConfig {
         &self.rule_config
     }
 
-    /// What a machine is judged by: what is said of devices here does not hold for those of another machine.
+    /// The rule configuration of a machine: settings of devices do not apply to those of another machine.
     pub fn rule_config_for(&self, host: &Host) -> Arc<RuleConfig> {
-        let ours = gethostname()
+        let is_this_machine = gethostname()
             .is_ok_and(|name| std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()) == host.hostname.as_bytes());
         let RuleConfig { thresholds, .. } = &self.rule_config;
-        Arc::new(match ours || self.explicit_file {
+        Arc::new(match is_this_machine || self.explicit_file {
             true => self.rule_config.clone(),
             false => RuleConfig {
                 thresholds: thresholds.clone(),
@@ -114,49 +115,49 @@ impl Settings {
         })
     }
 
-    fn apply(&mut self, said: ParsedConfig) {
-        self.set_thresholds(&said.thresholds);
+    fn apply(&mut self, parsed: ParsedConfig) {
+        self.set_thresholds(&parsed.thresholds);
         let RuleConfig { link_overrides: links, baseline_overrides: baselines, ignored, .. } = &mut self.rule_config;
         let links = Arc::make_mut(links);
-        for link in said.links {
+        for link in parsed.links {
             links.retain(|known| known.0 != link.0);
             links.push(link);
         }
-        for baseline in said.baselines {
+        for baseline in parsed.baselines {
             let same = |known: &BaselineOverride| {
                 (&known.device, known.operation, known.size) == (&baseline.device, baseline.operation, baseline.size)
             };
             baselines.retain(|known| !same(known));
             baselines.push(baseline);
         }
-        ignored.disks = said.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
-        ignored.nics = said.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
+        ignored.disks = parsed.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
+        ignored.nics = parsed.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
     }
 }
 
-/// As the command line has them.
-fn parse_nic_speeds(asked: &Configuration) -> Result<Vec<(String, Link)>, Failure> {
-    asked.nic_speed.iter().map(|word| parse_link(NIC_SPEED_OPTION, word)).collect()
+/// From `--nic-speed`.
+fn parse_nic_speeds(requested: &Configuration) -> Result<Vec<(String, Link)>, Failure> {
+    requested.nic_speed.iter().map(|word| parse_link(NIC_SPEED_OPTION, word)).collect()
 }
 
-/// What the variables say.
+/// From the environment variables.
 fn read_environment() -> Result<ParsedConfig, Failure> {
-    let mut said = ParsedConfig::default();
+    let mut parsed = ParsedConfig::default();
     for word in env_list(THRESHOLD_VAR) {
-        said.thresholds.push(finding_options::parse_setting(&word).map_err(|why| invalid_value(THRESHOLD_VAR, &word, why))?);
+        parsed.thresholds.push(finding_options::parse_setting(&word).map_err(|why| invalid_value(THRESHOLD_VAR, &word, why))?);
     }
     for word in env_list(SPEED_VAR) {
-        said.links.push(parse_link(SPEED_VAR, &word)?);
+        parsed.links.push(parse_link(SPEED_VAR, &word)?);
     }
-    Ok(said)
+    Ok(parsed)
 }
 
-/// `eth0=1000fd`, or with a colon as nicstat has it.
+/// `eth0=1000fd`, or with a colon as in nicstat.
 fn parse_link(option: &str, word: &str) -> Result<(String, Link), Failure> {
     let named = word.rsplit_once(['=', ':']).filter(|(name, _)| !name.is_empty());
-    let link = named.and_then(|(name, said)| Some((name.to_owned(), Link::parse(said)?)));
+    let link = named.and_then(|(name, speed)| Some((name.to_owned(), Link::parse(speed)?)));
     let known = link.filter(|(_, link)| link.duplex.is_some());
-    known.ok_or_else(|| invalid_value(option, word, "it is Mbit/s and fd or hd, like eth0=1000fd".to_owned()))
+    known.ok_or_else(|| invalid_value(option, word, "the form is NAME=MBPS and fd or hd, such as eth0=1000fd".to_owned()))
 }
 
 fn invalid_value(option: &str, word: &str, why: String) -> Failure {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_later_goes_before() {
+    fn later_settings_override_earlier_ones() {
         let mut settings = Settings::default();
         settings.apply(
             ParsedConfig::parse("[thresholds]\nblocked-ratio = 0.5\nhung-seconds = 9\n[speeds]\neth0 = 100\neth1 = 10\n")
@@ -192,16 +193,16 @@ mod tests {
             .unwrap(),
         );
         settings.set_thresholds(&[finding_options::parse_setting("hung-task=7").unwrap()]);
-        let criteria = settings.rule_config();
-        assert_eq!((criteria.thresholds.blocked_ratio, criteria.thresholds.hung_seconds), (0.4, 7.0));
+        let rule_config = settings.rule_config();
+        assert_eq!((rule_config.thresholds.blocked_ratio, rule_config.thresholds.hung_seconds), (0.4, 7.0));
         let speeds: Vec<(&str, Option<u32>)> =
-            criteria.link_overrides.iter().map(|(name, link)| (name.as_str(), link.speed_mbps)).collect();
+            rule_config.link_overrides.iter().map(|(name, link)| (name.as_str(), link.speed_mbps)).collect();
         assert_eq!(speeds, [("eth1", Some(10)), ("eth0", Some(1000))]);
-        assert_eq!(criteria.ignored.disks, ["loop*"]);
+        assert_eq!(rule_config.ignored.disks, ["loop*"]);
     }
 
     #[test]
-    fn devices_of_another_machine_are_other_devices() {
+    fn settings_of_devices_do_not_apply_to_another_machine() {
         let mut settings = Settings::default();
         settings.apply(ParsedConfig::parse("[thresholds]\nhung-seconds = 9\n[speeds]\neth0 = 100\n").unwrap());
         let elsewhere = settings.rule_config_for(&host("somewhere.invalid"));

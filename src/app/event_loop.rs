@@ -1,5 +1,5 @@
-//! The screen: select (everything into events), update (the state changes), act. The only place that waits for several
-//! things at once; no logic in an arm.
+//! The event loop of the screen: select (wait for one event), update (change the state), act (carry out the effect). There is no
+//! logic in the arms of `select!`.
 
 use std::future::pending;
 use std::io;
@@ -28,10 +28,10 @@ use crate::recording::Redaction;
 use crate::state::{Effect, Event, Setup, Source, State, TerminalCapabilities, update};
 use crate::view;
 
-/// Frames follow each other no faster, whatever happens.
+/// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 
-/// How soon a terminal that did not take all of a frame is tried again.
+/// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The screen on the running machine.
@@ -85,32 +85,32 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
     }
 }
 
-/// Shows a feed until somebody ends it.
-fn run_screen(state: State, feed: Timeline) -> Result<Exit, Failure> {
+/// Shows the timeline until the user quits or a signal arrives.
+fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("cannot start"))?;
     runtime.block_on(async {
-        let calls = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
+        let signals = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
         let terminal = Terminal::init().map_err(failed("cannot use the terminal"))?;
-        let keys = keyboard::listen().map_err(failed("cannot read keys"))?;
-        let mut show = EventLoop {
+        let keys = keyboard::listen()?;
+        let mut event_loop = EventLoop {
             state,
-            timeline: feed,
+            timeline,
             terminal,
-            signals: calls,
+            signals,
             keys,
             frame_due: Some(Instant::now()),
             last_drawn: None,
             reinitialized: false,
         };
-        let ended = show.run().await;
-        let EventLoop { timeline: feed, terminal, .. } = show;
+        let ended = event_loop.run().await;
+        let EventLoop { timeline, terminal, .. } = event_loop;
         drop(terminal);
-        let end = feed.close();
-        ended.and_then(|exit| end.map_or(Ok(exit), Err))
+        let failure = timeline.close();
+        ended.and_then(|exit| failure.map_or(Ok(exit), Err))
     })
 }
 
@@ -120,25 +120,25 @@ struct EventLoop {
     terminal: Terminal,
     signals: SignalEvents,
     keys: mpsc::Receiver<Input>,
-    /// When the next frame is to be drawn; `None` while nothing has changed
+    /// When to draw the next frame; `None` while nothing has changed
     frame_due: Option<Instant>,
     last_drawn: Option<Instant>,
-    /// The terminal was taken again, and no frame drawn since
+    /// The terminal was initialized again, and no frame has been drawn since
     reinitialized: bool,
 }
 
-/// What was waited for.
+/// What the loop waits for.
 enum LoopEvent {
     Signal(SignalEvent),
     Input(Input),
     Timeline(Vec<Event>),
-    /// A frame is due, or bytes of the last one wait
+    /// A frame is due, or bytes of the last one are pending
     Draw,
     /// Time has passed
     Tick,
 }
 
-/// Whether to go on.
+/// Whether the loop continues.
 enum LoopControl {
     Continue,
     Quit,
@@ -148,42 +148,42 @@ impl EventLoop {
     async fn run(&mut self) -> Result<Exit, Failure> {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
-            let happening = {
+            let event = {
                 let draw = self.next_draw();
-                let EventLoop { signals: calls, keys, timeline: feed, .. } = self;
+                let EventLoop { signals, keys, timeline, .. } = self;
                 tokio::select! {
-                    call = calls.next() => LoopEvent::Signal(call),
+                    signal = signals.next() => LoopEvent::Signal(signal),
                     input = keys.recv() => LoopEvent::Input(input.unwrap_or(Input::Hangup)),
                     () = sleep_until_if_some(draw) => LoopEvent::Draw,
-                    events = feed.next() => LoopEvent::Timeline(events),
+                    events = timeline.next() => LoopEvent::Timeline(events),
                     () = sleep_until(tick) => LoopEvent::Tick,
                 }
             };
-            if matches!(happening, LoopEvent::Timeline(_) | LoopEvent::Tick) {
+            if matches!(event, LoopEvent::Timeline(_) | LoopEvent::Tick) {
                 tick = Instant::now() + self.tick_interval();
             }
-            let answered = self.dispatch(happening).and_then(|next| {
-                // What may be drawn at once is: to wait for a moment that is now costs two more turns through the runtime.
+            let outcome = self.dispatch(event).and_then(|next| {
+                // A frame that is due is drawn at once: another turn of the loop costs two polls of the runtime.
                 let now = matches!(next, LoopControl::Continue) && self.next_draw().is_some_and(|due| due <= Instant::now());
                 if now { self.draw().map(|()| next) } else { Ok(next) }
             });
-            match answered {
+            match outcome {
                 Ok(LoopControl::Continue) if crate::app::program::panics::has_panicked() => {
                     return Err(Failure::already_reported(Exit::Failed));
                 }
                 Ok(LoopControl::Continue) => {}
                 Ok(LoopControl::Quit) => return Ok(Exit::Success),
-                // A terminal that cannot be written to is one that is gone.
+                // The terminal cannot be written to: it has hung up.
                 Err(_) => return Ok(Exit::Success),
             }
         }
     }
 
-    fn dispatch(&mut self, happening: LoopEvent) -> io::Result<LoopControl> {
-        match happening {
+    fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
+        match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,
-            // Our own stop has taken the terminal again already.
+            // `suspend` has initialized the terminal already.
             LoopEvent::Signal(SignalEvent::Continue) if self.reinitialized => {}
             LoopEvent::Signal(SignalEvent::Continue) => self.resume()?,
             LoopEvent::Signal(SignalEvent::Resize) => {
@@ -210,15 +210,15 @@ impl EventLoop {
         Ok(LoopControl::Continue)
     }
 
-    /// An event that may scroll the page that is open, from a place where that page is.
+    /// An event that may scroll the open page: its maximum offset comes first.
     fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
-        if let Some(most) = view::max_scroll(&self.state) {
-            update(&mut self.state, Event::MaxScroll(most));
+        if let Some(max) = view::max_scroll(&self.state) {
+            update(&mut self.state, Event::MaxScroll(max));
         }
         self.apply(event)
     }
 
-    /// One event into the state, and what it asks for; what comes of that is an event again.
+    /// Updates the state and carries out the effect, which may return more events.
     fn apply(&mut self, event: Event) -> io::Result<LoopControl> {
         let effect = update(&mut self.state, event);
         if effect == Effect::Nothing {
@@ -258,10 +258,10 @@ impl EventLoop {
         Ok(())
     }
 
-    /// When to draw, or to go on sending; `None` while there is nothing to do.
+    /// When to draw a frame or write pending bytes; `None` if neither is needed.
     fn next_draw(&self) -> Option<Instant> {
-        let wait = if self.terminal.has_pending() { WRITE_RETRY_INTERVAL } else { MIN_FRAME_INTERVAL };
-        let earliest = self.last_drawn.map(|drawn| drawn + wait);
+        let interval = if self.terminal.has_pending() { WRITE_RETRY_INTERVAL } else { MIN_FRAME_INTERVAL };
+        let earliest = self.last_drawn.map(|drawn| drawn + interval);
         let due = if self.terminal.has_pending() { Some(self.frame_due.unwrap_or_else(Instant::now)) } else { self.frame_due };
         due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
     }
@@ -282,7 +282,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// After so long without a sample it is said how late it is.
+    /// After this time without a sample the header shows how late it is.
     fn tick_interval(&self) -> Duration {
         let nominal = Duration::from_millis(self.state.setup.interval_ms);
         (nominal + nominal / 2).clamp(Duration::from_millis(1200), Duration::from_secs(2))

@@ -1,5 +1,5 @@
-//! The way of each live sample: adopt the baselines that other programs have written, evaluate the interval, learn from it,
-//! and write what was learned from time to time.
+//! What happens to each live sample: baselines that other programs have written are adopted, the interval is evaluated, its
+//! latencies are learned, and written to the baseline file from time to time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{panics, stdio};
 use crate::app::sampling::{SamplerThread, TimedSample};
 use crate::app::{baseline_learner::BaselineLearner, evaluation::SampleEvaluator};
-use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::sample::{Host, Sample};
 
@@ -18,8 +17,8 @@ pub struct LivePipeline {
 }
 
 impl LivePipeline {
-    pub fn new(host: Arc<Host>, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LivePipeline {
-        let evaluator = SampleEvaluator::new(host, baseline_learner.new_evaluator(criteria));
+    pub fn new(host: Arc<Host>, rule_config: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LivePipeline {
+        let evaluator = SampleEvaluator::new(host, baseline_learner.new_evaluator(rule_config));
         LivePipeline { evaluator, baseline_learner }
     }
 
@@ -43,18 +42,13 @@ impl LivePipeline {
         self.evaluator.evaluator()
     }
 
-    /// The baselines before the first sample.
-    pub fn initial_baselines(&self) -> &Baselines {
-        self.baseline_learner.initial_baselines()
-    }
-
-    /// Writes what was learned if that has not been done for a while; a line where that failed, once.
+    /// Writes what was learned every 5 minutes. The line reports the first write that fails.
     pub fn write_periodically(&mut self) -> Option<String> {
-        let failed = self.baseline_learner.write_periodically()?;
-        Some(format!("learned disk latencies are not saved: {failed}"))
+        let why = self.baseline_learner.write_periodically()?;
+        Some(format!("learned baselines are not saved: {why}"))
     }
 
-    /// Writes what was learned before the program ends; a line where that failed.
+    /// Writes what was learned before the program ends; the line says why that failed.
     pub fn finish(mut self) -> Option<String> {
         self.baseline_learner.write_before_exit()
     }
@@ -67,8 +61,8 @@ pub struct LiveEvaluations {
 }
 
 impl LiveEvaluations {
-    pub fn new(sampler: SamplerThread, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LiveEvaluations {
-        let pipeline = LivePipeline::new(Arc::clone(&sampler.host), criteria, baseline_learner);
+    pub fn new(sampler: SamplerThread, rule_config: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LiveEvaluations {
+        let pipeline = LivePipeline::new(Arc::clone(&sampler.host), rule_config, baseline_learner);
         LiveEvaluations { sampler, pipeline }
     }
 

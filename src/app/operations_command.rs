@@ -1,10 +1,9 @@
-//! `record --ops CMD`: a command that prints a running total is asked again and again, on a thread of its own, and each
-//! sample takes along what it said last. Nobody waits for it: neither the sampling nor the recording.
+//! `record --ops CMD`: a command that prints a running total is run repeatedly on a thread of its own, and each sample contains
+//! the last total. Neither sampling nor recording waits for it.
 //!
-//! It is run by `/bin/sh -c`, one at a time, in a process group of its own, without input and without what its standard
-//! error says. Of its output 4 KiB are looked at and only a number is taken. One that does not end is killed with all of
-//! its group. It runs with the rights of who records, and with none that were given to the recorder alone (ambient
-//! capabilities of a service).
+//! It is run by `/bin/sh -c`, one at a time, in a process group of its own; its standard input and standard error are /dev/null.
+//! The first word of its output must be a number; 4 KiB of it are read. A command that does not end is killed with its process
+//! group. It has the privileges of the user who records, without the ambient capabilities of a service.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -23,8 +22,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::{signals, stdio};
+use crate::app::program::exit::Failure;
+use crate::app::program::{signals, stdio, threads};
 use crate::app::sys;
 use crate::kernel;
 use crate::sample::operations::Operations;
@@ -33,29 +32,30 @@ use crate::units::Counter;
 
 /// A command that takes longer is killed.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
-/// It is not asked more often.
+/// It is not started more often.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Of its time at most one part in so many: what counts must not become the load.
+/// It runs at most a tenth of the time, so that it does not become the load.
 const DUTY_CYCLE_DIVISOR: u32 = 10;
-/// How soon an order to end is seen.
+/// How soon a stop is noticed while the command runs.
 const POLL_SLICE: Duration = Duration::from_millis(50);
-/// What it prints at most.
+/// The part of its output that is read.
 const MAX_OUTPUT_BYTES: usize = 4096;
-/// What goes wrong again and again is told again after this.
+/// An error that repeats is reported at this interval.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The end of the program waits for a killed command so long: one that hangs in the kernel cannot be seen off.
+/// How long the end of the program waits for a killed command: one in uninterruptible sleep does not end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The last total, and the thread that asks for it. Dropping it ends both, and the command.
+/// The thread that runs the command. Dropping this ends the thread and the command.
 pub struct OperationsCommand {
     latest: LatestOperations,
     stop: Arc<AtomicBool>,
     thread: Thread,
+    /// Closed when the thread ends
     ended: Receiver<()>,
 }
 
-/// Where the last total is found.
+/// The last total, shared with the sampling thread.
 #[derive(Clone)]
 pub struct LatestOperations(Arc<Mutex<Reading<Operations>>>);
 
@@ -70,26 +70,24 @@ impl LatestOperations {
 }
 
 impl OperationsCommand {
-    /// Begins to ask, about as often as samples are taken.
+    /// Starts to run the command, about as often as samples are taken.
     pub fn start(command: &OsStr, interval: Duration) -> Result<OperationsCommand, Failure> {
         let latest = LatestOperations(Arc::new(Mutex::new(Err(Absent::NotRead))));
-        let end = Arc::new(AtomicBool::new(false));
-        let (ending, ended) = channel();
-        let mut asking = CommandRunner {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (running, ended) = channel::<()>();
+        let mut runner = CommandRunner {
             command: command.into(),
             timeout: COMMAND_TIMEOUT,
-            stop: Arc::clone(&end),
+            stop: Arc::clone(&stop),
             latest: latest.clone(),
             last_reported: None,
         };
         let body = move || {
-            asking.run(interval.max(MIN_INTERVAL));
-            // Nobody may be waiting any more.
-            let _ = ending.send(());
+            runner.run(interval.max(MIN_INTERVAL));
+            drop(running);
         };
-        let thread = thread::Builder::new().name("operations".to_owned()).spawn(body);
-        let thread = thread.map_err(|error| Failure::new(Exit::Failed, "cannot start counting operations", error, ""))?;
-        Ok(OperationsCommand { latest, stop: end, thread: thread.thread().clone(), ended })
+        let thread = threads::spawn("operations", body)?;
+        Ok(OperationsCommand { latest, stop, thread: thread.thread().clone(), ended })
     }
 
     pub fn latest(&self) -> LatestOperations {
@@ -105,33 +103,33 @@ impl Drop for OperationsCommand {
     }
 }
 
-/// What the thread knows.
+/// What the thread owns.
 struct CommandRunner {
     command: Box<OsStr>,
     timeout: Duration,
     stop: Arc<AtomicBool>,
     latest: LatestOperations,
-    /// When something was last said of its troubles
+    /// When an error was last printed
     last_reported: Option<Instant>,
 }
 
 impl CommandRunner {
     fn run(&mut self, pause: Duration) {
         while !self.is_stopped() {
-            let begun = Instant::now();
+            let started = Instant::now();
             match self.run_once() {
                 Ok(total) => {
                     let at_boottime_ns = kernel::now().boottime_ns;
                     self.latest.set(Ok(Operations { total: Counter(total), printed_boottime_ns: at_boottime_ns }));
                 }
                 Err(_) if self.is_stopped() => return,
-                Err(trouble) => {
-                    self.latest.set(Err(trouble.to_absent()));
-                    self.report(&trouble);
+                Err(error) => {
+                    self.latest.set(Err(error.to_absent()));
+                    self.report(&error);
                 }
             }
-            let took = begun.elapsed();
-            let next = begun + pause.max(took * DUTY_CYCLE_DIVISOR);
+            let took = started.elapsed();
+            let next = started + pause.max(took * DUTY_CYCLE_DIVISOR);
             while !self.is_stopped() {
                 let left = next.saturating_duration_since(Instant::now());
                 if left.is_zero() {
@@ -146,17 +144,17 @@ impl CommandRunner {
         self.stop.load(Ordering::SeqCst)
     }
 
-    fn report(&mut self, trouble: &CommandError) {
-        if self.last_reported.is_none_or(|told| told.elapsed() >= REPORT_INTERVAL) {
+    fn report(&mut self, error: &CommandError) {
+        if self.last_reported.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
             self.last_reported = Some(Instant::now());
             let command = self.command.to_string_lossy();
             stdio::print_stderr(&format!(
-                "cannot count operations: '{command}': {trouble}: recording goes on, and it is asked again"
+                "cannot count operations: '{command}': {error}: the recording goes on, and the command is run again"
             ));
         }
     }
 
-    /// What it prints now.
+    /// Runs the command once; returns the total that it prints.
     fn run_once(&self) -> Result<u64, CommandError> {
         let until = Instant::now() + self.timeout;
         let mut command = Command::new("/bin/sh");
@@ -177,7 +175,7 @@ impl CommandRunner {
         parse_total(&text).ok_or(CommandError::NotANumber(text))
     }
 
-    /// All that it prints, as far as it is looked at.
+    /// Reads its output to the end, or the first 4 KiB.
     fn read_output(&self, mut output: ChildStdout, until: Instant) -> Result<Vec<u8>, CommandError> {
         let mut text = Vec::new();
         while text.len() < MAX_OUTPUT_BYTES {
@@ -204,14 +202,14 @@ impl CommandRunner {
         Ok(text)
     }
 
-    /// How long it may still take.
+    /// The time that is left; fails when there is none, or after a stop.
     fn time_left(&self, until: Instant) -> Result<Duration, CommandError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || self.is_stopped() { Err(CommandError::TimedOut) } else { Ok(left) }
     }
 }
 
-/// A command with all that it started in its group: nothing of it outlives the question.
+/// A command and its process group, which is killed when this is dropped.
 struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -219,7 +217,7 @@ impl ProcessGroup {
         Pid::from_raw(i32::try_from(self.0.id()).unwrap_or(i32::MAX))
     }
 
-    /// Whether the shell has ended. It is not waited for yet: its number stays its own until the group is killed.
+    /// Whether the shell has ended. It remains a zombie, so that its pid is not reused before the group is killed.
     fn has_exited(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         Ok(waitid(Id::Pid(self.pid()), flags)? != WaitStatus::StillAlive)
@@ -228,7 +226,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // All of it may be gone already.
+        // All of the group may have ended already.
         let _ = killpg(self.pid(), Signal::SIGKILL);
         let _ = self.0.wait();
     }
@@ -239,7 +237,7 @@ impl Drop for ProcessGroup {
 enum CommandError {
     Os(io::Error),
     TimedOut,
-    /// And what there is instead
+    /// The output
     NotANumber(Vec<u8>),
 }
 
@@ -261,18 +259,18 @@ impl fmt::Display for CommandError {
             CommandError::NotANumber(text) if text.is_empty() => f.write_str("it printed nothing"),
             CommandError::NotANumber(text) => {
                 let start: String = String::from_utf8_lossy(text).chars().take(40).collect();
-                write!(f, "it printed no number but '{}'", start.trim())
+                write!(f, "it printed '{}', which is not a number", start.trim())
             }
         }
     }
 }
 
-/// The first word, where it is a number that is no less than 0. What stands behind the point is left out.
+/// The first word, if it is a number of 0 or more; its fraction is dropped.
 fn parse_total(text: &[u8]) -> Option<u64> {
-    /// Above it not every whole number has a floating-point one.
-    const MOST: f64 = 9_007_199_254_740_992.0;
+    /// 2⁵³: above it, f64 does not have every integer.
+    const MAX: f64 = 9_007_199_254_740_992.0;
     let word = std::str::from_utf8(text).ok()?.split_whitespace().next()?;
-    let float = || word.parse::<f64>().ok().filter(|number| (0.0..=MOST).contains(number)).map(|number| number as u64);
+    let float = || word.parse::<f64>().ok().filter(|number| (0.0..=MAX).contains(number)).map(|number| number as u64);
     word.parse().ok().or_else(float)
 }
 
@@ -280,20 +278,14 @@ fn parse_total(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn asking(command: &str) -> CommandRunner {
+    fn runner(command: &str) -> CommandRunner {
         let latest = LatestOperations(Arc::new(Mutex::new(Err(Absent::NotRead))));
-        let patience = Duration::from_secs(60);
-        CommandRunner {
-            command: OsStr::new(command).into(),
-            timeout: patience,
-            stop: Arc::default(),
-            latest,
-            last_reported: None,
-        }
+        let timeout = Duration::from_secs(60);
+        CommandRunner { command: OsStr::new(command).into(), timeout, stop: Arc::default(), latest, last_reported: None }
     }
 
-    fn said(command: &str) -> Result<u64, String> {
-        asking(command).run_once().map_err(|trouble| trouble.to_string())
+    fn total(command: &str) -> Result<u64, String> {
+        runner(command).run_once().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -317,38 +309,41 @@ mod tests {
     }
 
     #[test]
-    fn a_command_goes_through_the_shell_and_what_it_prints_is_bounded() {
-        assert_eq!(said("echo $((40 + 2)); echo noise >&2"), Ok(42));
-        assert_eq!(said("cat"), Err("it printed nothing".to_owned()), "there is no input");
-        assert_eq!(said("exec printf '\\033]0;x\\007'"), Err("it printed no number but '\u{1b}]0;x\u{7}'".to_owned()));
-        assert_eq!(said("echo 7; exec yes"), Ok(7), "without an end: the first 4 KiB are enough");
-        assert!(said("exit 3").is_err() && said("no-such-command-anywhere").is_err());
+    fn a_command_is_run_by_the_shell_and_its_output_is_bounded() {
+        assert_eq!(total("echo $((40 + 2)); echo noise >&2"), Ok(42));
+        assert_eq!(total("cat"), Err("it printed nothing".to_owned()), "there is no input");
+        assert_eq!(
+            total("exec printf '\\033]0;x\\007'"),
+            Err("it printed '\u{1b}]0;x\u{7}', which is not a number".to_owned())
+        );
+        assert_eq!(total("echo 7; exec yes"), Ok(7), "output without end: 4 KiB are read");
+        assert!(total("exit 3").is_err() && total("no-such-command-anywhere").is_err());
     }
 
     #[test]
-    fn one_that_does_not_end_is_killed_with_all_that_it_started() {
+    fn a_command_that_does_not_end_is_killed_with_its_process_group() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("group");
         let command = format!("echo $$ > {}; echo 7; sleep 1000 & sleep 1000", file.display());
-        let asking = CommandRunner { timeout: Duration::from_millis(200), ..asking(&command) };
-        assert!(matches!(asking.run_once(), Err(CommandError::TimedOut)));
-        // On a box that is starved the shell may not even have begun.
+        let runner = CommandRunner { timeout: Duration::from_millis(200), ..runner(&command) };
+        assert!(matches!(runner.run_once(), Err(CommandError::TimedOut)));
+        // On an overloaded machine the shell may not have started yet.
         if let Ok(pid) = std::fs::read_to_string(file).unwrap_or_default().trim().parse() {
             let gone = || killpg(Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH) || all_have_ended(pid);
             let end = Instant::now() + Duration::from_secs(20);
-            // Orphans are seen off by whoever adopts them: in a container that may be nobody.
+            // Orphans are reaped by their new parent: in a container, perhaps never.
             while !gone() {
-                assert!(Instant::now() < end, "something of it is still there");
+                assert!(Instant::now() < end, "a process of the group still runs");
                 thread::yield_now();
             }
         }
     }
 
-    /// Whether of that process group nothing is left but what nobody has seen off.
+    /// Whether all processes of the group are zombies.
     fn all_have_ended(group: i32) -> bool {
         let stats = std::fs::read_dir("/proc").unwrap().flatten();
         let stats = stats.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-        // Behind the name: state, parent, group.
+        // After the name: state, parent, group.
         let of_group = |stat: &String| {
             let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
             let state = fields.next()?.to_owned();
@@ -358,15 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_can_be_ended_at_once() {
-        let tally = OperationsCommand::start(OsStr::new("echo 5; sleep 1000"), Duration::from_millis(100)).unwrap();
-        drop(tally);
-        let tally = OperationsCommand::start(OsStr::new("echo 5"), Duration::from_millis(100)).unwrap();
+    fn a_running_command_can_be_ended_at_once() {
+        let operations = OperationsCommand::start(OsStr::new("echo 5; sleep 1000"), Duration::from_millis(100)).unwrap();
+        drop(operations);
+        let operations = OperationsCommand::start(OsStr::new("echo 5"), Duration::from_millis(100)).unwrap();
         let end = Instant::now() + Duration::from_secs(20);
-        while tally.latest().reading().is_err() {
+        while operations.latest().reading().is_err() {
             assert!(Instant::now() < end);
             thread::yield_now();
         }
-        assert_eq!(tally.latest().reading().unwrap().total, Counter(5));
+        assert_eq!(operations.latest().reading().unwrap().total, Counter(5));
     }
 }

@@ -1,4 +1,4 @@
-//! The program as the system sees it: its memory, its rights, its signals, where its lines go, how it ends.
+//! The process: memory, privileges, threads, signals, standard streams, panics and exit codes.
 
 pub mod allocator;
 pub mod exit;
@@ -7,4 +7,4 @@ pub mod privileges;
 pub mod progress;
 pub mod signals;
 pub mod stdio;
-pub mod timeout;
+pub mod threads;

@@ -1,4 +1,4 @@
-//! Recordings that this program writes: sessions, names, the meta frame and sections, errors.
+//! Recordings that this program writes: sessions, file names, segments, the meta frame and sections.
 
 mod error;
 mod frame_summary;
@@ -17,30 +17,30 @@ pub use frame_summary::frame_summary;
 pub use names::{default_name, is_default_name, saved_name, with_fallback_directory};
 pub use session::{Session, SharedSession};
 
-/// The section of a recording that keeps the baselines it began with.
+/// The section with the baselines at the start of the recording.
 const BASELINES_SECTION: &str = "baselines";
 
-/// What a recording of this machine says of itself.
+/// The meta frame.
 pub fn meta(host: &Host, interval: Duration, redaction: Redaction) -> Meta {
     Meta { version: env!("CARGO_PKG_VERSION").to_owned(), host: host.clone(), interval, redaction, absent: Vec::new() }
 }
 
-/// What a recording begins with beside its meta frame.
+/// The sections that follow the meta frame.
 pub fn sections(baselines: &Baselines) -> Sections {
     Sections::from([(BASELINES_SECTION.to_owned(), baselines.to_bytes())])
 }
 
-/// The baselines of a recording; none where it has none that can be understood.
+/// Parses the baselines of a recording; empty if the section is missing or malformed.
 pub fn baselines(section: Option<&[u8]>) -> Baselines {
     section.and_then(|bytes| Baselines::from_bytes(bytes).ok()).unwrap_or_default()
 }
 
-/// The name of their section.
+/// The name of the section with the baselines.
 pub fn baselines_section() -> &'static str {
     BASELINES_SECTION
 }
 
-/// Bytes as people read them.
+/// A number of bytes with a binary unit.
 pub fn format_bytes(bytes: u64) -> String {
     format::bytes(bytes as f64)
 }

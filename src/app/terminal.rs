@@ -1,5 +1,5 @@
-//! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
-//! terminal takes it, so that one that stands still stops nobody.
+//! The terminal: raw mode, the alternate screen, and restoring them in every case. Frames are written from one buffer without
+//! blocking, so that a stopped terminal does not stop recording.
 
 mod ansi_encoder;
 pub mod hangup;
@@ -20,30 +20,30 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::view::cell_buffer::CellBuffer;
 use crate::view::frame_diff::DoubleBuffer;
 
-/// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
+/// Mouse buttons and the wheel, in SGR encoding. No motion: it is not used, and each event costs a wakeup.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
-/// Whether the terminal is ours at this moment: the panic hook and the guard share the duty to give it back once.
+/// Whether the terminal is in raw mode. The panic hook and `Drop` both restore it, once.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it shows the screen.
+/// The terminal in raw mode; dropping it restores the terminal.
 pub struct Terminal {
     frames: DoubleBuffer,
-    /// What has been drawn and not yet been written
+    /// Bytes of the last frame that have not been written
     pending: Vec<u8>,
     output: TerminalOutput,
 }
 
 impl Terminal {
-    /// Raw mode, alternate screen, mouse.
+    /// Enables raw mode, the alternate screen and the mouse.
     pub fn init() -> io::Result<Terminal> {
         let mut terminal = Terminal { frames: blank_frames(), pending: Vec::new(), output: TerminalOutput::open() };
         terminal.enter()?;
         Ok(terminal)
     }
 
-    /// Once more, after the process was stopped or somebody else wrote here; the next frame is drawn whole.
+    /// Initializes it again, after the process was stopped; the next frame is complete.
     pub fn reinit(&mut self) -> io::Result<()> {
         restore();
         self.pending.clear();
@@ -51,14 +51,14 @@ impl Terminal {
         self.resize()
     }
 
-    /// Follows the size of the terminal; the next frame is drawn whole.
+    /// Adopts the size of the terminal; the next frame is complete.
     pub fn resize(&mut self) -> io::Result<()> {
         self.frames = blank_frames();
         queue!(self.pending, ResetColor, Clear(ClearType::All))
     }
 
-    /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
-    /// that nobody could see are left out. False where it was left out.
+    /// Draws a frame and writes the cells that differ from the last one. Returns false, and draws nothing, while bytes of the last
+    /// frame are pending.
     pub fn draw(&mut self, render: impl FnOnce(&mut CellBuffer)) -> io::Result<bool> {
         if self.has_pending() {
             return Ok(false);
@@ -68,25 +68,25 @@ impl Terminal {
         Ok(true)
     }
 
-    /// Whether bytes wait because the terminal does not take them.
+    /// Whether the terminal has not accepted all bytes.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Writes what the terminal takes now.
+    /// Writes what the terminal accepts without blocking.
     pub fn write_pending(&mut self) -> io::Result<()> {
-        let Terminal { pending: waiting, output: device, .. } = self;
-        // The panic hook may have given it back in the meantime.
+        let Terminal { pending, output, .. } = self;
+        // The panic hook may have restored the terminal meanwhile.
         if !ACTIVE.load(Ordering::SeqCst) {
-            waiting.clear();
+            pending.clear();
             return Ok(());
         }
-        while !waiting.is_empty() {
-            match device.write(waiting) {
+        while !pending.is_empty() {
+            match output.write(pending) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    let written = written.min(waiting.len());
-                    waiting.drain(..written);
+                    let written = written.min(pending.len());
+                    pending.drain(..written);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -98,7 +98,7 @@ impl Terminal {
 
     fn enter(&mut self) -> io::Result<()> {
         ACTIVE.store(true, Ordering::SeqCst);
-        // Another thread is lost and tells of it: not on a screen that is about to vanish.
+        // A panic message of another thread must not appear on the alternate screen.
         if super::program::panics::has_panicked() {
             ACTIVE.store(false, Ordering::SeqCst);
             return Ok(());
@@ -108,7 +108,7 @@ impl Terminal {
     }
 }
 
-/// Of the size that the terminal has now.
+/// Blank frames of the size of the terminal.
 fn blank_frames() -> DoubleBuffer {
     let (width, height) = size();
     DoubleBuffer::new(width, height)
@@ -120,7 +120,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Cooked mode, main screen, cursor, no mouse: as it was found. Does nothing the second time.
+/// Restores cooked mode, the main screen, the cursor and the mouse. Does nothing the second time.
 pub fn restore() {
     if !ACTIVE.swap(false, Ordering::SeqCst) {
         return;
@@ -128,14 +128,14 @@ pub fn restore() {
     let mut bytes = Vec::with_capacity(64);
     // Into memory: cannot fail.
     let _ = queue!(bytes, DisableBracketedPaste, Print(MOUSE_OFF), ResetColor, LeaveAlternateScreen, cursor::Show);
-    let mut device = TerminalOutput::open();
+    let mut output = TerminalOutput::open();
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
-        match device.write(rest) {
+        match output.write(rest) {
             Ok(written @ 1..) => rest = rest.get(written..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && device.wait_writable() => {}
-            // Gone, or standing still for longer than anybody waits for the end of a program.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && output.wait_writable() => {}
+            // Hung up, or stopped for longer than 200 ms.
             Ok(_) | Err(_) => break,
         }
     }
@@ -145,19 +145,19 @@ pub fn restore() {
 
 /// Columns and rows; at least one of each.
 pub fn size() -> (u16, u16) {
-    // A serial line or a bare pseudo-terminal says 0 × 0: it does not know.
+    // Serial lines and new pseudo-terminals report 0 × 0: unknown.
     let (width, height) = crossterm::terminal::size().ok().filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((80, 24));
     (width.min(1000), height.min(500))
 }
 
-/// Whether there is a terminal to draw on and one to read keys from. One that says it is dumb gets lines.
+/// Whether there is a terminal to draw on and to read keys from. A dumb one gets lines.
 pub fn is_available() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !dumb && io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open("/dev/tty").is_ok())
 }
 
-/// The terminal behind standard output. Opened again where that is allowed, so that O_NONBLOCK is ours alone and does not
-/// reach the shell that shares standard output with us.
+/// The terminal of standard output. It is opened again if that is permitted: O_NONBLOCK on the shared file description would also
+/// affect the shell.
 enum TerminalOutput {
     Own(File),
     Shared(io::Stdout),
@@ -174,8 +174,8 @@ impl TerminalOutput {
         )
     }
 
-    /// Another user's terminal (`su`, `runuser`) cannot be opened by its name, but as /dev/tty when it is the one that
-    /// controls this session.
+    /// Another user's terminal (`su`, `runuser`) cannot be opened by its path, but as /dev/tty if it is the controlling terminal
+    /// of this session.
     fn open_controlling_tty() -> Option<TerminalOutput> {
         let session = nix::sys::termios::tcgetsid(io::stdout()).ok()?;
         if Some(session) != nix::unistd::getsid(None).ok() {
@@ -188,7 +188,7 @@ impl TerminalOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             TerminalOutput::Own(file) => file.write(bytes),
-            // Past std's buffer: what it holds back would be written by nobody.
+            // Without std's buffer, which would keep a part of the frame.
             TerminalOutput::Shared(stdout) => Ok(nix::unistd::write(stdout.as_fd(), bytes)?),
         }
     }

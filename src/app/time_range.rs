@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::time_range::TimeRange;
 use crate::recording::{Replayer, Timestamp};
-use crate::state::time_spec::TimeSpec;
 use crate::units::time::in_zone;
+use crate::units::time_spec::TimeSpec;
 
 /// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
 pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
@@ -23,14 +23,14 @@ pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZ
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
     let (first, last) = (realtime(0), replayer.len().checked_sub(1).and_then(realtime));
     let outside = || {
-        let what = format!("there is no such part of {}", quoted(file));
+        let what = format!("{} has no samples in this range", quoted(file));
         let span = first.zip(last).map_or_else(String::new, |(first, last)| {
-            format!("it reaches from {} to {}", format_time(first, zone), format_time(last, zone))
+            format!("it covers {} to {}", format_time(first, zone), format_time(last, zone))
         });
-        Failure::new(Exit::Usage, what, span, "give --from and --to within that")
+        Failure::new(Exit::Usage, what, span, "give --from and --to within these times")
     };
     let (first, last) = first.zip(last).ok_or_else(outside)?;
-    let at = |moment: TimeSpec| moment.resolve(first, last, zone).ok_or_else(outside);
+    let at = |time: TimeSpec| time.resolve(first, last, zone).ok_or_else(outside);
     let (from, to) = (range.from.map(at).transpose()?, range.to.map(at).transpose()?);
     // The clock may have been set back during the recording.
     let (earliest, latest) = (first.min(last), first.max(last));

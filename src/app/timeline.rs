@@ -35,6 +35,7 @@ use crate::cli;
 use crate::findings::Evaluator;
 use crate::kernel;
 use crate::recording::{HistoryRing, Meta, Replayer};
+use crate::report::formatting::pluralize;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::JobResult;
@@ -46,7 +47,7 @@ use recording_samples::RecordingSamples;
 use sample_source::{SampleSource, SourceEvent};
 use store::{RingSamples, Store};
 
-/// Bytes of samples that are kept in memory at most, whatever `--history` says.
+/// The most bytes of samples that are kept in memory, for any `--history`.
 const MAX_HISTORY_BYTES: usize = 16 << 20;
 
 pub struct Timeline {
@@ -73,7 +74,7 @@ enum Position {
     At(u64),
 }
 
-/// One thing that was waited for.
+/// What `next` waits for.
 enum Input {
     Source(SourceEvent),
     Job(JobResult),
@@ -110,17 +111,16 @@ impl Timeline {
         let samples_in_range = time_range::between(&replayer, range, file, zone)?;
         replayer.restrict_to(samples_in_range.clone());
         if replayer.len() < 2 && !replayer.is_growing() {
-            let why = format!("it holds {} of the two samples that make an interval", replayer.len());
+            let why = format!("it has {}, and an interval needs two", pluralize(replayer.len() as u64, "sample"));
             return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", quoted(file)), why, ""));
         }
         let host = replayer.meta().host.clone();
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let evaluator = Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host));
-        // A replayer of its own: it decodes the samples in order while the screen goes anywhere.
+        // A replayer of its own: it decodes the samples in order, while the screen moves in time.
         let mut samples = RecordingSamples::new(open()?);
         samples.replayer.restrict_to(samples_in_range);
-        let analysis = BackgroundAnalysis::start(samples, evaluator.clone());
-        let analysis = analysis.map_err(|error| Failure::new(Exit::Failed, "cannot start a thread", error, ""))?;
+        let analysis = BackgroundAnalysis::start(samples, evaluator.clone())?;
         let interval = replayer.meta().interval;
         let mut timeline = Timeline {
             source: if replayer.is_growing() { SampleSource::growing_file() } else { SampleSource::Closed },
@@ -180,7 +180,7 @@ impl Timeline {
         }
     }
 
-    /// Does what the state asks for; the events say what came of it.
+    /// Carries out an effect; the returned events are its result.
     pub fn act(&mut self, effect: Effect) -> Vec<Event> {
         match effect {
             Effect::Step(_)
@@ -193,7 +193,7 @@ impl Timeline {
             Effect::ChangeInterval(milliseconds) => self.source.set_interval(Duration::from_millis(milliseconds)),
             Effect::Save | Effect::ToggleRecord => {
                 if let (Store::Ring(samples), Some(live)) = (&self.store, &mut self.live) {
-                    // Those before the oldest sample in memory: a replay learns again what was learned since.
+                    // The baselines before the oldest sample in memory: a replay learns from the samples again.
                     let oldest = self.evaluation.oldest_checkpoint();
                     let baselines = oldest.unwrap_or(live.pipeline.evaluator()).baselines();
                     return match effect {
@@ -208,8 +208,8 @@ impl Timeline {
         Vec::new()
     }
 
-    /// Ends with the program, when the screen has been restored: writes what must be kept. The result says what failed, and
-    /// that a recording is damaged.
+    /// Called at the end of the program, after the terminal has been restored: ends a recording and writes baselines. Returns what
+    /// failed, or that the recording is damaged.
     pub fn close(self) -> Option<Failure> {
         match (self.store, self.live) {
             (Store::File(samples), _) => samples.damage_failure(),

@@ -1,45 +1,44 @@
-//! `baseline`: what was learned of disks, shown and put right.
+//! `baseline`: shows and corrects the learned latencies of disks.
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::value_parsers;
 use crate::units::Millis;
 
-/// What to do with the learned latencies.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Baseline {
-    /// What each device needs alone, from how many intervals, since when
+    /// Show the baselines: latency, number of intervals, dates, confidence
     #[command(after_help = "Example: stalltop baseline show sda")]
     Show(Show),
-    /// Set one by hand: it holds until it is forgotten
+    /// Set a baseline by hand; it is used until it is forgotten
     #[command(after_help = "Example: stalltop baseline set sda read 0.5ms --size 16K")]
     Set(Set),
-    /// Measure it now: at most 10 s of single reads past the cache, 20 a second; never writes
+    /// Measure reads now: single reads past the page cache, 20 a second, for at most 10 s; writes nothing to the device
     #[command(after_help = "Example: sudo stalltop baseline learn /dev/sda")]
     Learn(Learn),
-    /// Forget what is known of a device, or of all
+    /// Forget the baselines of a device, or of all devices
     #[command(after_help = "Example: stalltop baseline forget sda")]
     Forget(Forget),
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Show {
-    /// Only this one: sda, /dev/disk/by-id/…, or an identity as it is shown
+    /// Only this device: sda, /dev/disk/by-id/…, or an identity as shown
     pub device: Option<String>,
-    /// A JSON object a line
+    /// One JSON object per line
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Set {
-    /// sda, /dev/disk/by-id/…, or an identity as it is shown
+    /// sda, /dev/disk/by-id/…, or an identity as shown
     pub device: String,
     pub operation: Op,
     /// A latency with its unit, such as 0.5ms or 200us
     #[arg(value_parser = value_parsers::latency)]
     pub value: Millis,
-    /// Mean size of the requests: up to 16 KiB, up to 128 KiB, more [default: all three]
+    /// Mean size of the requests: up to 16 KiB, up to 128 KiB, or more [default: all three]
     #[arg(long)]
     pub size: Option<Size>,
 }
@@ -52,7 +51,7 @@ pub struct Learn {
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Forget {
-    /// sda, /dev/disk/by-id/…, or an identity as it is shown
+    /// sda, /dev/disk/by-id/…, or an identity as shown
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub device: Option<String>,
     /// All devices

@@ -1,4 +1,4 @@
-//! `check`: how long, where, which findings count, and in whose words it is said.
+//! The options of `check`: source and time, which findings count, and the output format.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,51 +8,51 @@ use clap::{Args, ValueEnum};
 use super::finding_options::{self, SuggestingParser};
 use super::value_parsers;
 use crate::findings::{Kind, Severity, ThresholdSetting};
-use crate::state::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Judge this recording instead of the running machine
+    /// Evaluate this recording instead of the running machine
     #[arg(conflicts_with_all = ["interval", "save"])]
     pub file: Option<PathBuf>,
-    /// Judge the recording from here on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
+    /// Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
     #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true, requires = "file")]
     pub at: Option<TimeSpec>,
-    /// Watch the machine for this time [default: 5s, with --watch for ever]; of a recording, judge so much of its end
-    /// [default: all], or with --at so much from there on [default: 5s]
+    /// Evaluate the machine for this time [default: 5s, with --watch no limit]; of a recording, this much of its end
+    /// [default: all], or with --at this much from there on [default: 5s]
     #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,
-    /// Time between samples [default: 1s, less for a short look]
+    /// Time between samples [default: 1s, or a quarter of --for if that is less]
     #[arg(short, long, value_parser = value_parsers::interval)]
     pub interval: Option<Duration>,
-    /// Findings of these kinds alone
+    /// Only findings of these kinds
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind_parser(), hide_possible_values = true)]
     pub only: Vec<Kind>,
-    /// No findings of these kinds
+    /// Ignore findings of these kinds
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind_parser(), hide_possible_values = true)]
     pub ignore: Vec<Kind>,
-    /// Judge by another limit: of a kind (disk-latency=5), or one by its name (latency-critical-multiple=20)
+    /// Use another threshold: the main one of a kind (disk-latency=5), or one by its name (latency-critical-multiple=20)
     #[arg(long, value_name = "KIND=VALUE,...", value_delimiter = ',', value_parser = setting_parser(), hide_possible_values = true)]
     pub threshold: Vec<ThresholdSetting>,
-    /// Exit with 0 unless something is at least so bad
+    /// Exit with 0 if all findings are less severe
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Warning)]
     pub fail_on: FailOn,
-    /// Sentences, one JSON object, or one line with figures for Nagios and Icinga
+    /// Output: sentences, one JSON object, or one line with performance data for Nagios and Icinga
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Go on, and say in a line each when a finding begins, gets worse or better, and ends
+    /// Run until stopped, and print a line when a finding begins, changes its severity, or ends
     #[arg(long)]
     pub watch: bool,
-    /// Keep the samples that were judged in this new file
+    /// Save the evaluated samples to this new file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 }
 
 impl Check {
-    /// In whose words.
+    /// The output format, with the alias `--json`.
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }

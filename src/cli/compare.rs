@@ -1,4 +1,4 @@
-//! `compare`: recordings beside a base.
+//! The options of `compare`.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use clap::Args;
 pub struct Compare {
     /// The recording that the others are compared with
     pub base: PathBuf,
-    /// One or more that are compared with it
+    /// One or more recordings to compare with it
     #[arg(required = true)]
     pub new: Vec<PathBuf>,
-    /// How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form
-    /// 'ops N' say it, else what was counted with record --ops
+    /// Number of operations during each recording: BASE=N,NEW=N, or one number per recording in their order [default: from
+    /// marks of the form 'ops N', or from record --ops]
     #[arg(long, value_name = "[NAME=]N,...", value_delimiter = ',', value_parser = parse_operation_count)]
     pub ops: Vec<OperationCount>,
-    /// Count the requests of these devices per operation [default: all that stand on no other]
+    /// Count the requests of these devices per operation [default: all that are not stacked on others]
     #[arg(long = "disk", value_name = "NAME,...", value_delimiter = ',')]
     pub disks: Vec<String>,
-    /// Show the figures that did not move too
+    /// Also show figures that did not change
     #[arg(long)]
     pub all: bool,
     /// One JSON object instead of tables
@@ -26,7 +26,7 @@ pub struct Compare {
     pub json: bool,
 }
 
-/// A number of operations, and whose it is where that is said.
+/// A number of operations, and the name of its recording if it was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationCount {
     pub name: Option<String>,

@@ -1,4 +1,4 @@
-//! `export`: a recording's figures in a file.
+//! The options of `export`.
 
 use std::path::PathBuf;
 
@@ -13,26 +13,26 @@ pub struct Export {
     /// The new file, `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// In which form [default: as the new file's name ends]
+    /// Format [default: by the extension of the new file]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// These tables only
+    /// Only these tables
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', value_parser = TABLE_NAMES)]
     pub tables: Vec<String>,
-    /// With the tasks and threads that did nothing in an interval
+    /// Include tasks and threads that were idle in an interval
     #[arg(long)]
     pub idle: bool,
-    /// In CSV, a quote before text that a spreadsheet would take for a formula
+    /// In CSV, put a quote before text that a spreadsheet would read as a formula
     #[arg(long)]
     pub safe_formulas: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One wide table; what a row does not have is empty
+    /// One wide table; columns of other tables are empty
     Csv,
-    /// An object a line, as `table --format json` has it
+    /// One object per line, as `table --format json` prints it
     Jsonl,
-    /// The wide table in columns; where it was built with it
+    /// The wide table; only if this program was built with it
     Parquet,
 }

@@ -1,5 +1,5 @@
-//! Words of our own vocabulary that a person typed: kinds of findings, thresholds. One that is none is told with the word
-//! that was probably meant, and shells complete them.
+//! Parses kinds of findings and thresholds in options and configuration files. An unknown word is reported with a similar known
+//! one; shells complete them.
 
 use std::ffi::OsStr;
 
@@ -9,11 +9,11 @@ use clap::error::ErrorKind;
 use super::value_parsers;
 use crate::findings::{Kind, RULES, THRESHOLDS, Threshold, ThresholdSetting, ThresholdUnit};
 
-/// How an option reads one.
+/// A clap value parser for one of them.
 #[derive(Clone)]
 pub struct SuggestingParser<T> {
     pub parse: fn(&str) -> Result<T, String>,
-    /// What a shell offers
+    /// For shell completion
     pub possible_values: fn() -> Vec<String>,
 }
 
@@ -41,10 +41,12 @@ pub fn parse_kind(word: &str) -> Result<Kind, String> {
 
 /// `disk-latency=5`, `latency-critical-multiple=20x`, `blocked-ratio=30%`.
 pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
-    let (word, value) = text.split_once('=').ok_or("this is KIND=VALUE, such as disk-latency=5")?;
+    let (word, value) = text.split_once('=').ok_or("the form is KIND=VALUE, such as disk-latency=5")?;
     let word = word.trim();
     let limit = match Kind::from_name(word) {
-        Some(kind) => Threshold::primary_for(kind).ok_or_else(|| format!("{word} has no limit: any is one"))?,
+        Some(kind) => {
+            Threshold::primary_for(kind).ok_or_else(|| format!("{word} has no threshold: every occurrence is a finding"))?
+        }
         None => Threshold::from_name(word).ok_or_else(|| {
             let known: Vec<String> = setting_names().collect();
             format!("no such kind or threshold{}", did_you_mean(word, known.iter().map(String::as_str)))
@@ -53,7 +55,7 @@ pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
     ThresholdSetting::new(limit, parse_limit(limit.unit, value)?)
 }
 
-/// A value in the unit of its limit; `30%`, `5s`, `3x`, `1M` where that is one.
+/// Parses a value in the unit of the threshold; `30%`, `5s`, `3x`, `1M` where the unit allows it.
 pub fn parse_limit(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
     let text = text.trim();
     let plain = |text: &str| {
@@ -73,29 +75,29 @@ pub fn parse_limit(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
         }
         _ => (plain(text), "2 or 0.5"),
     };
-    value.ok_or_else(|| format!("'{text}' is no value here: write it like {such_as}"))
+    value.ok_or_else(|| format!("'{text}' is not a value of this threshold: write it like {such_as}"))
 }
 
-/// The words for all kinds, in the order of the rules.
+/// The names of all kinds, in the order of the rules.
 pub fn kind_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.kind.as_str())
 }
 
-/// What can be set: kinds that have a limit of their own, and all limits by name.
+/// The names that can be set: kinds with a main threshold, and all thresholds.
 pub fn setting_names() -> impl Iterator<Item = String> {
     let kinds =
         RULES.iter().filter(|rule| Threshold::primary_for(rule.kind).is_some()).map(|rule| rule.kind.as_str().to_owned());
     kinds.chain(THRESHOLDS.iter().map(Threshold::name))
 }
 
-/// `: did you mean …?`, where one of the known words is like it.
+/// `: did you mean …?` if a known word is similar, else empty.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    /// Below this it is no misspelling, but another word.
+    /// Jaro-Winkler similarity of a probable misspelling.
     const MIN_SIMILARITY: f64 = 0.8;
-    let likely = known.map(|known| (strsim::jaro_winkler(word, known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let likely = known.map(|candidate| (strsim::jaro_winkler(word, candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
     likely
-        .filter(|&(alike, _)| alike >= MIN_SIMILARITY)
-        .map_or_else(String::new, |(_, known)| format!(": did you mean '{known}'?"))
+        .filter(|&(similarity, _)| similarity >= MIN_SIMILARITY)
+        .map_or_else(String::new, |(_, candidate)| format!(": did you mean '{candidate}'?"))
 }
 
 #[cfg(test)]
@@ -103,12 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_word_is_told_with_what_was_meant() {
+    fn a_misspelling_is_reported_with_a_suggestion() {
         assert_eq!(parse_kind("disk-latency"), Ok(Kind::DiskLatency));
         assert_eq!(parse_kind("disk-latancy"), Err("no such kind of finding: did you mean 'disk-latency'?".to_owned()));
         assert_eq!(parse_kind("zzz"), Err("no such kind of finding".to_owned()));
         assert!(parse_setting("idle-but-bloked=0.5").is_err_and(|why| why.ends_with("did you mean 'idle-but-blocked'?")));
-        assert!(parse_setting("oom-kill=1").is_err_and(|why| why.contains("any is one")));
+        assert!(parse_setting("oom-kill=1").is_err_and(|why| why.contains("every occurrence")));
         assert!(parse_setting("disk-latency").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! `nicstat`: the old tool's options under its own letters, and the program called through a link of that name.
+//! The options of `nicstat`, with the letters of the original, also for the program run through a link of that name.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,39 @@ use clap::{Args, Parser};
 
 use super::{Command, Configuration, EarlyExit, Invocation};
 
-/// nicstat's own options, under its own letters.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Nicstat {
     /// Seconds between samples [default: one sample, since boot]
     #[arg(allow_negative_numbers = true)]
     pub interval: Option<String>,
-    /// How many samples [default: until stopped]
+    /// Number of samples [default: until stopped]
     #[arg(allow_negative_numbers = true)]
     pub count: Option<String>,
     /// Print the version
     #[arg(short)]
     pub version: bool,
-    /// These interfaces only
+    /// Only these interfaces
     #[arg(short, value_name = "INT,...", value_delimiter = ',')]
     pub interfaces: Vec<String>,
-    /// Leave the loopback interface out
+    /// Leave out the loopback interface
     #[arg(short)]
     pub non_local: bool,
     /// Summary: KB read and written only
     #[arg(short)]
     pub summary: bool,
-    /// Extended: errors, collisions, packets not taken
+    /// Extended: errors, collisions, drops
     #[arg(short = 'x')]
     pub extended: bool,
-    /// For programs: figures with colons between them
+    /// Parseable: fields separated by colons
     #[arg(short)]
     pub parseable: bool,
-    /// Leave interfaces with nothing but zeros out
+    /// Leave out interfaces with only zeros
     #[arg(short = 'z')]
     pub skip_zero: bool,
-    /// TCP
+    /// TCP statistics
     #[arg(short)]
     pub tcp: bool,
-    /// UDP
+    /// UDP statistics
     #[arg(short)]
     pub udp: bool,
     /// All: the same as -tux
@@ -49,10 +48,10 @@ pub struct Nicstat {
     /// List the interfaces with their speed, duplex and state
     #[arg(short)]
     pub list: bool,
-    /// Megabits of 2^20 bits instead of KB
+    /// Mbit/s (of 2^20 bits) instead of KB/s
     #[arg(short = 'M', short_alias = 'm')]
     pub megabits: bool,
-    /// %rUtil and %wUtil apart
+    /// Separate columns %rUtil and %wUtil
     #[arg(short = 'U')]
     pub both_utilizations: bool,
     /// The speed of an interface: eth0:1000, eth0:100hd
@@ -63,9 +62,9 @@ pub struct Nicstat {
     pub compat: bool,
 }
 
-/// The program as `nicstat`: its options alone, and its own name in its help.
+/// The command line of the program under the name `nicstat`.
 #[derive(Debug, Parser)]
-#[command(name = "nicstat", about = "A drop-in nicstat of stalltop", disable_version_flag = true)]
+#[command(name = "nicstat", about = "A replacement for nicstat, part of stalltop", disable_version_flag = true)]
 #[command(after_help = "Example: nicstat -z 1 10")]
 struct NicstatCli {
     /// Read /proc and /sys below this directory
@@ -77,14 +76,14 @@ struct NicstatCli {
     options: Nicstat,
 }
 
-/// Whether the program was called through a link of that name.
+/// Whether the program was run through a link of that name.
 pub(super) fn is_invoked_as_nicstat(arguments: &[OsString]) -> bool {
     arguments.first().is_some_and(|name| Path::new(name).file_name() == Some("nicstat".as_ref()))
 }
 
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, EarlyExit> {
-    let called = NicstatCli::try_parse_from(arguments).map_err(|error| self::nicstat_error(&error, "nicstat -h"))?;
-    let NicstatCli { root, configuration, options } = called;
+    let parsed = NicstatCli::try_parse_from(arguments).map_err(|error| self::nicstat_error(&error, "nicstat -h"))?;
+    let NicstatCli { root, configuration, options } = parsed;
     Ok(Invocation { root, configuration, command: Command::Nicstat(options) })
 }
 
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_the_tool_under_its_own_name() {
+    fn a_link_named_nicstat_has_its_options_and_name() {
         let Err(EarlyExit::HelpOrVersion(help)) = called("/usr/bin/nicstat -h") else { panic!() };
         assert!(help.contains("Usage: nicstat [OPTIONS] [INTERVAL] [COUNT]") && !help.contains("nicstat nicstat"), "{help}");
         let Err(EarlyExit::NicstatUsageError(why)) = called("nicstat --nonsense") else { panic!() };

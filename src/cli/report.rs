@@ -1,4 +1,4 @@
-//! `report`: a recording as a page.
+//! The options of `report`.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ pub struct Report {
     pub output: PathBuf,
     #[command(flatten)]
     pub range: TimeRange,
-    /// In which form [default: as the new file's name ends, html without an ending]
+    /// Format [default: by the extension of the new file, html without one]
     #[arg(long)]
     pub format: Option<Format>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One page that needs nothing else: charts, findings on a time line, commands
+    /// One self-contained page: charts, findings on a timeline, top tasks
     Html,
     /// Text for a ticket
     Md,

@@ -1,4 +1,4 @@
-//! What stands behind an option: durations and sizes with their units, ports of entry for text that a person typed.
+//! Parses the values of options: durations and sizes with units, counts, speeds. Each error says what is allowed.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::units::Millis;
 /// The shortest and the longest time between samples.
 pub const INTERVAL_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 
-/// The time between samples where none is asked for.
+/// The default time between samples.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much a live session remembers where nothing else is asked for.
+/// The default time that a live session keeps samples in memory.
 pub const DEFAULT_HISTORY: Duration = Duration::from_secs(600);
 
-/// A century: clocks can be added to, and stay in range.
+/// A hundred years: a clock plus this stays in range.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// `500ms`, `5s`, `10m`, `2h`, `1d`; a bare number is seconds.
@@ -29,7 +29,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let number = parse_decimal(number).ok_or("a duration is a number and ms, s, m, h or d, such as 500ms or 10m")?;
     let duration = Duration::try_from_secs_f64(number * seconds).ok().filter(|duration| *duration <= MAX_DURATION);
-    duration.ok_or_else(|| "this is longer than anybody waits: a hundred years at most".to_owned())
+    duration.ok_or_else(|| "a duration is at most a hundred years".to_owned())
 }
 
 /// A time between samples.
@@ -38,10 +38,10 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     if INTERVAL_RANGE.contains(&duration) { Ok(duration) } else { Err("an interval is 100ms to 1h".to_owned()) }
 }
 
-/// How long something shall go on: more than nothing.
+/// A duration that is not zero.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
-    if duration.is_zero() { Err("this must be longer than nothing".to_owned()) } else { Ok(duration) }
+    if duration.is_zero() { Err("the duration must be longer than 0".to_owned()) } else { Ok(duration) }
 }
 
 /// `64M`, `1G`, `1.5GiB`: powers of 1024; a bare number is bytes.
@@ -60,7 +60,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err("a size is 1 byte to 909494 T".to_owned()) }
 }
 
-/// `0.5ms`, `200us`, `1s`: a latency has a unit, since without one a bare 5 may be anything.
+/// `0.5ms`, `200us`, `1s`: the unit is required, because a bare 5 would be ambiguous.
 pub fn latency(text: &str) -> Result<Millis, String> {
     let (number, unit) = split_unit(text);
     let wrong = || "a latency is a number and us, ms or s, such as 0.5ms or 200us".to_owned();
@@ -74,18 +74,18 @@ pub fn latency(text: &str) -> Result<Millis, String> {
     if (0.001..=60_000.0).contains(&latency) { Ok(Millis(latency)) } else { Err("a latency is 1us to 60s".to_owned()) }
 }
 
-/// How many: 1 and more.
+/// A number of 1 or more.
 pub fn count(text: &str) -> Result<u32, String> {
     let number = text.trim().parse().ok().filter(|&count: &u32| count > 0);
-    number.ok_or_else(|| "a count is a whole number from 1 on".to_owned())
+    number.ok_or_else(|| "a count is a whole number of 1 or more".to_owned())
 }
 
-/// The number of a process.
+/// A pid.
 pub fn pid(text: &str) -> Result<u32, String> {
-    count(text).map_err(|_| "a process has a whole number from 1 on".to_owned())
+    count(text).map_err(|_| "a pid is a whole number of 1 or more".to_owned())
 }
 
-/// How many times as fast.
+/// A playback speed, as a multiple of real time.
 pub fn speed(text: &str) -> Result<f64, String> {
     let number = parse_decimal(text.trim().trim_end_matches(['x', '×']));
     number.filter(|speed| (0.01..=1000.0).contains(speed)).ok_or_else(|| "a speed is 0.01 to 1000".to_owned())
@@ -98,7 +98,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     (number, unit.trim())
 }
 
-/// Digits with at most one point among them: neither a sign nor `inf` nor `1e400`.
+/// Digits with at most one decimal point: no sign, no `inf`, no exponent.
 fn parse_decimal(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|number: &f64| plain && number.is_finite())

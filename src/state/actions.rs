@@ -64,13 +64,10 @@ impl State {
                 let by_number = self.sort().column == SortColumn::NAME;
                 self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });
             }
-            Action::ToggleThreads => self.regroup(|state| {
-                state.show_threads = !state.show_threads;
-                state.group_by_wait_class = false;
-            }),
+            Action::ToggleThreads => self.regroup(|state| state.task_rows = state.task_rows.toggle_threads()),
             Action::ToggleTree => self.toggle_tree(),
-            Action::ToggleWaitClasses => self.regroup(|state| state.group_by_wait_class = !state.group_by_wait_class),
-            Action::ToggleRemoteHosts => self.regroup(|state| state.show_remote_hosts = !state.show_remote_hosts),
+            Action::ToggleWaitClasses => self.regroup(|state| state.task_rows = state.task_rows.toggle_wait_classes()),
+            Action::ToggleRemoteHosts => self.regroup(|state| state.network_rows = state.network_rows.toggle()),
             Action::GoToFindingStart => return self.seek_finding_start(),
             Action::TogglePause => return self.toggle_pause(),
             Action::SampleBack => return self.seek(Effect::Step(-1)),
@@ -183,11 +180,8 @@ impl State {
     }
 
     fn toggle_tree(&mut self) {
-        self.regroup(|state| {
-            state.show_tree = !state.show_tree;
-            state.group_by_wait_class = false;
-        });
-        if self.show_tree && !self.filter().is_empty() {
+        self.regroup(|state| state.task_rows = state.task_rows.toggle_tree());
+        if self.task_rows.is_tree() && !self.filter().is_empty() {
             self.notify(Notice::new("no tree while a filter is set: Esc clears it"));
         }
     }

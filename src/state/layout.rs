@@ -1,7 +1,7 @@
 //! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
-use super::rows::{Item, Row};
+use super::rows::{Item, NetworkRows, Row};
 use super::screen::Screen;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -37,9 +37,9 @@ pub struct ScreenLayout {
 impl ScreenLayout {
     pub fn new(state: &State) -> ScreenLayout {
         let (width, height) = state.setup.size;
-        let strip = height >= 12;
+        let has_timeline = height >= 12;
         let overview = state.screen == Screen::Overview && state.details.is_none();
-        let verdict = match state.screen {
+        let finding_rows = match state.screen {
             // The page of a finding starts with its sentence.
             _ if state.details.as_ref().is_some_and(|details| matches!(details.item, Item::Finding { .. })) => 0,
             Screen::Overview if !overview => 1,
@@ -53,17 +53,17 @@ impl ScreenLayout {
         };
         // A tall overview has a horizontal rule below the active findings.
         let rule = u16::from(overview && height >= 24);
-        let top = 1 + verdict + rule;
-        let body = height.saturating_sub(top + 1 + u16::from(strip));
+        let top = 1 + finding_rows + rule;
+        let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
         let mut layout = ScreenLayout {
             width,
             height,
-            finding_rows: verdict,
+            finding_rows,
             body_top: top,
             body_rows: body,
             rows_before_list: 0,
             list_rows: body,
-            has_timeline: strip,
+            has_timeline,
             cpu_map: (0, 0),
             hot_thread_rows: 0,
         };
@@ -71,7 +71,7 @@ impl ScreenLayout {
             Screen::Overview => {}
             Screen::Cpu => layout.layout_cpu_screen(state),
             Screen::Disk => layout.set_list_rows(1, 0),
-            Screen::Network if state.show_remote_hosts => layout.set_list_rows(1, 1),
+            Screen::Network if state.network_rows == NetworkRows::RemoteHosts => layout.set_list_rows(1, 1),
             Screen::Network => {
                 let below = network_footer_rows(state).min(body / 2);
                 layout.set_list_rows(1, below);

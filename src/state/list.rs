@@ -3,7 +3,7 @@
 use super::State;
 use super::cursor::Cursor;
 use super::layout::{self, ScreenLayout};
-use super::rows::{self, Item};
+use super::rows::{self, Item, NetworkRows};
 use super::screen::Screen;
 use super::sort::SortColumn;
 
@@ -52,17 +52,19 @@ impl State {
 
     /// Whether the rows are wait classes; they have a fixed order and no filter.
     pub fn shows_wait_classes(&self) -> bool {
-        self.screen == Screen::Tasks && self.group_by_wait_class
+        self.screen == Screen::Tasks && self.task_rows.is_wait_classes()
     }
 
     /// Why the sort order cannot be changed, or `None` if it can.
     pub fn fixed_order_reason(&self) -> Option<&'static str> {
         match self.screen {
             _ if self.shows_wait_classes() => Some("wait classes have a fixed order: c returns to tasks"),
-            Screen::Tasks if self.show_tree && self.filter().is_empty() => {
+            Screen::Tasks if self.task_rows.is_tree() && self.filter().is_empty() => {
                 Some("the tree is ordered by pid: T returns to the flat list")
             }
-            Screen::Network if self.show_remote_hosts => Some("remote hosts are ordered by RTT against its minimum: p returns"),
+            Screen::Network if self.network_rows == NetworkRows::RemoteHosts => {
+                Some("remote hosts are ordered by RTT against its minimum: p returns")
+            }
             _ => None,
         }
     }

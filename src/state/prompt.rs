@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::State;
 use super::event::{Effect, Key, Notice};
-use super::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 /// Maximum length of the text in bytes.
 const MAX_LENGTH: usize = 200;

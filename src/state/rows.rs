@@ -28,7 +28,7 @@ pub enum Row {
     Disk(usize),
     /// Index in `interval.nics`
     Nic(usize),
-    /// In the rows of `evaluation.peers`
+    /// In the rows of `evaluation.remote_hosts`
     RemoteHost(usize),
     /// Index in the newer sample's processes; `depth` in the tree
     Process { index: usize, depth: u8 },
@@ -36,10 +36,99 @@ pub enum Row {
     Thread { process: usize, thread: usize },
     /// All threads in one wait class
     WaitClass { class: WaitClass, threads: u32 },
-    /// In the verdict
+    /// Index in `evaluation.active`
     ActiveFinding(usize),
     /// Index among the ended findings, latest first
     EndedFinding(usize),
+}
+
+/// The kind of rows on the tasks screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskRows {
+    Tasks(TaskList),
+    /// One row per wait class; `c` returns to the list of tasks
+    WaitClasses(TaskList),
+}
+
+/// A list of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskList {
+    #[default]
+    Processes,
+    Threads,
+    /// Processes below their parents
+    Tree,
+    /// The same, with the threads of each process
+    TreeWithThreads,
+}
+
+impl Default for TaskRows {
+    fn default() -> TaskRows {
+        TaskRows::Tasks(TaskList::default())
+    }
+}
+
+impl TaskRows {
+    fn list(self) -> TaskList {
+        match self {
+            TaskRows::Tasks(list) | TaskRows::WaitClasses(list) => list,
+        }
+    }
+
+    /// `t`
+    pub(super) fn toggle_threads(self) -> TaskRows {
+        TaskRows::Tasks(match self.list() {
+            TaskList::Processes => TaskList::Threads,
+            TaskList::Threads => TaskList::Processes,
+            TaskList::Tree => TaskList::TreeWithThreads,
+            TaskList::TreeWithThreads => TaskList::Tree,
+        })
+    }
+
+    /// `T`
+    pub(super) fn toggle_tree(self) -> TaskRows {
+        TaskRows::Tasks(match self.list() {
+            TaskList::Processes => TaskList::Tree,
+            TaskList::Threads => TaskList::TreeWithThreads,
+            TaskList::Tree => TaskList::Processes,
+            TaskList::TreeWithThreads => TaskList::Threads,
+        })
+    }
+
+    /// `c`
+    pub(super) fn toggle_wait_classes(self) -> TaskRows {
+        match self {
+            TaskRows::Tasks(list) => TaskRows::WaitClasses(list),
+            TaskRows::WaitClasses(list) => TaskRows::Tasks(list),
+        }
+    }
+
+    /// Whether the rows are a tree, which has a fixed order.
+    pub fn is_tree(self) -> bool {
+        matches!(self, TaskRows::Tasks(TaskList::Tree | TaskList::TreeWithThreads))
+    }
+
+    pub fn is_wait_classes(self) -> bool {
+        matches!(self, TaskRows::WaitClasses(_))
+    }
+}
+
+/// The kind of rows on the network screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkRows {
+    #[default]
+    Interfaces,
+    RemoteHosts,
+}
+
+impl NetworkRows {
+    /// `p`
+    pub(super) fn toggle(self) -> NetworkRows {
+        match self {
+            NetworkRows::Interfaces => NetworkRows::RemoteHosts,
+            NetworkRows::RemoteHosts => NetworkRows::Interfaces,
+        }
+    }
 }
 
 /// The identity of a row across intervals: what the cursor stays on and Enter opens.
@@ -69,16 +158,18 @@ pub fn build_rows(state: &State) -> Vec<Row> {
 
 fn matching_rows(state: &State, mode: MatchMode) -> Vec<Row> {
     let Some(evaluation) = &state.current else { return Vec::new() };
-    let matching = FilterMatcher::new(state.filter(), mode);
+    let filter = FilterMatcher::new(state.filter(), mode);
     let sort = state.sort();
     match state.screen {
         Screen::Overview => (0..evaluation.active.len()).map(Row::ActiveFinding).collect(),
-        Screen::Findings => findings(state, evaluation, matching),
-        Screen::Cpu => cpus(evaluation, sort, matching),
-        Screen::Disk => disks(state, evaluation, sort, matching),
-        Screen::Network if state.show_remote_hosts => remote_hosts(evaluation, matching),
-        Screen::Network => nics(evaluation, sort, matching),
-        Screen::Tasks => task_rows(state, evaluation, sort, matching),
+        Screen::Findings => findings(state, evaluation, filter),
+        Screen::Cpu => cpus(evaluation, sort, filter),
+        Screen::Disk => disks(state, evaluation, sort, filter),
+        Screen::Network => match state.network_rows {
+            NetworkRows::Interfaces => nics(evaluation, sort, filter),
+            NetworkRows::RemoteHosts => remote_hosts(evaluation, filter),
+        },
+        Screen::Tasks => task_rows(state, evaluation, sort, filter),
     }
 }
 
@@ -102,27 +193,27 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
     }
 }
 
-fn findings(state: &State, evaluation: &Evaluation, mut matching: FilterMatcher) -> Vec<Row> {
+fn findings(state: &State, evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, finding) in evaluation.active.iter().enumerate() {
-        if matching.matches_text(&finding.sentence) {
+        if filter.matches_text(&finding.sentence) {
             rows.push(Row::ActiveFinding(at));
         }
     }
     for (at, finding) in state.finding_history.ended_before(evaluation.interval.at()).enumerate() {
-        if matching.matches_text(&finding.sentence) {
+        if filter.matches_text(&finding.sentence) {
             rows.push(Row::EndedFinding(at));
         }
     }
     rows
 }
 
-fn cpus(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn cpus(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let Some(span) = &evaluation.interval.cpu else { return Vec::new() };
     let input = FigureInput::from(evaluation);
     let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
     for (at, cpu) in span.cpus.iter().enumerate() {
-        if !matching.matches_text(&cpu.id.0.to_string()) {
+        if !filter.matches_text(&cpu.id.0.to_string()) {
             continue;
         }
         let value = match sort.column.by {
@@ -138,12 +229,12 @@ fn cpus(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec
     sort_by_value(keyed, sort).into_iter().map(Row::Cpu).collect()
 }
 
-fn disks(state: &State, evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn disks(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.disks.len());
     for (at, disk) in interval.disks.iter().enumerate() {
         let name = disk_name(interval, disk.index);
-        if !matching.matches_text(&name) || !matching.is_active() && is_idle(state, disk) {
+        if !filter.matches_text(&name) || !filter.is_active() && is_idle(state, disk) {
             continue;
         }
         let value = match sort.column.by {
@@ -172,11 +263,11 @@ fn disk_name(interval: &Interval, index: usize) -> String {
     disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
 }
 
-fn nics(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.nics.len());
     for (at, nic) in interval.nics.iter().enumerate() {
-        if !matching.matches_text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
+        if !filter.matches_text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
             continue;
         }
         let value = match sort.column.by {
@@ -188,9 +279,9 @@ fn nics(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec
     sort_by_value(keyed, sort).into_iter().map(Row::Nic).collect()
 }
 
-fn remote_hosts(evaluation: &Evaluation, mut matching: FilterMatcher) -> Vec<Row> {
+fn remote_hosts(evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
     let Some(span) = &evaluation.remote_hosts else { return Vec::new() };
-    let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| matching.matches_text(&peer.address.to_string()));
+    let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| filter.matches_text(&peer.address.to_string()));
     super::remote_hosts::display_order(evaluation).into_iter().filter(|at| wanted(at)).map(Row::RemoteHost).collect()
 }
 

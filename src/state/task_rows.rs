@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::filter::FilterMatcher;
-use super::rows::{Row, sort_by_value};
+use super::rows::{Row, TaskList, TaskRows, sort_by_value};
 use super::sort::{SortBy, SortColumn};
 use super::{Sort, State};
 use crate::figures::FigureInput;
@@ -21,11 +21,13 @@ use crate::sample::waits::WaitClass;
 pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
-    if state.shows_wait_classes() {
-        return wait_classes(interval, sample);
-    }
-    if state.show_tree && !filter.is_active() {
-        return tree(sample, state.show_threads);
+    let list = match state.task_rows {
+        TaskRows::WaitClasses(_) => return wait_classes(interval, sample),
+        TaskRows::Tasks(list) => list,
+    };
+    let with_threads = matches!(list, TaskList::Threads | TaskList::TreeWithThreads);
+    if state.task_rows.is_tree() && !filter.is_active() {
+        return tree(sample, with_threads);
     }
     let activity = TaskActivity::new(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
@@ -33,7 +35,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
         if filter.is_active() && !filter.matches_process(process, sample) {
             continue;
         }
-        if state.show_threads {
+        if with_threads {
             for (thread, facts) in process.threads.iter().enumerate() {
                 let value = thread_sort_value(
                     sort.column.by,

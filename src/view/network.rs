@@ -16,7 +16,7 @@ use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
-use crate::state::{Row, SortColumn, State};
+use crate::state::{NetworkRows, Row, SortColumn, State};
 use crate::units::PerSecond;
 use crate::units::format;
 
@@ -109,7 +109,7 @@ pub fn table(width: u16) -> Table<fn(&NicLine, CellArea)> {
 }
 
 pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
-    if state.show_remote_hosts {
+    if state.network_rows == NetworkRows::RemoteHosts {
         remote_hosts(state, evaluation, layout, canvas);
         return;
     }

@@ -192,7 +192,7 @@ fn keys_of_htop_work() {
     update(&mut state, Event::Key(Key::Left));
     assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY);
     function(&mut state, 5);
-    assert!(state.show_tree);
+    assert!(state.task_rows.is_tree());
     press(&mut state, "s");
     assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY, "a tree has a fixed order");
     assert!(text(&state).contains("T returns"), "{}", text(&state));

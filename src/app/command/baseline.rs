@@ -1,4 +1,4 @@
-//! `baseline`: shows what was learned of disks, sets, forgets. `learn` has a file of its own.
+//! `baseline`: shows, sets and forgets the learned latencies of disks; `learn` measures them.
 
 mod learn;
 
@@ -23,16 +23,16 @@ use crate::report::formatting::pluralize;
 use crate::sample::disk::Disk;
 
 pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
-    let shelf = BaselineFile::open(root)?;
+    let file = BaselineFile::open(root)?;
     match command {
-        Baseline::Show(show) => shelf.show(show, configuration),
-        Baseline::Set(set) => shelf.set(set),
-        Baseline::Forget(forget) => shelf.forget(forget),
-        Baseline::Learn(learn) => learn::learn(&shelf, &learn.device),
+        Baseline::Show(show) => file.show(show, configuration),
+        Baseline::Set(set) => file.set(set),
+        Baseline::Forget(forget) => file.forget(forget),
+        Baseline::Learn(learn) => learn::learn(&file, &learn.device),
     }
 }
 
-/// The file of baselines, and the devices of this machine.
+/// The baseline file, and the disks of this machine.
 pub struct BaselineFile {
     pub root: Root,
     pub store: BaselineStore,
@@ -42,19 +42,19 @@ pub struct BaselineFile {
 impl BaselineFile {
     fn open(root: Root) -> Result<BaselineFile, Failure> {
         let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw()).ok_or_else(|| {
-            Failure::new(Exit::Failed, "there is no place for baselines", "no home directory", "set XDG_STATE_HOME")
+            Failure::new(Exit::Failed, "cannot store baselines", "there is no home directory", "set XDG_STATE_HOME")
         })?;
         let disks = DiskReader::default().sample(&root).unwrap_or_default();
         Ok(BaselineFile { root, store, disks })
     }
 
     pub fn load(&self) -> Result<Baselines, Failure> {
-        self.store.read().map_err(|trouble| {
-            let remedy = match trouble {
-                StoreError::Malformed(_) => "the next run keeps it as .bad and learns anew",
-                StoreError::Io(_) => "run as the user that it belongs to, or set XDG_STATE_HOME",
+        self.store.read().map_err(|error| {
+            let remedy = match error {
+                StoreError::Malformed(_) => "the next run renames it to .bad and learns again",
+                StoreError::Io(_) => "run as its owner, or set XDG_STATE_HOME",
             };
-            Failure::new(Exit::Failed, format!("cannot read {}", self.store.path().display()), trouble, remedy)
+            Failure::new(Exit::Failed, format!("cannot read {}", self.store.path().display()), error, remedy)
         })
     }
 
@@ -74,16 +74,16 @@ impl BaselineFile {
             known.iter().filter(|(key, _)| only.as_ref().is_none_or(|only| key.device == only.0)).map(|(key, learned)| {
                 let present = self.disks.iter().find(|disk| DeviceIdentity::from_disk(disk) == key.device);
                 let name = present.map(|disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned());
-                let judged_by = match present {
+                let effective = match present {
                     Some(disk) => Some(effective_baseline(Some(learned), disk)),
                     None => learned.latency().map(|baseline| (baseline, false)),
                 };
-                BaselineRow { device_name: name, key, learned, effective: judged_by }
+                BaselineRow { device_name: name, key, learned, effective }
             });
         let rows: Vec<BaselineRow> = rows.collect();
         match (show.json, rows.is_empty()) {
             (true, _) => stdio::print(&json(&rows, now_s)),
-            (false, true) => stdio::print_localized(&format!("nothing is known yet: {}\n", self.store.path().display())),
+            (false, true) => stdio::print_localized(&format!("no baselines yet: {}\n", self.store.path().display())),
             (false, false) => stdio::print_localized(&table(&rows, now_s)),
         }?;
         Ok(Exit::Success)
@@ -115,7 +115,7 @@ impl BaselineFile {
             _ => String::new(),
         };
         let text = format!(
-            "{name}: {}{sized} are set to {} ms; a stalltop that runs sees it in a few seconds\n",
+            "{name}: {}{sized} are set to {} ms; running stalltops use it within a few seconds\n",
             operation.plural(),
             set.value.0
         );
@@ -134,38 +134,43 @@ impl BaselineFile {
         stdio::print_localized(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Success)
     }
 
-    /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that
-    /// is not there now.
+    /// The identity of the device and its name for messages. `named`: a name, a path, an identity as shown, or the last name of
+    /// a device that is not present.
     fn find_device(&self, named: &str, known: &Baselines) -> Result<(DeviceIdentity, String), Failure> {
         if let Some(disk) = self.find_disk(named) {
             return Ok((DeviceIdentity::from_disk(&disk), String::from_utf8_lossy(disk.name.as_bytes()).into_owned()));
         }
-        let mut meant: Vec<&DeviceIdentity> =
+        let mut matches: Vec<&DeviceIdentity> =
             known.iter().filter(|(key, _)| &*key.device.0 == named).map(|(key, _)| &key.device).collect();
-        if meant.is_empty() {
-            let called = known.iter().filter(|(_, learned)| learned.name.as_deref() == Some(named));
-            meant.extend(called.map(|(key, _)| &key.device));
+        if matches.is_empty() {
+            let last_named = known.iter().filter(|(_, learned)| learned.name.as_deref() == Some(named));
+            matches.extend(last_named.map(|(key, _)| &key.device));
         }
-        meant.dedup();
-        match meant.as_slice() {
+        matches.dedup();
+        match matches.as_slice() {
             [device] => Ok(((*device).clone(), device.0.to_string())),
             [] => {
-                let why = "it is no block device of this machine, and nothing is known of it";
+                let why = "it is not a block device of this machine, and it has no baselines";
                 Err(Failure::new(
                     Exit::Failed,
                     format!("cannot find '{named}'"),
                     why,
-                    "stalltop baseline show lists what is known",
+                    "stalltop baseline show lists the known devices",
                 ))
             }
             several => {
-                let why = format!("{} devices were called so", several.len());
-                Err(Failure::new(Exit::Failed, format!("cannot tell which '{named}'"), why, "give its identity as shown"))
+                let why = format!("{} devices had this name", several.len());
+                Err(Failure::new(
+                    Exit::Failed,
+                    format!("'{named}' is ambiguous"),
+                    why,
+                    "give the identity that stalltop baseline show prints",
+                ))
             }
         }
     }
 
-    /// A device that is there, by its name or path; of a partition its disk.
+    /// A present device by its name or path; for a partition, its disk.
     pub fn find_disk(&self, named: &str) -> Option<Disk> {
         let name = named.strip_prefix("/dev/").unwrap_or(named);
         if let Some(disk) = self.disks.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()) {
@@ -177,7 +182,7 @@ impl BaselineFile {
     }
 }
 
-/// The node of a device that is named in short.
+/// The device node of a name without a directory.
 pub fn device_path(named: &str) -> PathBuf {
     if named.contains('/') { PathBuf::from(named) } else { Path::new("/dev").join(named) }
 }
@@ -186,7 +191,7 @@ pub fn device_path(named: &str) -> PathBuf {
 pub fn block_device_id(path: &Path) -> io::Result<DiskId> {
     let facts = fs::metadata(path)?;
     if !facts.file_type().is_block_device() {
-        return Err(io::Error::other("it is no block device"));
+        return Err(io::Error::other("it is not a block device"));
     }
     Ok(DiskId { major: libc::major(facts.rdev()), minor: libc::minor(facts.rdev()) })
 }

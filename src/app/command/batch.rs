@@ -1,4 +1,4 @@
-//! The live mode without a terminal: a block of lines for each interval.
+//! The live mode without a terminal: prints a summary of each interval.
 
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;

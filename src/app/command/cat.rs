@@ -1,4 +1,4 @@
-//! `cat`: several recordings as one.
+//! `cat`: joins recordings of one boot.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use crate::app::recorder::failure;
 use crate::cli::time_range::Cat;
 use crate::recording::{Copier, Replayer, Timestamp};
 
-/// Several recordings as one.
 pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for file in &cat.files {
@@ -18,29 +17,29 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
         else {
             return Err(Failure::new(
                 Exit::Damaged,
-                format!("cannot take {}", quoted(file)),
-                "there is no sample in it",
+                format!("cannot join {}", quoted(file)),
+                "it has no samples",
                 "leave it out",
             ));
         };
         all.push(InputRecording { file, replayer, begin, end });
     }
-    all.sort_by_key(|piece| (piece.begin, piece.replayer.header().created_ns));
+    all.sort_by_key(|part| (part.begin, part.replayer.header().created_ns));
     let mut end: Option<Timestamp> = None;
-    all.retain_mut(|piece| {
-        let more = end.is_none_or(|end| piece.skip_until(end));
-        end = if more { Some(piece.end) } else { end };
-        more
+    all.retain_mut(|part| {
+        let has_more = end.is_none_or(|end| part.skip_until(end));
+        end = if has_more { Some(part.end) } else { end };
+        has_more
     });
-    for (piece, next) in all.iter().zip(all.iter().skip(1)) {
-        check_joinable(piece, next)?;
+    for (part, next) in all.iter().zip(all.iter().skip(1)) {
+        check_joinable(part, next)?;
     }
-    let mut replayers: Vec<Replayer> = all.into_iter().map(|piece| piece.replayer).collect();
+    let mut replayers: Vec<Replayer> = all.into_iter().map(|part| part.replayer).collect();
     let copied = Copier::join(&mut replayers, &cat.output).map_err(failure)?;
     Ok(report_copied(&copied, &cat.output))
 }
 
-/// One of several recordings.
+/// One of the recordings.
 struct InputRecording<'a> {
     file: &'a Path,
     replayer: Replayer,
@@ -49,8 +48,8 @@ struct InputRecording<'a> {
 }
 
 impl InputRecording<'_> {
-    /// What repeats the one before, up to the sample that was taken then: its disk had failed, and this one goes on. False
-    /// where nothing else is in it.
+    /// Skips the samples that the recording before also has, up to the one taken at `until`: the recorder repeats them in a new
+    /// file after a disk error. Returns false if no others remain.
     fn skip_until(&mut self, until: Timestamp) -> bool {
         let last = self.replayer.index_at_time(until.realtime_ns);
         let Some(last) = last.filter(|&last| self.replayer.timestamp(last) == Some(until)) else { return true };
@@ -61,17 +60,19 @@ impl InputRecording<'_> {
     }
 }
 
-/// Counters of another machine, or of before it was started anew, are never put beside each other.
-fn check_joinable(piece: &InputRecording, next: &InputRecording) -> Result<(), Failure> {
-    let (one, other) = (&piece.replayer.meta().host, &next.replayer.meta().host);
+/// Counters of another machine or another boot must not be compared.
+fn check_joinable(part: &InputRecording, next: &InputRecording) -> Result<(), Failure> {
+    let (one, other) = (&part.replayer.meta().host, &next.replayer.meta().host);
     let (why, remedy) = match () {
-        () if one.hostname != other.hostname || one.machine != other.machine => ("they are of different machines", ""),
-        () if one.boot_id != other.boot_id => {
-            ("the machine was started anew in between: its counters began again", "put together those of one run")
+        () if one.hostname != other.hostname || one.machine != other.machine => {
+            ("they are recordings of different machines", "")
         }
-        () if next.begin.boottime_ns <= piece.end.boottime_ns => ("they overlap in time", "cut one of them: stalltop cut --to"),
+        () if one.boot_id != other.boot_id => {
+            ("the machine was rebooted in between, and its counters started again at 0", "join the recordings of one boot")
+        }
+        () if next.begin.boottime_ns <= part.end.boottime_ns => ("they overlap in time", "cut one of them: stalltop cut --to"),
         () => return Ok(()),
     };
-    let what = format!("cannot put {} behind {}", quoted(next.file), quoted(piece.file));
+    let what = format!("cannot append {} to {}", quoted(next.file), quoted(part.file));
     Err(Failure::new(Exit::Refused, what, why, remedy))
 }

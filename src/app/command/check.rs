@@ -1,4 +1,4 @@
-//! `check`: watches for a while (or reads a recording), says what is wrong, and exits as a monitoring plugin does.
+//! `check`: evaluates the running machine for a while, or a recording, prints the findings, and exits as a monitoring plugin does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::report::finding_log::{self, FindingLog};
 use crate::report::window::{KindFilter, Window};
 use crate::report::{json, nagios, text};
 
-/// How long is looked unless it is said.
+/// How long the machine is evaluated without `--for`.
 const DEFAULT_SPAN: Duration = Duration::from_secs(5);
 
-/// What is done with each judged interval.
+/// Called with each evaluated interval.
 type OnEvaluation<'a> = &'a mut dyn FnMut(&Evaluation) -> Result<ReaderState, Failure>;
 
 pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
@@ -41,35 +41,36 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
 }
 
 fn run(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
-    // What was learned in hours is kept when somebody ends them.
-    let ending = (check.watch && check.file.is_none()).then(TerminationSignals::block).transpose();
-    let ending = ending.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    // A signal ends --watch in order, so that the baselines that it has learned are saved.
+    let termination_signals = (check.watch && check.file.is_none()).then(TerminationSignals::block).transpose();
+    let termination_signals =
+        termination_signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let mut settings = Settings::load_and_warn(&root, configuration)?;
     settings.set_thresholds(&check.threshold);
-    let source = EvaluationSource { root, settings: &settings, check, termination_signals: ending };
+    let source = EvaluationSource { root, settings: &settings, check, termination_signals };
     if check.watch { watch(source) } else { once(source) }
 }
 
-/// A monitoring system takes any other code than 3 for a verdict.
+/// A monitoring system takes any exit code but 3 for a result.
 fn as_unknown(mut failure: Failure) -> Failure {
     failure.exit = Exit::Unknown;
     failure
 }
 
-/// Where judged intervals come from, and what is asked of them.
+/// Where evaluated intervals come from, and the options.
 struct EvaluationSource<'a> {
     root: Root,
     settings: &'a Settings,
     check: &'a Check,
-    /// Held back for a watch, which somebody ends
+    /// Blocked for `--watch`, which a signal ends
     termination_signals: Option<TerminationSignals>,
 }
 
 fn once(source: EvaluationSource) -> Result<Exit, Failure> {
     let EvaluationSource { settings, check, .. } = source;
     let mut window = Window::with_filter(kind_filter(check));
-    source.for_each_evaluation(&mut |judged| {
-        window.add(judged);
+    source.for_each_evaluation(&mut |evaluation| {
+        window.add(evaluation);
         Ok(ReaderState::Open)
     })?;
     let fail_on = check.fail_on.severity();
@@ -81,13 +82,13 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
     Ok(exit_status(window.is_empty(), window.worst_severity(), fail_on))
 }
 
-/// A line for each change, until the span or the recording ends (with the verdict on all of it), or somebody has enough.
+/// Prints a line for each change until the span or the recording ends, or a signal. The exit status is that of all intervals.
 fn watch(source: EvaluationSource) -> Result<Exit, Failure> {
     let check = source.check;
     let mut log = FindingLog::new(kind_filter(check));
-    let ended = source.for_each_evaluation(&mut |judged| {
-        let entries = log.update(judged);
-        let host = &judged.interval.host;
+    let ended = source.for_each_evaluation(&mut |evaluation| {
+        let entries = log.update(evaluation);
+        let host = &evaluation.interval.host;
         match check.format() {
             _ if entries.is_empty() => Ok(ReaderState::Open),
             Format::Json => stdio::print(&entries.iter().map(|entry| finding_log::json(host, entry)).collect::<String>()),
@@ -112,11 +113,11 @@ fn exit_status(empty: bool, worst: Option<Severity>, fail_on: Severity) -> Exit 
     }
 }
 
-/// Whether all was judged that was to be.
+/// Whether all intervals were evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
     Completed,
-    /// By a signal, or because nobody reads any more
+    /// By a signal, or a closed standard output
     Interrupted,
 }
 
@@ -141,7 +142,7 @@ impl EvaluationSource<'_> {
             signals.on_signal(move || {
                 stopped.store(true, Ordering::SeqCst);
                 control.send(SamplerCommand::Stop);
-            });
+            })?;
         }
         let rule_config = settings.rule_config_for(&sampler.host);
         let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner);
@@ -151,7 +152,7 @@ impl EvaluationSource<'_> {
             let evaluation = evaluations.evaluate(&sample);
             if let Some(path) = &check.save {
                 if session.is_none() {
-                    let baselines = evaluations.pipeline().initial_baselines();
+                    let baselines = evaluations.pipeline().evaluator().baselines();
                     session = Some(Session::create(path, &meta, baselines).map_err(recorder::failure)?);
                 }
                 let summary = recorder::frame_summary(evaluation.as_ref());
@@ -189,8 +190,8 @@ fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvalu
     Ok(end)
 }
 
-/// A second, or less where that would be too few intervals to tell a state from a moment.
+/// A second, or less if the span would have fewer than four intervals.
 fn default_interval(span: Duration) -> Duration {
-    const ENOUGH: u32 = 4;
-    (span / ENOUGH).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    const MIN_INTERVALS: u32 = 4;
+    (span / MIN_INTERVALS).clamp(Duration::from_millis(100), Duration::from_secs(1))
 }

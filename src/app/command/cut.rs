@@ -1,4 +1,4 @@
-//! `cut`: a part of a recording as a recording of its own.
+//! `cut`: copies a part of a recording to a new recording.
 
 use std::path::Path;
 
@@ -12,7 +12,6 @@ use crate::cli::time_range::Cut;
 use crate::recording::{Copier, CopyTotals, Replayer};
 use crate::report::formatting::pluralize;
 
-/// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
     let range = time_range::between(&replayer, &cut.range, &cut.file, &TimeZone::system())?;
@@ -21,7 +20,7 @@ pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     Ok(report_copied(&copied, &cut.output))
 }
 
-/// With its frames looked for, whatever its index says.
+/// Opens a recording and checks all its frames, not only the index.
 pub(super) fn open_checked(file: &Path) -> Result<Replayer, Failure> {
     let mut replayer = Replayer::open(file).map_err(failure)?;
     replayer.check_frames().map_err(failure)?;
@@ -30,7 +29,12 @@ pub(super) fn open_checked(file: &Path) -> Result<Replayer, Failure> {
 
 pub(super) fn report_copied(copied: &CopyTotals, output: &Path) -> Exit {
     let CopyTotals { samples, lost_samples: lost, bytes } = copied;
-    let damaged = if *lost > 0 { format!(", {} left out", pluralize(*lost, "damaged one")) } else { String::new() };
-    print_stderr(&format!("{}{damaged}, {} into {}", pluralize(*samples, "sample"), format_bytes(*bytes), quoted(output)));
+    let damaged = if *lost > 0 { format!(", {} left out", pluralize(*lost, "damaged sample")) } else { String::new() };
+    print_stderr(&format!(
+        "{}{damaged}, {} written to {}",
+        pluralize(*samples, "sample"),
+        format_bytes(*bytes),
+        quoted(output)
+    ));
     if *lost > 0 { Exit::Damaged } else { Exit::Success }
 }

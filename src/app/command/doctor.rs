@@ -1,12 +1,12 @@
-//! `doctor`: what this user on this kernel can and cannot see, and what would change it. One line each.
+//! `doctor`: what this user can and cannot read on this kernel, and what would change it. One line each.
 
 use std::fmt::Write;
 
 use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
-use crate::app::config::{FILE_TIMEOUT as CONFIGURATION_PATIENCE, Settings, file::ConfigFile};
+use crate::app::config::{FILE_TIMEOUT, Settings, file::ConfigFile};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_localized;
-use crate::app::program::timeout::with_timeout;
+use crate::app::program::threads::with_timeout;
 use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::Configuration;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
@@ -17,10 +17,10 @@ use crate::report::text::printable;
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 
-/// One thing that may be seen.
+/// One kind of reading.
 struct DoctorLine {
     what: &'static str,
-    /// What stands in the way, and what would change it; `None` where nothing does
+    /// Why it cannot be read, and what would change it; `None` if it can
     obstacle: Option<(String, &'static str)>,
 }
 
@@ -54,10 +54,10 @@ fn heading(host: &Host) -> String {
     format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
 }
 
-fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static str)>) -> Vec<DoctorLine> {
+fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -> Vec<DoctorLine> {
     let privilege = &host.privilege;
     let mut lines = Vec::new();
-    let mut line = |what, lacks| lines.push(DoctorLine { what, obstacle: lacks });
+    let mut line = |what, obstacle| lines.push(DoctorLine { what, obstacle });
     line("CPU times (/proc/stat)", absent_reason(&sample.cpu, ""));
     line("load average (/proc/loadavg)", absent_reason(&sample.load, ""));
     line("memory (/proc/meminfo)", absent_reason(&sample.memory, ""));
@@ -72,9 +72,9 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
     line("limits of control groups", absent_reason(&sample.cgroups, "mount a cgroup file system"));
     line("tasks", absent_reason(&sample.tasks, ""));
     let hidden = sample.tasks.as_ref().map(|tasks| tasks.hidden).unwrap_or_default();
-    let all = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
-    let ours = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
-    // Of the whole machine, whatever the namespace; in a container /proc may be a made-up one that says less.
+    let hidden_if = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
+    let remedy = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
+    // The number in /proc/loadavg is that of the whole machine; in a container, an emulated /proc may show fewer.
     let seen = sample.tasks.as_ref().map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
     let entities = sample.load.as_ref().map_or(0, |load| load.entities as usize);
     let gap = entities
@@ -83,18 +83,22 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
         .map(|gap| format!("{gap} of {} hidden: ", pluralize(entities as u64, "thread")));
     line(
         "processes of all users",
-        all(
+        hidden_if(
             hidden.processes || privilege.hidepid,
             &format!("{}/proc is mounted with hidepid, or this is a container", gap.unwrap_or_default()),
             "run as root on the host",
         ),
     );
-    let others = all(!privilege.has_cap_sys_ptrace, "other users' are hidden: what they wait for is a lower bound", ours);
-    line("wait channels and system calls of all tasks", others.or(kept_from_root));
-    line("disk I/O and files of all processes", all(!privilege.has_cap_sys_ptrace, "other users' are hidden", ours));
+    let others = hidden_if(!privilege.has_cap_sys_ptrace, "other users' are hidden: figures of waits are lower bounds", remedy);
+    line("wait channels and system calls of all tasks", others.or(denied));
+    line("disk I/O and files of all processes", hidden_if(!privilege.has_cap_sys_ptrace, "other users' are hidden", remedy));
     line(
         "run-queue wait of threads (schedstat)",
-        all(hidden.schedstats > 0, "switched off", "sysctl kernel.sched_schedstats=1, or a kernel with CONFIG_SCHED_INFO"),
+        hidden_if(
+            hidden.schedstats > 0,
+            "switched off",
+            "sysctl kernel.sched_schedstats=1, or a kernel with CONFIG_SCHED_INFO",
+        ),
     );
     line(
         "delays of tasks: block I/O, swap-in, reclaim, thrashing",
@@ -112,28 +116,28 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
                 "sysctl kernel.task_delayacct=1, which counts for tasks that start afterwards (delayacct on the kernel's \
                  command line counts for all)",
             )),
-            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, says whether it counts")),
+            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, shows whether it is on")),
         },
     );
     line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
     lines
 }
 
-/// Processes that the kernel keeps to itself although this user has CAP_SYS_PTRACE.
+/// Processes whose system call cannot be read although this user has CAP_SYS_PTRACE.
 fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)> {
     let processes = &sample.tasks.as_ref().ok()?.processes;
     let refuses = |pid: u32| matches!(root.read_once(format!("proc/{pid}/syscall")), Err(Absent::NoPermission));
-    let kept: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
-    let first = kept.first()?;
+    let denied: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
+    let first = denied.first()?;
     let name = printable(&String::from_utf8_lossy(first.comm.as_bytes()));
-    let (many, all) = (kept.len(), processes.len());
+    let (many, all) = (denied.len(), processes.len());
     Some((
-        format!("those of {many} of {all} processes, such as {name} ({}), are refused in spite of CAP_SYS_PTRACE", first.pid),
+        format!("those of {many} of {all} processes, such as {name} ({}), are denied in spite of CAP_SYS_PTRACE", first.pid),
         "",
     ))
 }
 
-/// Whether each end of a task is heard, so that tasks no look finds have a name.
+/// Why the ends of tasks are not received: tasks that live between two samples then have no name.
 fn exits_obstacle(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
     let why = reading.as_ref().err()?;
     let unnamed = |why: &str| format!("{why}: only their number, their CPU time and their parents are known");
@@ -143,11 +147,11 @@ fn exits_obstacle(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
         }
         Absent::Os(libc::EINVAL) => (unnamed("this is a container"), "run as root on the host"),
         _ if *why == OTHER_NETWORK_NAMESPACE => {
-            let why = "the kernel tells of them in the network namespace of PID 1 alone";
+            let why = "the kernel reports them only in the network namespace of PID 1";
             (unnamed(why), "nsenter --net --target 1 stalltop")
         }
         Absent::NoSuchFile => (unnamed("not on this kernel"), "a kernel with CONFIG_TASKSTATS"),
-        Absent::Unsupported => (unnamed("this kernel does not tell threads from processes"), "Linux 5.19 or later"),
+        Absent::Unsupported => (unnamed("this kernel does not distinguish threads from processes"), "Linux 5.19 or later"),
         why => (unnamed(&why.to_string()), ""),
     })
 }
@@ -157,7 +161,7 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
     Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
 }
 
-/// Whether eBPF programs can be loaded, tried with the task iterator.
+/// Whether eBPF programs can be loaded: loads the task iterator.
 fn bpf_iterator_line() -> String {
     let loader =
         LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
@@ -172,18 +176,18 @@ fn bpf_iterator_line() -> String {
     }
 }
 
-/// Which configurations count, and whose they are.
-fn configuration_lines(on_host: bool, asked: &Configuration) -> String {
-    let asked_for = asked.clone();
-    let look = move || -> Vec<(ConfigFile, Result<bool, Failure>)> {
-        let places = if on_host || ConfigFile::explicit_path(&asked_for).is_some() {
-            ConfigFile::candidates(&asked_for)
+/// Which configuration files are read.
+fn configuration_lines(on_host: bool, requested: &Configuration) -> String {
+    let options = requested.clone();
+    let read = move || -> Vec<(ConfigFile, Result<bool, Failure>)> {
+        let places = if on_host || ConfigFile::explicit_path(&options).is_some() {
+            ConfigFile::candidates(&options)
         } else {
             Vec::new()
         };
         places.into_iter().map(|place| (place.validate(), place)).map(|(found, place)| (place, found)).collect()
     };
-    let Some(found) = with_timeout(CONFIGURATION_PATIENCE, look) else {
+    let Some(found) = with_timeout(FILE_TIMEOUT, read) else {
         return "not read  configuration: its file system does not answer\n".to_owned();
     };
     let mut text = String::new();
@@ -195,18 +199,18 @@ fn configuration_lines(on_host: bool, asked: &Configuration) -> String {
             Err(failure) => format!("not read  {failure}\n"),
         };
     }
-    if let Some(failure) = Settings::command_line_error(asked) {
+    if let Some(failure) = Settings::command_line_error(requested) {
         text += &format!("not read  {failure}\n");
     }
     let sudoer = std::env::var_os("SUDO_USER").filter(|_| nix::unistd::geteuid().is_root() && !text.is_empty());
     if let Some(user) = sudoer {
         let user = printable(&user.to_string_lossy());
-        text += &format!("by sudo   root's configuration counts, not {user}'s\n");
+        text += &format!("by sudo   root's configuration is used, not {user}'s\n");
     }
     text
 }
 
-/// Where what is learned of disks is kept, and whether it can be. Looks only.
+/// Where learned latencies are stored, and whether they can be; writes nothing.
 fn baselines_line() -> String {
     const WHAT: &str = "learned latencies of disks";
     let found = with_timeout(LOAD_TIMEOUT, || {
@@ -217,12 +221,12 @@ fn baselines_line() -> String {
     match found.unwrap_or_else(|| (Some("the state directory does not answer".to_owned()), None)) {
         (_, Some((path, Err(why)))) => {
             let remedy = match why {
-                StoreError::Malformed(_) => "the next run keeps it as .bad and learns anew",
+                StoreError::Malformed(_) => "the next run renames it to .bad and learns again",
                 StoreError::Io(_) => "move it away, or set XDG_STATE_HOME",
             };
             format!("not kept  {WHAT}: {path}: {}: {remedy}\n", printable(&why.to_string()))
         }
-        (Some(why), _) => format!("not kept  {WHAT}: {}: set XDG_STATE_HOME to a directory of yours\n", printable(&why)),
+        (Some(why), _) => format!("not kept  {WHAT}: {}: set XDG_STATE_HOME to a directory of this user\n", printable(&why)),
         (None, Some((path, Ok(known)))) => format!("kept      {} {WHAT} in {path}\n", known.iter().count()),
         (None, None) => String::new(),
     }

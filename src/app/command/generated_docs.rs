@@ -1,4 +1,4 @@
-//! Completions and the manual pages, for packages.
+//! `completions` and `man`: shell completions and manual pages, for packages.
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print;
@@ -10,15 +10,15 @@ pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     print(&String::from_utf8_lossy(&text)).map(|_| Exit::Success)
 }
 
-/// The page of the program, or of the command that the words lead to.
+/// Prints the manual page of the program, or of the command that `path` names.
 pub fn man_page(path: &[String]) -> Result<Exit, Failure> {
     let mut command = cli::clap_command();
     // Gives each command its full name.
     command.build();
     for word in path {
         let Some(next) = command.get_subcommands().find(|next| next.get_name() == word).cloned() else {
-            let meant = finding_options::did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
-            let why = format!("there is no such command{meant}");
+            let suggestion = finding_options::did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
+            let why = format!("there is no such command{suggestion}");
             return Err(Failure::new(Exit::Usage, format!("no manual page for '{word}'"), why, "try 'stalltop --help'"));
         };
         command = next;

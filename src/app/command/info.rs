@@ -1,4 +1,4 @@
-//! `info`: what a recording holds, and what is wrong with it.
+//! `info`: what a recording contains, and its damage.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     print_localized(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
         let CopyTotals { samples, lost_samples: lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
-        let what = format!("{} kept, {lost} lost: {} ({})", pluralize(samples, "sample"), out.display(), format_bytes(bytes));
+        let what = format!("{} copied, {lost} lost: {} ({})", pluralize(samples, "sample"), out.display(), format_bytes(bytes));
         print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
@@ -37,10 +37,10 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
         what,
         why,
         match &info.repair {
-            Some(out) => format!("what is sound is in {}", quoted(out)),
+            Some(out) => format!("the intact samples are in {}", quoted(out)),
             None => {
-                let sound = inspection.intact_samples.unwrap_or(inspection.sample_count);
-                format!("{} sound: replay it", pluralize(sound as u64, "sample"))
+                let intact = inspection.intact_samples.unwrap_or(inspection.sample_count);
+                format!("{} can be replayed", pluralize(intact as u64, "intact sample"))
             }
         },
     ))
@@ -60,7 +60,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     if inspection.boot_count > 1 {
         lines.push((
             "runs",
-            format!("{}: the machine was started anew in between, or it is another one", inspection.boot_count),
+            format!("{}: the machine was rebooted in between, or it is another machine", inspection.boot_count),
         ));
     }
     let each = inspection.bytes_per_sample().map_or_else(String::new, |bytes| format!(", {bytes:.0} bytes each"));
@@ -81,9 +81,9 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("redacted", "arguments of commands were not recorded".to_owned()));
     }
     if inspection.is_indexed {
-        lines.push(("index", "sound".to_owned()));
+        lines.push(("index", "valid".to_owned()));
     } else if inspection.intact_samples.is_none() {
-        lines.push(("index", "none, or not to be believed: the frames were walked".to_owned()));
+        lines.push(("index", "missing or invalid: all frames were read".to_owned()));
     }
     if let Some((first, last)) = inspection.operations {
         lines.push(("counted", operations_line(first, last)));
@@ -110,10 +110,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("not seen", format!("{what} ({why})")));
     }
     if inspection.unknown_frames > 0 {
-        lines.push((
-            "unknown",
-            format!("{} of kinds that a later version writes", pluralize(inspection.unknown_frames, "frame")),
-        ));
+        lines.push(("unknown", format!("{} of a later version", pluralize(inspection.unknown_frames, "frame"))));
     }
     for UnreadableFile { reason: why, .. } in &inspection.unreadable {
         lines.push(("unread", why.clone()));
@@ -132,8 +129,8 @@ fn text(path: &Path, inspection: &Inspection) -> String {
             ),
         ));
     }
-    if let Some(sound) = inspection.intact_samples {
-        lines.push(("verified", format!("{sound} of {} sound", pluralize(inspection.sample_count as u64, "sample"))));
+    if let Some(intact) = inspection.intact_samples {
+        lines.push(("verified", format!("{intact} of {} intact", pluralize(inspection.sample_count as u64, "sample"))));
     }
     let mut text = String::new();
     for (name, what) in lines {
@@ -146,17 +143,17 @@ fn text(path: &Path, inspection: &Inspection) -> String {
 /// The running total of `record --ops`, and how fast it grew.
 fn operations_line(first: Operations, last: Operations) -> String {
     let seconds = last.printed_boottime_ns.saturating_sub(first.printed_boottime_ns) as f64 / 1e9;
-    let passed = last.total.since(first.total);
-    let rate = passed.filter(|_| seconds > 0.0).map(|passed| format!(": {:.1} a second", passed as f64 / seconds));
-    let anew = if passed.is_none() { ": it began anew in between" } else { "" };
-    format!("{} to {}{}{anew}", first.total.0, pluralize(last.total.0, "operation"), rate.unwrap_or_default())
+    let growth = last.total.since(first.total);
+    let rate = growth.filter(|_| seconds > 0.0).map(|growth| format!(": {:.1} a second", growth as f64 / seconds));
+    let restarted = if growth.is_none() { ": it restarted in between" } else { "" };
+    format!("{} to {}{}{restarted}", first.total.0, pluralize(last.total.0, "operation"), rate.unwrap_or_default())
 }
 
 fn describe_tail(tail: Tail) -> String {
     match tail {
-        Tail::Closed => "closed in good order".to_owned(),
+        Tail::Closed => "closed".to_owned(),
         Tail::Growing => "still being written".to_owned(),
-        Tail::Unfinished => "the recorder was stopped; all that it wrote is here".to_owned(),
+        Tail::Unfinished => "not closed: the recorder was killed; all samples that it wrote are here".to_owned(),
         Tail::Torn { offset, available_bytes: have, frame_bytes: need } => {
             let need = need.map_or_else(String::new, |need| format!(" of {need}"));
             format!("last frame incomplete ({have}{need} bytes at byte {offset}): the recorder was stopped")

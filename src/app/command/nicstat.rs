@@ -1,4 +1,4 @@
-//! `nicstat`: samples of the network alone, as lines.
+//! `nicstat`: figures of network interfaces and protocols as lines, as nicstat 1.95 prints them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::report::nicstat::arithmetic::{self, Arithmetic, Elapsed};
 use crate::report::nicstat::{ListedInterface, Options, Printer, SampleFigures, SampleTime, interface_list};
 use crate::sample::network::{Nic, Protocols};
 
-/// As the tool says it: for whoever looks for these words.
+/// The original's message, which scripts may search for.
 const NO_INTERFACE: &str = "no matching interface";
 
 pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Exit, Failure> {
@@ -31,13 +31,13 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
     let mut network = NetworkReader::default();
     if options.list {
         let nics = read_interfaces(&mut network, root, options)?;
-        // The old one lists what it has figures for.
+        // The original lists only interfaces with packets.
         let all = !options.compat;
         let listed = nics.iter().filter(|nic| all || nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0);
         let listed: Vec<ListedInterface> = listed.map(|nic| links.list_entry(nic)).collect();
         return print(&interface_list(&listed)).map(|_| Exit::Success);
     }
-    let form = Options {
+    let print_options = Options {
         tcp: options.tcp || options.all,
         udp: options.udp || options.all,
         extended: options.extended || options.all,
@@ -47,23 +47,23 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
         parseable: options.parseable,
         skip_zero: options.skip_zero,
     };
-    let mut printer = Printer::new(form);
+    let mut printer = Printer::new(print_options);
     let begin = Instant::now();
     let mut last: Option<NetworkSample> = None;
     for number in 1.. {
-        let taken = NetworkSample::read(&mut network, root, options)?;
+        let sample = NetworkSample::read(&mut network, root, options)?;
         let since = Elapsed {
-            since_older: last.as_ref().map_or(0.0, |last| (taken.at - last.at).as_secs_f64()),
+            since_older: last.as_ref().map_or(0.0, |last| (sample.at - last.at).as_secs_f64()),
             since_boot: uptime(root, options.compat)?,
         };
         let now = Zoned::now();
         let at = SampleTime { clock: now.strftime("%H:%M:%S").to_string(), epoch: now.timestamp().as_second() };
-        let text = printer.sample(&at, &figures(last.as_ref(), &taken, since, &links));
+        let text = printer.sample(&at, &figures(last.as_ref(), &sample, since, &links));
         if print(&text)? == ReaderState::Closed || operands.count.is_some_and(|count| number >= count) {
             break;
         }
         let Some(interval) = operands.interval else { break };
-        last = Some(taken);
+        last = Some(sample);
         // A late sample must not make all later ones late.
         let due = begin + interval.saturating_mul(number);
         thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -71,7 +71,7 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
     Ok(Exit::Success)
 }
 
-/// One look at the network.
+/// One sample of the network.
 struct NetworkSample {
     at: Instant,
     nics: Vec<Nic>,
@@ -95,7 +95,7 @@ fn figures(older: Option<&NetworkSample>, newer: &NetworkSample, since: Elapsed,
     }
 }
 
-/// The interfaces that are asked for.
+/// The requested interfaces.
 fn read_interfaces(network: &mut NetworkReader, root: &Root, options: &Nicstat) -> Result<Vec<Nic>, Failure> {
     let read = network.sample(root);
     let mut nics = read.map_err(|why| Failure::new(Exit::Failed, "cannot read /proc/net/dev", why, ""))?;
@@ -104,7 +104,7 @@ fn read_interfaces(network: &mut NetworkReader, root: &Root, options: &Nicstat) 
         let named = options.interfaces.is_empty() || options.interfaces.iter().any(wanted);
         named && !(options.non_local && nic.facts.loopback)
     });
-    // Interfaces without a packet have no line; if that leaves none, it is as if there were none.
+    // Interfaces without packets have no line: without others it is an error, as in the original.
     let any = nics.iter().any(|nic| nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0);
     if any { Ok(nics) } else { Err(Failure::new(Exit::Usage, NO_INTERFACE, "", "")) }
 }
@@ -116,7 +116,7 @@ struct Operands {
 }
 
 impl Operands {
-    /// What is no positive number is wrong usage, with nicstat's exit code.
+    /// Anything but a positive number is wrong usage, with the original's exit code.
     fn parse(options: &Nicstat) -> Result<Operands, Failure> {
         let wrong = |what: &str, text: &str| {
             Failure::new(Exit::Failed, format!("{what} '{text}'"), "not a positive number", "try 'stalltop nicstat -h'")
@@ -126,12 +126,12 @@ impl Operands {
             seconds.map(Duration::from_secs_f64).ok_or_else(|| wrong("interval", text))
         });
         let count = options.count.as_deref().map(|text| text.parse().map_err(|_| wrong("count", text)));
-        // nicstat takes a count of 0 for none.
+        // The original runs without end for a count of 0.
         Ok(Operands { interval: interval.transpose()?, count: count.transpose()?.filter(|&count: &u32| count > 0) })
     }
 }
 
-/// What is known of each interface's speed and duplex.
+/// Speed and duplex of the interfaces, from options, configuration and drivers.
 struct Links {
     arithmetic: Arithmetic,
     requested: Vec<(String, Link)>,
@@ -139,30 +139,32 @@ struct Links {
 }
 
 impl Links {
-    /// What -S says goes before what is configured; the old one knows no configuration.
+    /// -S overrides the configuration. The original has no configuration.
     fn load(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
-        let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
+        let mut requested: Vec<(String, Link)> =
+            options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
         if !options.compat {
             let settings = Settings::load_and_warn(root, configuration)?;
-            asked.extend_from_slice(&settings.rule_config().link_overrides);
+            requested.extend_from_slice(&settings.rule_config().link_overrides);
         }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
-        let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
-        Ok(Links { arithmetic, requested: asked, ethtool: old })
+        let ethtool = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
+        Ok(Links { arithmetic, requested, ethtool })
     }
 
-    /// Fixed: what was asked for comes first. Compat: the driver's answer does, where it is not 0.
+    /// Fixed arithmetic: the requested speed takes precedence. Compat: the speed of the driver does, unless it is 0.
     fn link(&self, nic: &Nic) -> Link {
-        let asked = self.requested.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
+        let requested =
+            self.requested.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
         let found = Link { speed_mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
         match (self.arithmetic, &self.ethtool) {
-            (Arithmetic::Fixed, _) => asked.unwrap_or(found),
-            (Arithmetic::Compat, Some(old)) => {
-                let answer = old.legacy_link_settings(nic.id.name.as_bytes()).ok().filter(|(mbps, _)| *mbps > 0);
+            (Arithmetic::Fixed, _) => requested.unwrap_or(found),
+            (Arithmetic::Compat, Some(ethtool)) => {
+                let answer = ethtool.legacy_link_settings(nic.id.name.as_bytes()).ok().filter(|(mbps, _)| *mbps > 0);
                 let answer = answer.map(|(mbps, duplex)| Link { speed_mbps: Some(u32::from(mbps)), duplex });
-                answer.or(asked).unwrap_or_default()
+                answer.or(requested).unwrap_or_default()
             }
-            (Arithmetic::Compat, None) => asked.unwrap_or(found),
+            (Arithmetic::Compat, None) => requested.unwrap_or(found),
         }
     }
 
@@ -180,18 +182,18 @@ impl Links {
     }
 }
 
-/// As `-S` has it.
+/// Parses a value of `-S`.
 fn parse_speed(text: &str) -> Result<(String, Link), Failure> {
     let name = text.split(':').next().unwrap_or_default();
     let wrong = || Failure::new(Exit::Usage, format!("invalid speed for -S {name}"), "", "try -S eth0:1000fd");
     Link::parse_named(text).ok_or_else(wrong)
 }
 
-/// Seconds since boot. Compat: whole seconds of it and the fraction of the wall clock's second, as nicstat has it.
+/// Seconds since boot. Compat: as the original, its whole seconds and the fraction of CLOCK_REALTIME.
 fn uptime(root: &Root, compat: bool) -> Result<f64, Failure> {
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot read /proc/uptime", why, "");
     let bytes = root.read_once("proc/uptime").map_err(|why| failed(&why.to_string()))?;
     let first = String::from_utf8_lossy(&bytes).split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-    let uptime = first.filter(|uptime| *uptime > 0.0).ok_or_else(|| failed("it holds no number"))?;
+    let uptime = first.filter(|uptime| *uptime > 0.0).ok_or_else(|| failed("it does not begin with a number"))?;
     Ok(if compat { uptime.floor() + f64::from(Zoned::now().timestamp().subsec_nanosecond()) / 1e9 } else { uptime })
 }

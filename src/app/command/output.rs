@@ -1,4 +1,5 @@
-//! A file that a command makes: whole or not at all, never over another one, never through a link.
+//! The output of a command: standard output, or a new file, which appears only when it is complete. Existing files and links are
+//! never overwritten.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -8,7 +9,7 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
 use crate::recording::{AtomicFile, parent_directory};
 
-/// Where the outcome goes.
+/// Where the output is written.
 #[derive(Clone, Debug)]
 pub enum Output {
     Stdout,
@@ -16,7 +17,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// `-` is standard output. What is there already is refused now, before any work is done for it.
+    /// `-` is standard output. An existing file is refused here, before any work is done.
     pub fn for_path(path: &Path) -> Result<Output, Failure> {
         if path == Path::new("-") {
             return Ok(Output::Stdout);
@@ -24,7 +25,7 @@ impl Output {
         match path.symlink_metadata() {
             Ok(there) if there.file_type().is_file() => Err(already_exists(path)),
             Ok(there) => {
-                let what = if there.file_type().is_symlink() { "a symbolic link" } else { "there, and no file" };
+                let what = if there.file_type().is_symlink() { "a symbolic link" } else { "not a regular file" };
                 let why = format!("it is {what}");
                 Err(Failure::new(Exit::Refused, format!("cannot write {}", quoted(path)), why, "give the name of a new file"))
             }
@@ -36,7 +37,7 @@ impl Output {
         }
     }
 
-    /// Writes it beside its place and gives it its name when it is whole: whatever goes wrong leaves nothing behind.
+    /// Writes all of the output.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Output::Stdout => stdio::print_bytes(bytes).map(|_| ()),
@@ -44,7 +45,7 @@ impl Output {
         }
     }
 
-    /// The same of what is made piece by piece. Whoever reads standard output may have seen enough.
+    /// The same, written in parts. A closed standard output is not an error.
     pub fn write_with(&self, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<(), Failure> {
         let buffered = |sink: &mut (dyn Write + Send)| {
             let mut sink = BufWriter::new(sink);
@@ -61,16 +62,16 @@ impl Output {
     }
 }
 
-/// What a file's name ends in, in small letters: the form in which it is to be written.
+/// The extension of a file name in lower case, which selects the format.
 pub fn lowercase_extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
-/// A new file of that name, 0600, as `fill` makes it. Until it is whole it has no name, so that whatever ends us leaves nothing.
+/// Creates a file with mode 0600, which `fill` writes. It has no name until it is complete, so that nothing is left after an error.
 pub fn write_new_file(path: &Path, fill: impl FnOnce(&mut &fs::File) -> io::Result<()>) -> Result<(), Failure> {
-    let written = AtomicFile::create(path).and_then(|draft| {
-        fill(&mut draft.file())?;
-        draft.commit()
+    let written = AtomicFile::create(path).and_then(|file| {
+        fill(&mut file.file())?;
+        file.commit()
     });
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(path),
@@ -89,9 +90,9 @@ fn already_exists(path: &Path) -> Failure {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let (exit, remedy) = match error.kind() {
-        io::ErrorKind::PermissionDenied => (Exit::Refused, "give a directory that you may write"),
-        io::ErrorKind::NotFound => (Exit::CannotWrite, "give a directory that is there"),
-        io::ErrorKind::StorageFull => (Exit::CannotWrite, "nothing was left behind: make room, or give another place"),
+        io::ErrorKind::PermissionDenied => (Exit::Refused, "give a directory that this user may write to"),
+        io::ErrorKind::NotFound => (Exit::CannotWrite, "give an existing directory"),
+        io::ErrorKind::StorageFull => (Exit::CannotWrite, "no file was created: free space, or give another directory"),
         _ => (Exit::CannotWrite, ""),
     };
     Failure::new(exit, format!("cannot write {}", quoted(path)), error, remedy)
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_is_refused_and_one_that_cannot_be_written_is_not_there() {
+    fn an_existing_file_is_refused_and_a_failed_write_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.html");
         write_new_file(&path, |file| file.write_all(b"whole")).unwrap();

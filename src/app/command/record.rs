@@ -1,11 +1,7 @@
-//! `record`: samples into a file or a pipe, without a screen, until somebody says enough.
+//! `record`: writes samples to a file, a directory of segments or a pipe, without a screen, until it is stopped.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod destination;
+mod size_limit;
 
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
@@ -14,199 +10,175 @@ use crate::app::mark_socket::MarkSocket;
 use crate::app::operations_command::OperationsCommand;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{signals, stdio};
-use crate::app::recorder::segments::Segments;
 use crate::app::recorder::{self, Session, SharedSession};
-use crate::app::sampling::{SamplerCommand, SamplerThread};
+use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
-use crate::recording::{Meta, RecorderStatus, RecordingProgress, Redaction};
+use crate::recording::{FrameSummary, Meta, RecorderStatus, RecordingProgress, Redaction};
 use crate::report::missing::missing_readings;
+use crate::sample::{Instant, Sample};
+use destination::Destination;
+use size_limit::SizeLimit;
 
-pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Result<Exit, Failure> {
-    let to_stream = record.file.as_deref() == Some(Path::new("-"));
-    if to_stream && io::stdout().is_terminal() {
-        let remedy = "pipe it: stalltop record - | stalltop replay -";
-        return Err(Failure::new(Exit::Usage, "cannot record to standard output", "it is a terminal", remedy));
-    }
-    let mut segments = match (record.rotate, &record.file) {
-        (Some(_), _) if to_stream => {
-            let remedy = "give the name of a directory";
-            return Err(Failure::new(Exit::Usage, "cannot begin new files on standard output", "it is one stream", remedy));
-        }
-        (Some(rotate), Some(directory)) => Some(Segments::create(directory, rotate, record.keep)?),
-        _ => None,
-    };
+pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Result<Exit, Failure> {
+    let destination = Destination::from_options(options)?;
     let stop = signals::TerminationSignals::block()
         .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = Settings::load_and_warn(&root, configuration)?;
-    let lessons = BaselineLearner::for_root(&root);
-    let tally = record.ops.as_deref().map(|command| OperationsCommand::start(command, record.interval)).transpose()?;
-    let sampler = SamplerThread::start_with_operations(
-        root,
-        record.interval,
-        record.span,
-        tally.as_ref().map(OperationsCommand::latest),
-    )?;
+    let learner = BaselineLearner::for_root(&root);
+    let operations = options.ops.as_deref().map(|command| OperationsCommand::start(command, options.interval)).transpose()?;
+    let latest = operations.as_ref().map(OperationsCommand::latest);
+    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, latest)?;
     let control = sampler.control();
-    stop.on_signal(move || control.send(SamplerCommand::Stop));
+    stop.on_signal(move || control.send(SamplerCommand::Stop))?;
     let rule_config = settings.rule_config_for(&sampler.host);
-    let mut evaluations = LiveEvaluations::new(sampler, rule_config, lessons);
-    let host = Arc::clone(&evaluations.sampler.host);
-    // The first sample says what cannot be seen here: the recording begins with it.
+    let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
-    let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
-    let mut meta = recorder::meta(&host, record.interval, redaction);
-    meta.absent = missing_readings(&first.sample).into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
-    // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
-    let mut baselines = evaluations.pipeline().initial_baselines().clone();
-    if let Ok(disks) = &first.sample.disks {
-        settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
-    }
-    let reader_gone = Arc::new(AtomicBool::new(false));
-    let session = if to_stream {
-        Session::stream(record.max_size, open_stdout(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recorder::failure)
-    } else {
-        create_session(record, segments.as_ref(), &meta, &baselines)
-    };
-    let session = match session {
-        // Whoever was to read did not wait for the first byte.
-        Err(_) if reader_gone.load(Ordering::SeqCst) => return Ok(Exit::Success),
+    let meta = meta(options, &evaluations, &first.sample);
+    let baselines = baselines(&settings, &evaluations, &first.sample);
+    let session = match destination.create_session(options.max_size, &meta, &baselines) {
+        // The reader has closed the pipe before the first byte.
+        Err(_) if destination.is_reader_gone() => return Ok(Exit::Success),
         session => SharedSession::new(session?),
     };
-    let marked = session.clone();
-    let take_in = move |at, text: String| marked.with(|session| session.mark(at, &text)).unwrap_or(Err("it has just ended"));
-    // Without a door, whoever knocks is told that nobody is there.
-    let _door = MarkSocket::bind(take_in).ok();
-    let mut growth = FileGrowth::default();
-    let mut next = Some(first);
-    let mut turns = false;
-    while let Some(taken) = next.take().or_else(|| evaluations.next_sample()) {
-        let at = taken.sample.at;
-        if let Some(segments) = segments.as_mut().filter(|_| turns) {
-            // The new one is there before the old one ends: whoever follows finds it.
-            match create_session(record, Some(segments), &meta, &baselines) {
-                Ok(new) => {
-                    if let Some(ended) = session.replace(Some(new)).map(Session::finish) {
-                        stdio::print_stderr(&ended.failure().unwrap_or_else(|| ended.summary()));
-                    }
-                    segments.rotated();
-                    growth = FileGrowth::default();
-                }
-                // What is there now goes on, as far as it may.
-                Err(failure) => segments.postpone_rotation(at, &failure),
+    let mut recording = ActiveRecording {
+        destination,
+        meta,
+        _mark_socket: accept_marks(session.clone()),
+        session,
+        max_size: options.max_size,
+        size_limit: SizeLimit::new(options.max_size),
+    };
+    recording.run(first, &mut evaluations, &settings);
+    recording.finish(evaluations)
+}
+
+/// The meta frame. The first sample says what could not be read.
+fn meta(options: &Record, evaluations: &LiveEvaluations, first: &Sample) -> Meta {
+    let redaction = if options.redact { Redaction::Arguments } else { Redaction::Nothing };
+    let mut meta = recorder::meta(&evaluations.sampler.host, options.interval, redaction);
+    meta.absent = missing_readings(first).into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    meta
+}
+
+/// The baselines of a file that begins with this sample: those learned before it, and those of the configuration, which a
+/// replay on another machine does not have.
+fn baselines(settings: &Settings, evaluations: &LiveEvaluations, first: &Sample) -> Baselines {
+    let mut baselines = evaluations.pipeline().evaluator().baselines().clone();
+    if let Ok(disks) = &first.disks {
+        settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
+    }
+    baselines
+}
+
+/// Accepts marks for the session. Without a socket, `stalltop mark` reports that no program accepts marks.
+fn accept_marks(session: SharedSession) -> Option<MarkSocket> {
+    let accept =
+        move |at, text: String| session.with(|session| session.mark(at, &text)).unwrap_or(Err("its recording has ended"));
+    MarkSocket::bind(accept).ok()
+}
+
+/// The recording that is being written.
+struct ActiveRecording {
+    destination: Destination,
+    meta: Meta,
+    session: SharedSession,
+    max_size: Option<u64>,
+    size_limit: SizeLimit,
+    /// Accepts marks until it is dropped
+    _mark_socket: Option<MarkSocket>,
+}
+
+/// What follows a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NextStep {
+    Continue,
+    /// The next sample begins a new segment
+    Rotate,
+    Stop,
+}
+
+impl ActiveRecording {
+    /// Records until sampling ends, the recording fails, or its size limit is reached.
+    fn run(&mut self, first: TimedSample, evaluations: &mut LiveEvaluations, settings: &Settings) {
+        let mut next = Some(first);
+        let mut next_step = NextStep::Continue;
+        while next_step != NextStep::Stop
+            && let Some(sample) = next.take().or_else(|| evaluations.next_sample())
+        {
+            let at = sample.sample.at;
+            if next_step == NextStep::Rotate {
+                self.rotate(at, &baselines(settings, evaluations, &sample.sample));
             }
+            let evaluation = evaluations.evaluate(&sample);
+            next_step = match self.offer(sample, recorder::frame_summary(evaluation.as_ref())) {
+                Some(status) => self.next_step(at, &status),
+                None => NextStep::Stop,
+            };
         }
-        let judged = evaluations.evaluate(&taken);
-        let digest = recorder::frame_summary(judged.as_ref());
-        let status = session.with(|session| {
-            session.offer(taken, digest);
+    }
+
+    /// Gives the sample to the recorder and prints a change of its status.
+    fn offer(&self, sample: TimedSample, summary: FrameSummary) -> Option<RecorderStatus> {
+        let (status, change) = self.session.with(|session| {
+            session.offer(sample, summary);
             (session.status(), session.status_change())
-        });
-        let Some((status, news)) = status else { break };
-        if let Some(news) = news {
-            stdio::print_stderr(&news);
+        })?;
+        if let Some(change) = change {
+            stdio::print_stderr(&change);
         }
-        growth.samples_offered += 1;
-        let large = record.max_size.is_some_and(|most| growth.would_exceed(&status, most));
-        let large = large || matches!(status, RecorderStatus::LimitReached(_));
-        match &mut segments {
-            _ if matches!(
-                status,
-                RecorderStatus::Failed { .. } | RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. })
-            ) =>
-            {
-                break;
-            }
-            None if large => break,
-            None => {}
+        Some(status)
+    }
+
+    fn next_step(&mut self, at: Instant, status: &RecorderStatus) -> NextStep {
+        let full = self.size_limit.is_reached(status);
+        let empty = matches!(status, RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. }));
+        if empty || matches!(status, RecorderStatus::Failed { .. }) {
+            return NextStep::Stop;
+        }
+        match self.destination.segments() {
+            None if full => NextStep::Stop,
+            None => NextStep::Continue,
             Some(segments) => {
-                turns = segments.should_rotate(at, large);
-                segments.delete_expired(&host, at);
+                let rotate = segments.should_rotate(at, full);
+                segments.delete_expired(&self.meta.host, at);
+                if rotate { NextStep::Rotate } else { NextStep::Continue }
             }
         }
     }
-    evaluations.sampler.send(SamplerCommand::Stop);
-    let Some(ended) = session.replace(None).map(Session::finish_patiently) else {
-        return Err(Failure::already_reported(Exit::Failed));
-    };
-    evaluations.finish()?;
-    match ended.failure() {
-        // Whoever read has seen enough.
-        Some(_) if reader_gone.load(Ordering::SeqCst) => Ok(Exit::Success),
-        Some(line) => Err(Failure::new(Exit::CannotWrite, line, "", "")),
-        None => {
-            stdio::print_stderr(&ended.summary());
-            Ok(Exit::Success)
+
+    /// Begins a new segment, then ends the old one, so that a replay that follows the directory finds the next file. If it
+    /// cannot be created, the old one goes on.
+    fn rotate(&mut self, at: Instant, baselines: &Baselines) {
+        let created = self.destination.create_session(self.max_size, &self.meta, baselines);
+        let Some(segments) = self.destination.segments() else { return };
+        match created {
+            Ok(session) => {
+                if let Some(ended) = self.session.replace(Some(session)).map(Session::finish) {
+                    stdio::print_stderr(&ended.failure().unwrap_or_else(|| ended.summary()));
+                }
+                segments.rotated();
+                self.size_limit = SizeLimit::new(self.max_size);
+            }
+            Err(failure) => segments.postpone_rotation(at, &failure),
         }
     }
-}
 
-/// The next segment, or the one file.
-fn create_session(
-    record: &Record,
-    segments: Option<&Segments>,
-    meta: &Meta,
-    baselines: &Baselines,
-) -> Result<Session, Failure> {
-    let most = record.max_size;
-    let session = match (segments, record.file.as_deref()) {
-        (Some(segments), _) => Session::create_in(most, segments.folder(), &segments.next_name(&meta.host), meta, baselines),
-        (None, Some(file)) => Session::create_with_limit(most, file, meta, baselines),
-        (None, None) => Session::create_with_limit(most, Path::new(&recorder::default_name(&meta.host)), meta, baselines),
-    };
-    session.map_err(recorder::failure)
-}
-
-/// Standard output past std's line buffer, which would hold frames back.
-fn open_stdout(gone: Arc<AtomicBool>) -> Result<StdoutPipe, Failure> {
-    let sink = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let sink = sink.map_err(|error| Failure::new(Exit::CannotWrite, "cannot write to standard output", error, ""))?;
-    Ok(StdoutPipe { sink, reader_gone: gone })
-}
-
-/// A pipe that remembers that its reader went away.
-struct StdoutPipe {
-    sink: File,
-    reader_gone: Arc<AtomicBool>,
-}
-
-impl Write for StdoutPipe {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.sink.write(bytes);
-        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            self.reader_gone.store(true, Ordering::SeqCst);
+    fn finish(self, evaluations: LiveEvaluations) -> Result<Exit, Failure> {
+        evaluations.sampler.send(SamplerCommand::Stop);
+        let Some(ended) = self.session.replace(None).map(Session::finish_patiently) else {
+            return Err(Failure::already_reported(Exit::Failed));
+        };
+        evaluations.finish()?;
+        match ended.failure() {
+            // The reader of standard output needs no more.
+            Some(_) if self.destination.is_reader_gone() => Ok(Exit::Success),
+            Some(line) => Err(Failure::new(Exit::CannotWrite, line, "", "")),
+            None => {
+                stdio::print_stderr(&ended.summary());
+                Ok(Exit::Success)
+            }
         }
-        written
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.sink.flush()
-    }
-}
-
-/// How a file grows: so that it is ended before it is too large.
-#[derive(Debug, Default)]
-struct FileGrowth {
-    bytes_written: u64,
-    largest_sample_bytes: u64,
-    /// Samples given to the recorder, which may not have written them yet
-    samples_offered: u64,
-}
-
-impl FileGrowth {
-    /// Whether the next sample, with the end that is still to be written, may not fit any more.
-    fn would_exceed(&mut self, status: &RecorderStatus, most: u64) -> bool {
-        /// Bytes of one sample in the index at the end.
-        const INDEX_ENTRY_BYTES: u64 = 24;
-        /// What the end is beside the index.
-        const TRAILER_BYTES: u64 = 512;
-        let kept = status.progress();
-        if self.bytes_written > 0 {
-            self.largest_sample_bytes = self.largest_sample_bytes.max(kept.bytes.saturating_sub(self.bytes_written));
-        }
-        self.bytes_written = kept.bytes;
-        let waiting = self.samples_offered.saturating_sub(kept.samples + kept.lost_samples);
-        kept.bytes + (2 + waiting) * self.largest_sample_bytes + kept.samples * INDEX_ENTRY_BYTES + TRAILER_BYTES > most
     }
 }

@@ -1,4 +1,4 @@
-//! `table`: figures as lines, of the running machine or of a recording; and what the whole run came to.
+//! `table`: figures as lines, of the running machine or of a recording, and their total over the whole run.
 
 mod command;
 mod output_stream;
@@ -18,7 +18,7 @@ use crate::app::program::stdio::ReaderState;
 use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
 use crate::cli::Configuration;
-use crate::cli::table::{Format as Asked, Table};
+use crate::cli::table::{Format as FormatOption, Table};
 use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
@@ -26,7 +26,7 @@ use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, 
 use crate::units::time::time_of_day;
 use output_stream::OutputStream;
 
-/// Time between lines where none is asked for.
+/// Time between lines without INTERVAL.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn table(root: Root, configuration: &Configuration, options: &Table) -> Result<Exit, Failure> {
@@ -39,15 +39,15 @@ pub fn table(root: Root, configuration: &Configuration, options: &Table) -> Resu
     }
 }
 
-/// Lines as they were asked for, and what all of them come to.
+/// Prints lines as the options request, and accumulates the total.
 struct TableOutput {
-    choice: ResolvedSelection,
+    selection: ResolvedSelection,
     printer: Printer,
     stream: OutputStream,
     zone: TimeZone,
-    /// All intervals, where a total is asked for
+    /// All intervals, with `--total` or a command
     total: Option<RunAccumulator>,
-    /// No line but the total
+    /// Print no lines but the total
     total_only: bool,
     lines_printed: u32,
     max_lines: u32,
@@ -56,8 +56,8 @@ struct TableOutput {
 impl TableOutput {
     fn new(options: &Table) -> Result<TableOutput, Failure> {
         let usage = |what: String| Failure::new(Exit::Usage, what, "", "try 'stalltop table --help'");
-        let Some(table) = find_table(&options.what) else { return Err(usage(format!("there is no table '{}'", options.what))) };
-        let wishes = ColumnSelection {
+        let Some(table) = find_table(&options.what) else { return Err(usage(format!("unknown table '{}'", options.what))) };
+        let requested = ColumnSelection {
             columns: options.columns.clone(),
             sort: options.sort.clone(),
             top: options.top.and_then(|top| usize::try_from(top).ok()),
@@ -66,61 +66,66 @@ impl TableOutput {
             without_idle: options.busy,
             divide_by_cpus: options.of_box,
         };
-        let choice = ResolvedSelection::resolve(table, wishes).map_err(usage)?;
+        let selection = ResolvedSelection::resolve(table, requested).map_err(usage)?;
         let format = match options.format {
-            Asked::Text => Format::Text,
-            Asked::Csv => Format::Csv { safe_formulas: options.safe_formulas },
-            Asked::Json => Format::Json,
-            Asked::Parseable => Format::Parseable,
+            FormatOption::Text => Format::Text,
+            FormatOption::Csv => Format::Csv { safe_formulas: options.safe_formulas },
+            FormatOption::Json => Format::Json,
+            FormatOption::Parseable => Format::Parseable,
         };
-        let page = if options.command.is_empty() { OutputStream::StandardOutput } else { OutputStream::StandardError };
-        let printer = Printer::new(table, &choice.columns, format, page.headings());
-        // Of the running machine, nothing said is one line; of a recording it is all of it.
+        let stream = if options.command.is_empty() { OutputStream::StandardOutput } else { OutputStream::StandardError };
+        let printer = Printer::new(table, &selection.columns, format, stream.headings());
+        // Without these options: one line of the running machine, all lines of a recording.
         let endless = options.interval.is_some() || options.span.is_some() || options.from.is_some();
         let total = options.total || !options.command.is_empty();
         Ok(TableOutput {
-            choice,
+            selection,
             printer,
-            stream: page,
+            stream,
             zone: TimeZone::system(),
             total: total.then(RunAccumulator::default),
-            total_only: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
+            total_only: total
+                && (options.format == FormatOption::Csv || !options.command.is_empty() && options.interval.is_none()),
             lines_printed: 0,
             max_lines: options.count.unwrap_or(if endless || !options.command.is_empty() { u32::MAX } else { 1 }),
         })
     }
 
-    /// One interval more; whether another one is wanted.
-    fn add(&mut self, judged: &Evaluation) -> Result<bool, Failure> {
+    /// Adds an interval. Returns whether more lines are wanted.
+    fn add(&mut self, evaluation: &Evaluation) -> Result<bool, Failure> {
         if let Some(run) = &mut self.total {
-            run.add(judged);
+            run.add(evaluation);
         }
-        self.print_line(judged.into(), false)
+        self.print_line(evaluation.into(), false)
     }
 
-    /// Several intervals as one line. What only a single one can tell is not known of them.
+    /// Adds several intervals as one line. Columns that only a single interval can have are unknown (`-`).
     fn add_combined(&mut self, run: &RunAccumulator) -> Result<bool, Failure> {
         match run.total() {
-            Some(whole) => self.print_line(whole.figure_input(), run.has_several_intervals()),
+            Some(total) => self.print_line(total.figure_input(), run.has_several_intervals()),
             None => Ok(true),
         }
     }
 
-    /// The line of the time since boot; it is in no total. What only a short time can tell is not known of it.
-    fn add_since_boot(&mut self, judged: Option<Evaluation>) -> Result<bool, Failure> {
-        judged.map_or(Ok(true), |judged| self.print_line((&judged).into(), true))
+    /// Adds the line of the time since boot, which is not part of the total. Columns of a single interval are unknown (`-`).
+    fn add_since_boot(&mut self, evaluation: Option<Evaluation>) -> Result<bool, Failure> {
+        evaluation.map_or(Ok(true), |evaluation| self.print_line((&evaluation).into(), true))
     }
 
-    fn print_line(&mut self, look: FigureInput, several: bool) -> Result<bool, Failure> {
+    fn print_line(&mut self, input: FigureInput, several: bool) -> Result<bool, Failure> {
         self.lines_printed += 1;
         if !self.total_only {
-            let mut rows = self.choice.rows(&look);
-            for (at, _) in
-                self.choice.columns.iter().enumerate().filter(|(_, head)| several && head.aggregation == Aggregation::Unknown)
+            let mut rows = self.selection.rows(&input);
+            for (at, _) in self
+                .selection
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(_, head)| several && head.aggregation == Aggregation::Unknown)
             {
                 rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
             }
-            let text = self.printer.lines(&stamp(&look, &self.zone), &rows);
+            let text = self.printer.lines(&stamp(&input, &self.zone), &rows);
             if self.stream.print(self.printer.format(), &text)? == ReaderState::Closed {
                 self.total = None;
                 return Ok(false);
@@ -129,48 +134,46 @@ impl TableOutput {
         Ok(self.lines_printed < self.max_lines)
     }
 
-    /// The total, where it is asked for.
+    /// Prints the total, if it was requested.
     fn print_total(&mut self) -> Result<Option<RunTotal>, Failure> {
-        let Some(whole) = self.total.as_ref().and_then(RunAccumulator::total) else { return Ok(None) };
-        let look = whole.figure_input();
-        let rows = self.choice.rows(&look);
-        let text = self.printer.total_lines(&stamp(&look, &self.zone), self.choice.table().capacity(&look), &rows);
+        let Some(total) = self.total.as_ref().and_then(RunAccumulator::total) else { return Ok(None) };
+        let input = total.figure_input();
+        let rows = self.selection.rows(&input);
+        let text = self.printer.total_lines(&stamp(&input, &self.zone), self.selection.table().capacity(&input), &rows);
         self.stream.print(self.printer.format(), &text)?;
-        Ok(Some(whole))
+        Ok(Some(total))
     }
 }
 
-/// The time of an interval, on clocks of that zone.
-pub(super) fn stamp(look: &FigureInput, zone: &TimeZone) -> RowTime {
-    let at = look.interval.at();
-    RowTime { clock: time_of_day(at.realtime_ns, zone), at, seconds: look.interval.seconds }
+/// The end of an interval, in that time zone.
+pub(super) fn stamp(input: &FigureInput, zone: &TimeZone) -> RowTime {
+    let at = input.interval.at();
+    RowTime { clock: time_of_day(at.realtime_ns, zone), at, seconds: input.interval.seconds }
 }
 
-/// Starts sampling. Unthrottled: a late line does not delay the next one. Only the table of disks shows baselines.
+/// Starts sampling, without throttling, so that lines keep their interval. Only the table of disks has baselines.
 fn start(
     root: Root,
     settings: &Settings,
     interval: Duration,
-    asked: (&Table, &ResolvedSelection),
+    requested: (&Table, &ResolvedSelection),
 ) -> Result<LiveEvaluations, Failure> {
-    let (options, choice) = asked;
+    let (options, selection) = requested;
     let baseline_learner = if options.what == "disk" { BaselineLearner::for_root(&root) } else { BaselineLearner::empty() };
-    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_expensive())?;
+    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, selection.is_expensive())?;
     let rule_config = settings.rule_config_for(&sampler.host);
     Ok(LiveEvaluations::new(sampler, rule_config, baseline_learner))
 }
 
 fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
-    // A signal that ends a run with a total prints the total.
+    // With a total, a signal ends the run and prints it.
     let stop = lines.total.is_some().then(signals::TerminationSignals::block).transpose();
     let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let interval = options.interval.unwrap_or(DEFAULT_INTERVAL).min(options.span.unwrap_or(Duration::MAX));
-    let mut evaluations = start(root, settings, interval, (options, &lines.choice))?;
+    let mut evaluations = start(root, settings, interval, (options, &lines.selection))?;
     if let Some(stop) = stop {
         let control = evaluations.sampler.control();
-        stop.on_signal(move || {
-            control.send(SamplerCommand::FinalSample);
-        });
+        stop.on_signal(move || control.send(SamplerCommand::FinalSample))?;
     }
     let mut since_boot = options.since_boot;
     while let Some(sample) = evaluations.next_sample() {
@@ -189,31 +192,34 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
     Ok(Exit::Success)
 }
 
-/// Evaluation from its beginning, so that baselines are what they were by then.
+/// Evaluates the recording from its beginning, so that baselines are as they were at that time.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
-    let mut recorded = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.choice.table()]);
-    let samples = time_range::at(recorded.replayer(), options.at, options.span, &lines.zone);
-    let outside = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
+    let mut recording = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.selection.table()]);
+    let samples = time_range::at(recording.replayer(), options.at, options.span, &lines.zone);
+    let outside =
+        || Failure::new(Exit::Usage, "--at is not a time of this recording", "", "stalltop info FILE shows its times");
     let samples = samples.ok_or_else(outside)?;
     let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
-    while let Some(judged) = recorded.next_in(&samples) {
-        if std::mem::take(&mut since_boot) && !lines.add_since_boot(recorded.evaluate_since_boot(&judged.interval.older))? {
+    while let Some(evaluation) = recording.next_in(&samples) {
+        if std::mem::take(&mut since_boot)
+            && !lines.add_since_boot(recording.evaluate_since_boot(&evaluation.interval.older))?
+        {
             break;
         }
         let go_on = match options.interval {
-            None => lines.add(&judged)?,
+            None => lines.add(&evaluation)?,
             Some(interval) => {
                 if let Some(run) = &mut lines.total {
-                    run.add(&judged);
+                    run.add(&evaluation);
                 }
-                let ends = !step.is_same_boot(&judged);
+                let ends = !step.is_same_boot(&evaluation);
                 if ends && !lines.add_combined(&std::mem::take(&mut step))? {
                     break;
                 }
-                step.add(&judged);
-                // A sample that was a little early belongs to the line all the same.
-                let due = step.seconds() + judged.interval.seconds / 2.0 >= interval.as_secs_f64();
+                step.add(&evaluation);
+                // A sample up to half an interval early still ends the line.
+                let due = step.seconds() + evaluation.interval.seconds / 2.0 >= interval.as_secs_f64();
                 let go_on = !due || lines.add_combined(&step)?;
                 if due {
                     step = RunAccumulator::default();
@@ -226,6 +232,6 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
         }
     }
     lines.print_total()?;
-    recorded.warn_of_damage();
-    Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
+    recording.warn_of_damage();
+    Ok(if recording.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }

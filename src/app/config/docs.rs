@@ -1,24 +1,24 @@
-//! docs/configuration.md, made from the list of thresholds: its example is complete, and is what is read.
+//! docs/configuration.md, generated from the list of thresholds. Its example has every key.
 
 use std::fmt::Write;
 
 use crate::findings::THRESHOLDS;
 
-/// Sections beside the thresholds, each with a line that does something.
+/// The sections of devices, each with an example.
 const DEVICE_SECTIONS: &str = "\
 [speeds]
-# Mbit/s and fd or hd (full or half duplex) of interfaces, before what their drivers say: nicstat's -S.
-# A virtual interface that is given one is judged by it.
+# Mbit/s and fd or hd (full or half duplex) of interfaces, instead of what their drivers report: nicstat's -S.
+# A virtual interface has a utilization only with a speed given here.
 #eth0 = \"1000fd\"
 
 [baselines]
-# What a disk needs for one request at a time, by its name or the identity that `stalltop baseline show` prints: before
-# what was learned. For all sizes, or for requests of up to 16 KiB, of up to 128 KiB, and more.
+# The latency of a disk with one request at a time, by its name or the identity that `stalltop baseline show` prints; used
+# instead of the learned one. For all sizes, or for requests of up to 16 KiB, of up to 128 KiB, and more.
 #sda = { read = \"0.5ms\", write = \"1ms\", flush = \"2ms\" }
 #nvme0n1 = { read = { 16K = \"80us\", 128K = \"120us\", more = \"400us\" } }
 
 [ignore]
-# No findings about these; their figures are shown all the same. A * at the end stands for any rest.
+# No findings about these devices; their figures are shown. A * at the end matches any rest of a name.
 #disks = [\"loop*\", \"sr0\"]
 #nics = [\"docker0\", \"veth*\"]
 ";
@@ -47,23 +47,24 @@ pub fn render() -> String {
 const HEADER: &str = "\
 # Configuration
 
-<!-- Made by src/app/config/page.rs: change it there, then STALLTOP_BLESS=1 cargo test --test generated_files -->
+<!-- Made by src/app/config/docs.rs: change it there, then STALLTOP_BLESS=1 cargo test --test generated_files -->
 
-Nothing has to be configured. What is, is read from, the first one that says something about a thing being the one that counts:
+No configuration is required. Settings are read from these places; the first one that sets a value takes precedence:
 
-1. the command line: `check --threshold KIND=VALUE`, `--nic-speed eth0=1000fd` (of every command, the live screen and `replay`
-   among them; for `replay`, `--speed` is how fast it plays), `nicstat -S`
+1. the command line: `check --threshold KIND=VALUE`, `nicstat -S`, and `--nic-speed eth0=1000fd`, which every command accepts
+   (the `--speed` of `replay` is the playback speed)
 2. the environment: `STALLTOP_THRESHOLD=disk-latency=5,hung-task=10s`, `STALLTOP_SPEED=eth0=1000fd`
-3. the user's file: `$XDG_CONFIG_HOME/stalltop/config.toml`, where that is not set `~/.config/stalltop/config.toml`
+3. the user's file: `$XDG_CONFIG_HOME/stalltop/config.toml`, or `~/.config/stalltop/config.toml`
 4. the system's file: `/etc/stalltop/config.toml`
 
-`--config FILE` (or `STALLTOP_CONFIG=FILE`) stands for both files, `--no-config` for none. `stalltop doctor` says which are
-read. Under sudo the user's file is root's (`/root/.config/stalltop/config.toml`): root believes no place that is not root's.
+`--config FILE` (or `STALLTOP_CONFIG=FILE`) replaces both files, `--no-config` disables them. `stalltop doctor` prints which
+files are read. Under sudo the user's file is root's (`/root/.config/stalltop/config.toml`): root does not read a file in a
+directory that does not belong to root.
 
-All commands that judge go by it: the live screen and lines, `replay`, `check`; `nicstat` takes the speeds (`--compat` does
-not), `baseline show` the baselines, and `record` writes the baselines into the recording; all else in a recording is what the
-kernel gave. A recording of another machine is judged by the thresholds here; its devices are its own, and what is said of
-devices holds for it only when the file is named with `--config`, or `--nic-speed` says it.
+The configuration applies to all commands that evaluate samples: the live screen and lines, `replay`, `check`, `report`,
+`compare`. `nicstat` uses the speeds (except with `--compat`), `baseline show` the baselines, and `record` writes the baselines
+to the recording; all other contents of a recording are as the kernel gave them. For a recording of another machine, the
+thresholds apply; speeds, baselines and ignored devices apply only from a file named with `--config`, and from `--nic-speed`.
 
 ## Every key
 ";
@@ -72,16 +73,16 @@ const FOOTER: &str = "\
 A threshold is a number in its unit, or text with one: `blocked-ratio = \"30%\"`, `hung-seconds = \"10s\"`,
 `swapping-bytes-per-second = \"4M\"`. [findings.md](findings.md) says what each rule does with its thresholds.
 
-## What is wrong is said
+## Errors
 
-| what | then |
+| error | result |
 | --- | --- |
-| no file | nothing is set |
-| an unknown key, a value that is none, no TOML, not UTF-8, larger than 1 MiB, no regular file (a directory, a FIFO) | one line with the file, the line and what was probably meant; exit 2 |
-| others may write it, or it belongs to neither you nor root | refused, one line, exit 6 |
-| it cannot be read (permission, an I/O error, a link that leads nowhere) | a notice, and on without it; exit 1 where it was named with `--config` |
-| its file system does not answer for 3 s | a notice, and on without it |
+| no file | the defaults are used |
+| an unknown key, an invalid value, invalid TOML, not UTF-8, larger than 1 MiB, not a regular file (a directory, a FIFO) | one line with the file, the line number and a suggestion; exit code 2 |
+| others may write to the file, or it belongs to neither the user nor root | refused, one line, exit code 6 |
+| the file cannot be read (permission, an I/O error, a dangling link) | a warning, and the file is not used; exit code 1 if it was named with `--config` |
+| its file system does not answer for 3 s | a warning, and the file is not used |
 
-`check` exits with 3 for all of these, as for everything else that keeps it from telling. Links are followed, and what they
-lead to is looked at.
+`check` exits with 3 for all of these, as for every other reason for which it has no result. Links are followed, and the
+permissions of their target are checked.
 ";

@@ -1,4 +1,4 @@
-//! The words of a configuration: TOML, each key known, each value one that there is; what is wrong is told with its line.
+//! Parses a configuration file: TOML in which every key and value is checked. An error has its line.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::interval::disk::Operation;
 use crate::interval::network::Link;
 use crate::units::Millis;
 
-/// What one configuration says.
+/// The settings of one file.
 #[derive(Debug, Default, PartialEq)]
 pub struct ParsedConfig {
     pub thresholds: Vec<ThresholdSetting>,
@@ -22,23 +22,23 @@ pub struct ParsedConfig {
     pub ignored_nics: Option<Vec<String>>,
 }
 
-/// What is wrong with one.
+/// An error in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Counted from 1; `None` where it is the file as a whole
+    /// From 1; `None` if the error concerns the whole file
     pub line: Option<usize>,
     pub what: String,
     pub remedy: String,
 }
 
-/// The sections there are.
+/// The names of the sections.
 const SECTIONS: [&str; 4] = ["thresholds", "speeds", "baselines", "ignore"];
 
-/// The operations that a baseline can be of.
+/// The operations of baselines.
 const OPERATIONS: [(&str, Operation); 4] =
     [("read", Operation::Read), ("write", Operation::Write), ("flush", Operation::Flush), ("discard", Operation::Discard)];
 
-/// The classes of size that a baseline can be of, as `baseline set --size` has them.
+/// The size classes of baselines, as in `baseline set --size`.
 const SIZES: [(&str, SizeClass); 3] = [("16K", SizeClass::Small), ("128K", SizeClass::Medium), ("more", SizeClass::Large)];
 
 impl ConfigError {
@@ -47,7 +47,7 @@ impl ConfigError {
     }
 }
 
-/// What is wrong at a place in the text.
+/// An error at a position in the text.
 struct SpannedError {
     span: Range<usize>,
     what: String,
@@ -58,30 +58,30 @@ fn spanned_error(span: Range<usize>, what: impl Into<String>, remedy: impl Into<
     SpannedError { span, what: what.into(), remedy: remedy.into() }
 }
 
-/// A word that is none, and the one that was probably meant.
+/// The error for an unknown key, with a similar known one.
 fn unknown_key<'a>(key: &Spanned<impl AsRef<str>>, known: impl Iterator<Item = &'a str>) -> SpannedError {
     let word = key.as_ref().as_ref();
-    let meant = finding_options::did_you_mean(word, known);
-    spanned_error(key.span(), format!("unknown key '{word}'"), meant.trim_start_matches([':', ' ']))
+    let suggestion = finding_options::did_you_mean(word, known);
+    spanned_error(key.span(), format!("unknown key '{word}'"), suggestion.trim_start_matches([':', ' ']))
 }
 
 impl ParsedConfig {
-    /// What the text says, or the first thing that is wrong with it.
+    /// Parses the text; returns the first error.
     pub fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
-        let wrong = |fault: SpannedError| {
-            let before = text.as_bytes().iter().take(fault.span.start);
+        let at_line = |error: SpannedError| {
+            let before = text.as_bytes().iter().take(error.span.start);
             let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-            ConfigError { line: Some(line), what: fault.what, remedy: fault.remedy }
+            ConfigError { line: Some(line), what: error.what, remedy: error.remedy }
         };
         let document = DeTable::parse(text).map_err(|error| {
             let what = error.message().lines().collect::<Vec<_>>().join(" ");
-            wrong(spanned_error(error.span().unwrap_or_default(), what, ""))
+            at_line(spanned_error(error.span().unwrap_or_default(), what, ""))
         })?;
-        let mut said = ParsedConfig::default();
+        let mut parsed = ParsedConfig::default();
         for (key, value) in in_source_order(document.get_ref()) {
-            said.parse_section(key, value).map_err(wrong)?;
+            parsed.parse_section(key, value).map_err(at_line)?;
         }
-        Ok(said)
+        Ok(parsed)
     }
 
     fn parse_section(&mut self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
@@ -130,13 +130,13 @@ impl ParsedConfig {
             "nics" => &mut self.ignored_nics,
             _ => return Err(unknown_key(key, ["disks", "nics"].into_iter())),
         };
-        let such_as = "write a list of names, such as [\"loop*\", \"sr0\"]";
-        let names = value.get_ref().as_array().ok_or_else(|| spanned_error(value.span(), "this is no list", such_as))?;
+        let remedy = "write a list of names, such as [\"loop*\", \"sr0\"]";
+        let names = value.get_ref().as_array().ok_or_else(|| spanned_error(value.span(), "this is not a list", remedy))?;
         let name = |name: &Spanned<DeValue>| {
             let text = name.get_ref().as_str().filter(|text| !text.is_empty());
             let text = text.filter(|text| !text.trim_end_matches('*').contains('*') && !text.ends_with("**"));
             text.map(str::to_owned)
-                .ok_or_else(|| spanned_error(name.span(), "this is no name (a * stands at the end alone)", such_as))
+                .ok_or_else(|| spanned_error(name.span(), "this is not a name (a * is allowed only at the end)", remedy))
         };
         *list = Some(names.iter().map(name).collect::<Result<_, _>>()?);
         Ok(())
@@ -149,8 +149,11 @@ fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> 
         Some(kind) => {
             let of_kind = THRESHOLDS.iter().filter(|limit| limit.kinds.contains(&kind)).map(Threshold::name);
             let limits = of_kind.collect::<Vec<_>>().join(", ");
-            let limits =
-                if limits.is_empty() { "it has no limit: any is one".to_owned() } else { format!("its limits are {limits}") };
+            let limits = if limits.is_empty() {
+                "it has no threshold: every occurrence is a finding".to_owned()
+            } else {
+                format!("its thresholds are {limits}")
+            };
             spanned_error(key.span(), format!("'{name}' is a kind of finding, not a threshold"), limits)
         }
         None => {
@@ -166,12 +169,12 @@ fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> 
         DeValue::Float(number) => number.as_str().parse().map_err(|_| String::new()),
         _ => Err(String::new()),
     };
-    let such_as = || format!("{name} has the unit {}, by default {}", limit.unit.label(), limit.default);
+    let remedy = || format!("{name} has the unit {}, and {} by default", limit.unit.label(), limit.default);
     let number = number.map_err(|why| {
-        let what = if why.is_empty() { "this is no number".to_owned() } else { why };
-        spanned_error(value.span(), what, such_as())
+        let what = if why.is_empty() { "this is not a number".to_owned() } else { why };
+        spanned_error(value.span(), what, remedy())
     })?;
-    ThresholdSetting::new(limit, number).map_err(|why| spanned_error(value.span(), why, such_as()))
+    ThresholdSetting::new(limit, number).map_err(|why| spanned_error(value.span(), why, remedy()))
 }
 
 /// `"1000fd"`, or a number of megabits a second.
@@ -182,12 +185,12 @@ fn parse_link(value: &Spanned<DeValue>) -> Result<Link, SpannedError> {
         _ => None,
     };
     link.filter(|link| link.duplex.is_some())
-        .ok_or_else(|| spanned_error(value.span(), "this is no speed", "write Mbit/s and fd or hd, such as \"1000fd\""))
+        .ok_or_else(|| spanned_error(value.span(), "this is not a speed", "write Mbit/s and fd or hd, such as \"1000fd\""))
 }
 
 fn parse_latency(value: &Spanned<DeValue>) -> Result<Millis, SpannedError> {
     let text =
-        value.get_ref().as_str().ok_or_else(|| "a latency is text with its unit, such as \"0.5ms\" or \"200us\"".to_owned());
+        value.get_ref().as_str().ok_or_else(|| "a latency is text with a unit, such as \"0.5ms\" or \"200us\"".to_owned());
     text.and_then(value_parsers::latency).map_err(|why| spanned_error(value.span(), why, ""))
 }
 
@@ -198,7 +201,7 @@ fn expect_table<'a, 'i>(value: &'a Spanned<DeValue<'i>>, name: &str) -> Result<&
         .ok_or_else(|| spanned_error(value.span(), format!("'{name}' is a section"), format!("write [{name}]")))
 }
 
-/// As they stand in the text, so that the first thing that is wrong is told.
+/// The entries in the order of the text, so that the first error is reported.
 fn in_source_order<'a, 'i>(
     table: &'a DeTable<'i>,
 ) -> impl Iterator<Item = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>)> {

@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes, and the one line that says why.
+//! The exit codes, and failures, which are reported in one line.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::findings::Severity;
 use crate::report::text::printable;
 
-/// Why the program ends.
+/// The result of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Success,
@@ -14,25 +14,25 @@ pub enum Exit {
     Failed,
     /// Wrong usage
     Usage,
-    /// The recording is damaged; everything sound was shown
+    /// The recording is damaged; all intact samples were used
     Damaged,
-    /// Not a recording, from a newer major version, or nothing sound in it
+    /// Not a recording, of a newer major version, or without intact samples
     NotRecording,
     CannotWrite,
     /// For safety or permission
     Refused,
-    /// Nothing to be seen: /proc is not mounted
+    /// /proc is not mounted
     NoProc,
-    /// Of `check`: the worst that it found
+    /// Of `check`: the severity of the worst finding
     Found(Severity),
-    /// Of `table -- COMMAND`: how that ended
+    /// Of `table -- COMMAND`: the exit code of the command
     CommandExit(u8),
-    /// Of `check`: it cannot tell
+    /// Of `check`: there is no result
     Unknown,
 }
 
 impl Exit {
-    /// As the shell gets it.
+    /// The exit code of the process.
     pub fn code(self) -> u8 {
         match self {
             Exit::Success | Exit::Found(Severity::Note) => 0,
@@ -48,7 +48,7 @@ impl Exit {
     }
 }
 
-/// What ends a command early: what failed, why, what to do; one line when shown.
+/// An error that ends a command. Displayed as one line: what failed, why, what to do.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
@@ -66,7 +66,7 @@ impl Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
-    /// For what somebody else has said already: nothing but the exit code.
+    /// For an error that has been printed: only the exit code.
     pub fn already_reported(exit: Exit) -> Failure {
         Failure::new(exit, "", "", "")
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_manual() {
+    fn exit_codes_are_as_documented() {
         let all = [
             (Exit::Success, 0),
             (Exit::Failed, 1),

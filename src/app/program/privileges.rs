@@ -1,8 +1,8 @@
-//! What the program may do: no more than its command needs, given up before it reads anything or starts a thread.
+//! Drops the privileges that the command does not need, before any file is read or thread is started.
 //!
-//! Root stays root, without the rights to load modules, mount, become others or touch devices; nothing that it might be
-//! brought to execute gains any. A command of the user's (`table -- COMMAND`, `record --ops`) runs with all that the user
-//! has, so those two keep it.
+//! Root remains root, without the capabilities to load modules, mount, change users or access devices, and no program that it
+//! executes gains any (no_new_privs). A command of the user (`table -- COMMAND`, `record --ops`) has the user's privileges, so
+//! these two keep them.
 
 use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::{getegid, geteuid, getgid, getuid};
@@ -14,14 +14,14 @@ use crate::cli::Command;
 /// A number of include/uapi/linux/capability.h.
 type Capability = u32;
 
-/// To read and write files where root may: recordings, pages and baselines may lie in another user's directory.
+/// To access files of other users as root: recordings, reports and baselines.
 const FILE_CAPABILITIES: [Capability; 3] = [
     1, // CAP_DAC_OVERRIDE
     2, // CAP_DAC_READ_SEARCH
-    3, // CAP_FOWNER: to replace a file of somebody else's in /tmp
+    3, // CAP_FOWNER: to replace another user's file in /tmp
 ];
 
-/// To watch the machine; what assets/stalltop-record.service gives, too.
+/// To sample the machine; assets/stalltop-record.service grants the same.
 const MONITORING_CAPABILITIES: [Capability; 4] = [
     12, // CAP_NET_ADMIN: taskstats
     19, // CAP_SYS_PTRACE: wait channels, system calls, I/O and files of others
@@ -29,47 +29,47 @@ const MONITORING_CAPABILITIES: [Capability; 4] = [
     39, // CAP_BPF
 ];
 
-/// What the loader of the iterator needs.
+/// For the loader of the task iterator.
 const BPF_CAPABILITIES: [Capability; 2] = [38, 39];
 
-/// Refuses to run with the rights of whom the program's file belongs to: it writes files and reads what others may not.
+/// Refuses to run set-user-ID or set-group-ID: the program writes files, and shows data of other users.
 pub fn refuse_setuid() -> Result<(), Failure> {
     if getuid() == geteuid() && getgid() == getegid() {
         return Ok(());
     }
-    let remedy = "take the bit away (chmod ug-s) and use sudo, or give it capabilities: setcap cap_sys_ptrace+ep stalltop";
+    let remedy = "clear the bits (chmod ug-s) and use sudo, or grant capabilities: setcap cap_sys_ptrace+ep stalltop";
     Err(Failure::new(Exit::Refused, "cannot run", "the program is set-user-ID or set-group-ID", remedy))
 }
 
-/// Gives up what that command does not need. For the only thread there is.
+/// Drops what the command does not need. Applies to the calling thread, so that it must be the only one.
 pub fn drop_privileges_for(command: &Command) {
-    let runs_another = match command {
+    let runs_command = match command {
         Command::Table(table) => !table.command.is_empty(),
         Command::Record(record) => record.ops.is_some(),
         _ => false,
     };
-    if runs_another {
+    if runs_command {
         return;
     }
-    let watches = match command {
+    let samples_machine = match command {
         Command::Live(_) | Command::Record(_) | Command::Doctor | Command::Nicstat(_) | Command::Baseline(_) => true,
         Command::Check(check) => check.file.is_none(),
         Command::Table(table) => table.from.is_none(),
         _ => false,
     };
-    drop_all_except(FILE_CAPABILITIES.iter().chain(MONITORING_CAPABILITIES.iter().filter(|_| watches)));
+    drop_all_except(FILE_CAPABILITIES.iter().chain(MONITORING_CAPABILITIES.iter().filter(|_| samples_machine)));
 }
 
-/// For the process that loads the iterator.
+/// For the process that loads the task iterator.
 pub fn drop_privileges_for_loader() {
     drop_all_except(BPF_CAPABILITIES.iter());
 }
 
-/// A capability that the kernel or the container refuses to drop remains: that is no reason not to run.
+/// A capability that the kernel or the container does not allow to drop remains.
 fn drop_all_except<'a>(kept: impl Iterator<Item = &'a Capability>) {
     let kept = kept.fold(0, |set, capability| set | 1_u64 << capability);
     let _ = set_no_new_privs();
-    // The bounding set first, while CAP_SETPCAP is still held. An error: not permitted, or beyond the kernel's last one.
+    // The bounding set first, while CAP_SETPCAP is held. An error: not permitted, or beyond the last capability.
     for capability in (0..u64::BITS).filter(|capability| kept & 1 << capability == 0) {
         if sys::drop_from_bounding_set(capability).is_err() {
             break;

@@ -1,4 +1,4 @@
-//! Signals: which end the program, which it outlives.
+//! Signals: which ones end the program, and which ones it ignores.
 
 use std::io;
 use std::process::Command;
@@ -6,10 +6,12 @@ use std::process::Command;
 use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
 
+use super::exit::Failure;
+use super::threads;
 use crate::app::sys;
 
-/// To be called first: a write beyond the file size limit fails with EFBIG and does not end the program. (Rust's start-up
-/// code ignores SIGPIPE.)
+/// A write beyond the file size limit then fails with EFBIG and does not end the program. (Rust's start-up code ignores
+/// SIGPIPE.) Called first.
 pub fn ignore_sigxfsz() {
     let _ = sys::ignore_signal(Signal::SIGXFSZ);
 }
@@ -19,7 +21,7 @@ pub fn restore_default_signals(command: &mut Command) -> &mut Command {
     sys::reset_signals_in_child(command, Signal::SIGXFSZ, &TERMINATING)
 }
 
-/// What ends a command without a screen.
+/// The signals that end a command without a screen.
 const TERMINATING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// What a signal means to the screen.
@@ -31,7 +33,7 @@ pub enum SignalEvent {
     Resize,
     /// SIGTSTP
     Suspend,
-    /// SIGCONT: somebody stopped us without asking
+    /// SIGCONT: the process was stopped by SIGSTOP
     Continue,
 }
 
@@ -59,7 +61,7 @@ impl SignalEvents {
         })
     }
 
-    /// The next one; may be given up while it waits.
+    /// Waits for the next signal. Cancel-safe.
     pub async fn next(&mut self) -> SignalEvent {
         tokio::select! {
             _ = self.interrupt.recv() => SignalEvent::Terminate,
@@ -73,31 +75,31 @@ impl SignalEvents {
     }
 }
 
-/// The signals that end a command without a screen, held back until somebody waits for them. To be held before any other
-/// thread is started, so that none of them is ended by one.
+/// The signals that end a command without a screen, blocked in all threads until `on_signal` waits for them. Blocked before any
+/// other thread is started, because threads inherit the mask.
 pub struct TerminationSignals(SigSet);
 
 impl TerminationSignals {
     pub fn block() -> io::Result<TerminationSignals> {
         let mut set = SigSet::empty();
-        for ending in TERMINATING {
-            // Who was started with a signal ignored (nohup, a job of a shell without job control) shall not mind it.
-            if !sys::is_ignored(ending) {
-                set.add(ending);
+        for signal in TERMINATING {
+            // Signals that were ignored at the start (nohup, a shell without job control) remain ignored.
+            if !sys::is_ignored(signal) {
+                set.add(signal);
             }
         }
         set.thread_block()?;
         Ok(TerminationSignals(set))
     }
 
-    /// Once one of them has come. A second one ends the program the hard way.
-    pub fn on_signal(self, body: impl FnOnce() + Send + 'static) {
+    /// Calls `body` after the first of these signals. A second one ends the program at once.
+    pub fn on_signal(self, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         let wait = move || {
             let _ = self.0.wait();
             let _ = self.0.thread_unblock();
             body();
         };
-        let _ = std::thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10).spawn(wait);
+        threads::spawn("signals", wait).map(drop)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Standard output for lines: a reader that went away ends us quietly, a full disk is said.
+//! Prints to standard output and standard error. A closed pipe is no error, a full disk is.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::exit::{Exit, Failure};
 use crate::state::{GlyphSet, TerminalCapabilities};
 use crate::view::theme;
 
-/// Whether anybody still reads.
+/// Whether standard output can still be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderState {
     Open,
@@ -22,24 +22,24 @@ pub fn print(text: &str) -> Result<ReaderState, Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// The same of words for people, with no more characters than their locale has: in a mail of cron's, or behind a Nagios that
-/// runs its plugins with LC_ALL=C, others turn into noise.
+/// The same for text for people, with the characters of their locale: in a mail of cron, or a Nagios that runs its plugins with
+/// LC_ALL=C, others are unreadable.
 pub fn print_localized(text: &str) -> Result<ReaderState, Failure> {
     print_with_glyphs(glyphs(None), text)
 }
 
-/// The same with these characters.
+/// The same with this character set.
 pub fn print_with_glyphs(glyphs: GlyphSet, text: &str) -> Result<ReaderState, Failure> {
     print(&to_glyphs(text, glyphs))
 }
 
-/// The characters that there are by the locale, or as asked for. Lines go into files and mails, too, which have no terminal.
-pub fn glyphs(asked: Option<GlyphSet>) -> GlyphSet {
+/// The character set of the locale, or the requested one. TERM does not matter: lines also go to files and mails.
+pub fn glyphs(requested: Option<GlyphSet>) -> GlyphSet {
     let locale = |name: &str| std::env::var(name).ok().filter(|_| name != "TERM");
-    TerminalCapabilities::from_env(locale, asked).glyphs
+    TerminalCapabilities::from_env(locale, requested).glyphs
 }
 
-/// A text in these characters.
+/// Replaces characters that are not in the character set.
 pub fn to_glyphs(text: &str, glyphs: GlyphSet) -> Cow<'_, str> {
     if glyphs == GlyphSet::Unicode || text.is_ascii() {
         return Cow::Borrowed(text);
@@ -51,7 +51,7 @@ pub fn to_glyphs(text: &str, glyphs: GlyphSet) -> Cow<'_, str> {
             '≤' => plain.push_str("<="),
             '…' => plain.push_str("..."),
             _ if character.is_ascii() => plain.push(character),
-            // Two names must not become one.
+            // Escaped, so that two names remain distinct.
             _ if character.is_alphanumeric() => plain.extend(character.escape_unicode()),
             _ => plain.push(theme::ascii_fallback(character)),
         }
@@ -59,7 +59,7 @@ pub fn to_glyphs(text: &str, glyphs: GlyphSet) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Writes what need not be text.
+/// Writes bytes, which need not be text.
 pub fn print_bytes(bytes: &[u8]) -> Result<ReaderState, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -69,9 +69,9 @@ pub fn print_bytes(bytes: &[u8]) -> Result<ReaderState, Failure> {
     }
 }
 
-/// A full disk, or whatever else there is.
+/// The failure of a write to standard output, such as a full disk.
 pub fn write_failure(error: &io::Error) -> Failure {
-    let remedy = if error.kind() == io::ErrorKind::StorageFull { "make room where it goes" } else { "" };
+    let remedy = if error.kind() == io::ErrorKind::StorageFull { "free space where it is written" } else { "" };
     Failure::new(Exit::Failed, "cannot write to standard output", error, remedy)
 }
 
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_locale_of_ascii_gets_ascii() {
-        let said = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café × …";
-        assert_eq!(to_glyphs(said, GlyphSet::Unicode), said);
+    fn an_ascii_locale_gets_ascii() {
+        let text = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café × …";
+        assert_eq!(to_glyphs(text, GlyphSet::Unicode), text);
         let plain = ">= 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0x its baseline; caf\\u{e9} x ...";
-        assert_eq!(to_glyphs(said, GlyphSet::Ascii), plain);
+        assert_eq!(to_glyphs(text, GlyphSet::Ascii), plain);
     }
 }

@@ -1,13 +1,13 @@
-//! An error of a recording as the end of the program: exit code, message, remedy.
+//! Converts an error of a recording to a failure: exit code, message, remedy.
 
 use std::io;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::recording::{DetectedFormat, RecordingError};
 
-const RECORD_HINT: &str = "give the name of a recording: 'stalltop record' makes one";
+const RECORD_HINT: &str = "give the name of a recording, such as 'stalltop record' writes";
 
-/// An error of a recording as the end of the program.
+/// Converts an error of a recording.
 pub fn failure(error: RecordingError) -> Failure {
     let exit = match &error {
         RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Refused,
@@ -31,7 +31,7 @@ pub fn failure(error: RecordingError) -> Failure {
     let remedy = match &error {
         RecordingError::AlreadyExists { .. } => "give another name",
         RecordingError::NotARegularFile { .. } => "give the name of a new file, or - for standard output",
-        RecordingError::PermissionDenied { .. } => "give a directory that you may write",
+        RecordingError::PermissionDenied { .. } => "give a directory that this user may write to",
         RecordingError::Read { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
             "allow more open files (ulimit -n), or cut and cat some of them first"
         }
@@ -44,10 +44,10 @@ pub fn failure(error: RecordingError) -> Failure {
             ..
         }
         | RecordingError::NoSegments { .. } => RECORD_HINT,
-        RecordingError::MultipleBoots { .. } => "take one of them: stalltop cut --from --to",
-        RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give a directory that is there",
+        RecordingError::MultipleBoots { .. } => "select one boot: stalltop cut --from --to",
+        RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give an existing directory",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            "make room, or give another place"
+            "free space, or give another directory"
         }
         _ => "",
     };

@@ -1,4 +1,4 @@
-//! The names of recordings: of new ones, and which files were named by this program.
+//! File names of recordings.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ pub fn default_name(host: &Host) -> String {
     format!("{}.stalltop", file_stem(host))
 }
 
-/// HOST-YYYYMMDDTHHMMSS-saved.stalltop: not the name of a recording that was begun in the same second.
+/// HOST-YYYYMMDDTHHMMSS-saved.stalltop, which differs from the name of a recording that starts in the same second.
 pub fn saved_name(host: &Host) -> String {
     format!("{}-saved.stalltop", file_stem(host))
 }
 
-/// Whether a file of that name is a recording that `default_name` named, with or without numbers behind it.
+/// Whether this is a name from `default_name`, with or without a number at its end.
 pub fn is_default_name(host: &Host, name: &str) -> bool {
     let rest = name.strip_prefix(&format!("{}-", host_prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
     let mut words = rest.unwrap_or_default().split('-');
@@ -32,25 +32,25 @@ fn file_stem(host: &Host) -> String {
     format!("{}-{}", host_prefix(host), now.strftime("%Y%m%dT%H%M%S"))
 }
 
-/// The host's name as it may stand in the name of a file.
+/// The host name with only characters that are safe in a file name.
 fn host_prefix(host: &Host) -> String {
     let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
         .collect();
-    // A name that begins with a point would be hidden, one that begins with a dash an option.
+    // A file that begins with a dot is hidden, and a dash begins an option.
     let host = host.trim_start_matches(['.', '-']);
     if host.is_empty() { "stalltop".to_owned() } else { host.to_owned() }
 }
 
-/// Does something with a new file of that name: here, or else at home, or else in /var/tmp. Whoever presses a key for it has no
-/// second try: what is in memory is gone with the program.
+/// Creates a file of that name in the current directory, or if that fails, in the home directory, or in /var/tmp: samples in
+/// memory are lost if they cannot be saved.
 pub fn with_fallback_directory<T>(
     name: &str,
-    mut with: impl FnMut(&Path) -> Result<T, RecordingError>,
+    mut create: impl FnMut(&Path) -> Result<T, RecordingError>,
 ) -> Result<T, RecordingError> {
-    let here = with(Path::new(name));
-    let elsewhere = |error: &RecordingError| match error {
+    let here = create(Path::new(name));
+    let is_of_directory = |error: &RecordingError| match error {
         RecordingError::PermissionDenied { .. } => true,
         RecordingError::Write { source, .. } => matches!(
             source.kind(),
@@ -62,12 +62,12 @@ pub fn with_fallback_directory<T>(
         _ => false,
     };
     let Err(first) = here else { return here };
-    if !elsewhere(&first) {
+    if !is_of_directory(&first) {
         return Err(first);
     }
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let others = home.into_iter().chain([PathBuf::from("/var/tmp")]);
-    others.map(|place| with(&place.join(name))).find_map(Result::ok).ok_or(first)
+    others.map(|place| create(&place.join(name))).find_map(Result::ok).ok_or(first)
 }
 
 #[cfg(test)]
@@ -75,9 +75,9 @@ mod tests {
     use super::*;
     use crate::recording::Location;
 
-    /// Where the program was started may be a place that nobody may write to: what is in memory has no other chance.
+    /// The current directory may not be writable.
     #[test]
-    fn what_cannot_be_written_here_is_written_elsewhere() {
+    fn a_file_that_cannot_be_written_here_is_written_elsewhere() {
         let (mut tried, denied) = (Vec::new(), || io::Error::from(io::ErrorKind::PermissionDenied));
         let place = with_fallback_directory("x.stalltop", |path| {
             tried.push(path.to_owned());

@@ -1,8 +1,8 @@
-//! A directory of recordings, one behind the other: when the next one begins, and which old ones are deleted.
+//! `record --rotate`: a directory of recordings, when the next one begins, and which old ones are deleted.
 //!
-//! Nothing is ever deleted but a recording of this machine, in this directory, that belongs to us, has its name from us,
-//! is without fault, as far as headers and index tell, and was closed in good order. The directory is held open: whoever
-//! swaps its path for another one moves neither what is written nor what is deleted.
+//! Only a recording is deleted that is of this machine, is in this directory, belongs to this user, has a name of this program,
+//! has no damage in its headers and index, and was closed. The directory is held open, so that replacing its path changes
+//! neither where files are written nor where they are deleted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -17,38 +17,37 @@ use crate::app::recorder;
 use crate::recording::{DirHandle, Replayer, Tail};
 use crate::sample::{Host, Instant};
 
-/// Where segments go, and how long each of them is and stays.
+/// The directory, and the options `--rotate` and `--keep`.
 pub struct Segments {
     folder: Arc<DirHandle>,
     rotate_every: Duration,
     keep_for: Option<Duration>,
-    /// CLOCK_BOOTTIME of the first sample of the segment that is being written
+    /// CLOCK_BOOTTIME of the first sample of the current segment
     segment_start_ns: Option<u64>,
-    /// The next one could not begin: not before then
+    /// CLOCK_BOOTTIME of the next try, if a segment could not be created
     retry_at_ns: Option<u64>,
-    /// Since when the clock on the wall has gone on without a jump (CLOCK_BOOTTIME), or when old ones were looked for last;
-    /// and by how much it is ahead of that
+    /// CLOCK_BOOTTIME since which CLOCK_REALTIME has not jumped, or of the last cleanup; and the offset of CLOCK_REALTIME
     steady_clock: Option<(u64, i64)>,
 }
 
-/// How long after the next segment could not begin it is tried again.
+/// The time between two tries to create a segment.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// How often old ones are looked for, at least.
+/// The time between two cleanups, at most.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 
-/// A clock on the wall that was set by more than this has jumped.
+/// A larger change of the offset of CLOCK_REALTIME is a jump.
 const CLOCK_JUMP: Duration = Duration::from_secs(60);
 
 impl Segments {
-    /// The directory is made, ours alone, where there is none.
+    /// Creates the directory with mode 0700 if it is missing.
     pub fn create(directory: &Path, rotate: Duration, keep: Option<Duration>) -> Result<Segments, Failure> {
         let cannot = |why: String, remedy: &str| {
             Failure::new(Exit::CannotWrite, format!("cannot record into {}", quoted(directory)), why, remedy)
         };
         if !directory.is_dir() {
             let made = DirBuilder::new().mode(0o700).create(directory);
-            made.map_err(|error| cannot(error.to_string(), "--rotate records into a directory: give its name"))?;
+            made.map_err(|error| cannot(error.to_string(), "give the name of a directory: --rotate creates files in it"))?;
         }
         let folder = DirHandle::open(directory).map_err(recorder::failure)?;
         check_private(&folder)?;
@@ -67,39 +66,39 @@ impl Segments {
         &self.folder
     }
 
-    /// A name that is not taken yet.
+    /// A name that does not exist in the directory.
     pub fn next_name(&self, host: &Host) -> OsString {
         let name = recorder::default_name(host);
         let stem = name.trim_end_matches(".stalltop");
         let numbered = (2..).map(|number: u32| format!("{stem}-{number}.stalltop"));
         let names = std::iter::once(name.clone()).chain(numbered).map(OsString::from);
-        // Another recorder may begin in the same second; a hundred do not.
+        // Other recorders may start in the same second.
         let mut free = names.take(100).filter(|name| self.folder.entry_path(name).symlink_metadata().is_err());
         free.next().unwrap_or_else(|| OsString::from(&name))
     }
 
-    /// Whether the next one is to begin, given the sample that goes into the one that is being written: that is long enough,
-    /// or `large`.
-    pub fn should_rotate(&mut self, at: Instant, large: bool) -> bool {
-        let begun_ns = *self.segment_start_ns.get_or_insert(at.boottime_ns);
-        let long = at.boottime_ns.saturating_sub(begun_ns) >= as_nanos(self.rotate_every);
-        (long || large) && self.retry_at_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
+    /// Whether the sample after this one begins a new segment: the current one is long enough, or has reached its size limit
+    /// (`full`).
+    pub fn should_rotate(&mut self, at: Instant, full: bool) -> bool {
+        let start_ns = *self.segment_start_ns.get_or_insert(at.boottime_ns);
+        let long = at.boottime_ns.saturating_sub(start_ns) >= as_nanos(self.rotate_every);
+        (long || full) && self.retry_at_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
     }
 
-    /// A new one has begun.
+    /// A new segment has been created.
     pub fn rotated(&mut self) {
         (self.segment_start_ns, self.retry_at_ns) = (None, None);
     }
 
-    /// The next one could not begin: it is tried again a while later, and told once.
+    /// A segment could not be created: tries again after `RETRY_DELAY`, and reports the first failure.
     pub fn postpone_rotation(&mut self, at: Instant, failure: &Failure) {
         if self.retry_at_ns.replace(at.boottime_ns.saturating_add(as_nanos(RETRY_DELAY))).is_none() {
-            stdio::print_stderr(&format!("{failure}: it is tried again"));
+            stdio::print_stderr(&format!("{failure}: the current file goes on, and the next one is tried again"));
         }
     }
 
-    /// Deletes what is older than is to be kept, now and then. Of this run of the machine by the clock that nobody sets; of
-    /// earlier ones by that on the wall, once that has gone on for a while without a jump.
+    /// Deletes recordings that are older than `--keep`, from time to time. Ages within this boot are measured by CLOCK_BOOTTIME,
+    /// which cannot be set; those of earlier boots by CLOCK_REALTIME, if it has not jumped recently.
     pub fn delete_expired(&mut self, host: &Host, now: Instant) {
         let Some(keep) = self.keep_for else { return };
         let offset_ns = realtime_offset_ns(now);
@@ -123,52 +122,53 @@ impl Segments {
         }
     }
 
-    /// Whether nobody has written it for that long: only then is it worth a look inside.
+    /// Whether the file has not been modified for that long; others are not opened.
     fn is_unmodified_for(&self, name: &OsStr, keep: Duration) -> bool {
-        let written = self.folder.entry_path(name).symlink_metadata().and_then(|there| there.modified());
+        let written = self.folder.entry_path(name).symlink_metadata().and_then(|metadata| metadata.modified());
         written.is_ok_and(|written| written.elapsed().is_ok_and(|elapsed| elapsed >= keep))
     }
 
-    /// Whether it has its name from us, and is a file of ours.
+    /// Whether it has a name of this program, and is a regular file of this user.
     fn is_own_recording(&self, name: &OsStr, host: &Host) -> bool {
         let named = recorder::is_default_name(host, name.to_str().unwrap_or_default());
         let own = nix::unistd::geteuid().as_raw();
-        named && self.folder.entry_path(name).symlink_metadata().is_ok_and(|there| there.is_file() && there.uid() == own)
+        named
+            && self.folder.entry_path(name).symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.uid() == own)
     }
 }
 
-/// A directory in which others may put files is none to delete old ones in; root minds its group and its owner too.
+/// Refuses a directory that others can write to: no files are deleted there. For root, that includes its group and its owner.
 fn check_private(folder: &DirHandle) -> Result<(), Failure> {
     let path = folder.path();
     let refused = |why: String| {
         let what = format!("cannot record into {}", quoted(path));
-        Failure::new(Exit::Refused, what, why, "give a directory of your own")
+        Failure::new(Exit::Refused, what, why, "give a directory that only this user may write to")
     };
-    let there = folder.entry_path(OsStr::new(".")).metadata().map_err(|error| refused(error.to_string()))?;
+    let metadata = folder.entry_path(OsStr::new(".")).metadata().map_err(|error| refused(error.to_string()))?;
     let own = nix::unistd::geteuid();
     let others = if own.is_root() { 0o022 } else { 0o002 };
-    if there.mode() & others != 0 {
-        return Err(refused(format!("others may write in it (mode {:o})", there.mode() & 0o7777)));
+    if metadata.mode() & others != 0 {
+        return Err(refused(format!("others may write to it (mode {:o})", metadata.mode() & 0o7777)));
     }
-    if own.is_root() && there.uid() != 0 {
-        return Err(refused(format!("it belongs to user {} (mode {:o})", there.uid(), there.mode() & 0o7777)));
+    if own.is_root() && metadata.uid() != 0 {
+        return Err(refused(format!("it belongs to user {} (mode {:o})", metadata.uid(), metadata.mode() & 0o7777)));
     }
     Ok(())
 }
 
-/// How long ago the last sample of a recording of this machine was taken; `None` where it is another's, is damaged, or was not
-/// closed: what a recorder that was killed has left may be all there is of an accident.
+/// The age of the last sample of a recording of this machine; `None` for another machine's, a damaged one, or one that was not
+/// closed: the recorder was killed, and the recording may show why.
 fn recording_age(path: &Path, host: &Host, now: Instant) -> Option<Duration> {
     let replayer = Replayer::open(path).ok()?;
-    let ended = replayer.tail() == Tail::Closed && replayer.damage().is_empty();
-    let whose = &replayer.meta().host;
+    let closed = replayer.tail() == Tail::Closed && replayer.damage().is_empty();
+    let recorded_host = &replayer.meta().host;
     let last = replayer.timestamp(replayer.len().checked_sub(1)?)?;
-    let by_the_wall = || u64::try_from(now.realtime_ns.saturating_sub(last.realtime_ns)).ok();
-    let age_ns = if whose.is_same_boot(host) { now.boottime_ns.checked_sub(last.boottime_ns) } else { by_the_wall() };
-    age_ns.filter(|_| ended && whose.hostname == host.hostname).map(Duration::from_nanos)
+    let by_realtime = || u64::try_from(now.realtime_ns.saturating_sub(last.realtime_ns)).ok();
+    let age_ns = if recorded_host.is_same_boot(host) { now.boottime_ns.checked_sub(last.boottime_ns) } else { by_realtime() };
+    age_ns.filter(|_| closed && recorded_host.hostname == host.hostname).map(Duration::from_nanos)
 }
 
-/// What the clock on the wall shows beyond the one that counts from boot: the same unless somebody sets it.
+/// CLOCK_REALTIME minus CLOCK_BOOTTIME, which changes only if the clock is set.
 fn realtime_offset_ns(at: Instant) -> i64 {
     at.realtime_ns.saturating_sub_unsigned(at.boottime_ns)
 }
@@ -192,14 +192,14 @@ mod tests {
         Host { boot_id: Name::from(boot_id), ..host }
     }
 
-    /// So many hours after the boot, with the clock on the wall ahead by so many more.
+    /// A time `hours` after the boot, with CLOCK_REALTIME `ahead` hours further.
     fn at(hours: u64, ahead: u64) -> Instant {
         let ns = |hours: u64| hours * HOUR * 1_000_000_000;
         let realtime_ns = i64::try_from(ns(500_000 + hours + ahead)).unwrap();
         Instant { boottime_ns: ns(hours), monotonic_ns: ns(hours), realtime_ns }
     }
 
-    /// A recording that ended then, and was not touched since 1970.
+    /// A recording that ended then, last modified in 1970.
     fn ended(segments: &Segments, host: &Host, end: Instant) -> OsString {
         let name = segments.next_name(host);
         let meta = recorder::meta(host, Duration::from_secs(1), Redaction::Nothing);
@@ -223,26 +223,26 @@ mod tests {
         let mut segments = segments(directory.path());
         let (now, before) = (host("now"), host("before"));
         let (own, earlier) = (ended(&segments, &now, at(90, 0)), ended(&segments, &before, at(95, 0)));
-        let there = |segments: &Segments| [&own, &earlier].map(|name| segments.folder().entry_path(name).exists());
+        let exist = |segments: &Segments| [&own, &earlier].map(|name| segments.folder().entry_path(name).exists());
         segments.delete_expired(&now, at(100, 0));
-        // Set ten years ahead, seen just when it was time to look; and put right again.
+        // Set ten years ahead when the cleanup is due, and back again.
         segments.delete_expired(&now, at(101, 87_600));
         segments.delete_expired(&now, at(102, 0));
-        assert_eq!(there(&segments), [true, true]);
-        // It stays where it was set to: then it is right, and the run that is told of by the clock from boot is young still.
+        assert_eq!(exist(&segments), [true, true]);
+        // It remains set: then it counts for the earlier boot, and the recording of this boot is still young.
         segments.delete_expired(&now, at(103, 100));
         segments.delete_expired(&now, at(104, 100));
         segments.delete_expired(&now, at(105, 100));
-        assert_eq!(there(&segments), [true, false]);
+        assert_eq!(exist(&segments), [true, false]);
         segments.delete_expired(&now, at(137, 100));
-        assert_eq!(there(&segments), [true, false]);
+        assert_eq!(exist(&segments), [true, false]);
         segments.delete_expired(&now, at(139, 100));
-        assert_eq!(there(&segments), [false, false]);
+        assert_eq!(exist(&segments), [false, false]);
     }
 
-    /// A service that is started anew each day, before its first segment is long enough, keeps no more than one that is not.
+    /// A service that restarts every day, before its first segment is complete.
     #[test]
-    fn old_ones_are_deleted_though_no_segment_came_to_its_end() {
+    fn old_recordings_are_deleted_before_a_segment_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let mut segments = segments(directory.path());
         let now = host("now");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_that_cannot_begin_is_tried_again() {
+    fn a_segment_that_cannot_be_created_is_tried_again() {
         let directory = tempfile::tempdir().unwrap();
         let mut segments = segments(directory.path());
         assert!(

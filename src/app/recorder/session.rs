@@ -1,4 +1,4 @@
-//! One recording from its creation to its end, and the result.
+//! One recording, from its creation to its result.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -15,20 +15,20 @@ use crate::recording::{
 };
 use crate::report::formatting::pluralize;
 
-/// How long a disk is waited for where somebody waits at a screen, or the next file is being recorded into.
+/// How long the end of a recording waits for the disk, while the next file is being recorded.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// How long where nobody does: what waits for a slow disk is what tells why it is slow.
+/// How long the last recording waits: the samples that a slow disk has not written yet show why it is slow.
 const FINAL_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One recording from beginning to end.
+/// One recording.
 pub struct Session {
     recorder: Recorder,
-    /// It is told when that changes
+    /// The status that `status_change` has reported
     reported: ReportedStatus,
 }
 
-/// What is worth a word when it changes.
+/// The part of the status whose changes are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ReportedStatus {
     files: usize,
@@ -40,17 +40,17 @@ impl Session {
         Session::create_with_history(FrameBacklog::default(), path, meta, baselines)
     }
 
-    /// Of as many bytes at most.
+    /// With a maximum size in bytes.
     pub fn create_with_limit(
-        most: Option<u64>,
+        max_bytes: Option<u64>,
         path: &Path,
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::new(Recorder::create(path, meta, RecorderOptions { max_bytes: most, ..recorder_options(baselines) })?))
+        Ok(Session::new(Recorder::create(path, meta, RecorderOptions { max_bytes, ..recorder_options(baselines) })?))
     }
 
-    /// One that begins with what was in memory.
+    /// Begins with the samples in memory.
     pub fn create_with_history(
         history: FrameBacklog,
         path: &Path,
@@ -60,42 +60,37 @@ impl Session {
         Ok(Session::new(Recorder::create(path, meta, RecorderOptions { backlog: history, ..recorder_options(baselines) })?))
     }
 
-    /// In a folder that is held.
+    /// In a directory that is held open.
     pub fn create_in(
-        most: Option<u64>,
+        max_bytes: Option<u64>,
         folder: &Arc<DirHandle>,
         name: &OsStr,
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::new(Recorder::create_in(
-            folder,
-            name,
-            meta,
-            RecorderOptions { max_bytes: most, ..recorder_options(baselines) },
-        )?))
+        Ok(Session::new(Recorder::create_in(folder, name, meta, RecorderOptions { max_bytes, ..recorder_options(baselines) })?))
     }
 
     pub fn stream(
-        most: Option<u64>,
+        max_bytes: Option<u64>,
         sink: impl Write + Send + 'static,
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::new(Recorder::from_writer(sink, meta, RecorderOptions { max_bytes: most, ..recorder_options(baselines) })?))
+        Ok(Session::new(Recorder::from_writer(sink, meta, RecorderOptions { max_bytes, ..recorder_options(baselines) })?))
     }
 
     fn new(recorder: Recorder) -> Session {
         Session { recorder, reported: ReportedStatus { files: 1, paused: None } }
     }
 
-    /// Never blocks. What is missing before the sample is noted before it.
-    pub fn offer(&mut self, taken: TimedSample, digest: FrameSummary) {
-        self.recorder.add_missed(taken.missed, taken.sample.at.into());
-        self.recorder.offer_with_summary(taken.sample, digest);
+    /// Records a sample, and the number of missed samples before it. Never blocks.
+    pub fn offer(&mut self, sample: TimedSample, summary: FrameSummary) {
+        self.recorder.add_missed(sample.missed, sample.sample.at.into());
+        self.recorder.offer_with_summary(sample.sample, summary);
     }
 
-    /// Or why it is not taken.
+    /// Records a mark; the error says why it cannot.
     pub fn mark(&mut self, at: Timestamp, text: &str) -> Result<(), &'static str> {
         match (self.recorder.add_mark(at, text), self.recorder.status()) {
             (true, _) => Ok(()),
@@ -105,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Samples that are missing before the next one that is offered.
+    /// Records that samples are missing before the next one.
     pub fn gap(&mut self, gap: &Gap) {
         self.recorder.add_gap(gap);
     }
@@ -114,31 +109,35 @@ impl Session {
         self.recorder.status()
     }
 
-    /// Where it goes now.
+    /// The file that is being written.
     pub fn location(&self) -> String {
-        self.recorder.locations().last().map(words).unwrap_or_default()
+        self.recorder.locations().last().map(location_name).unwrap_or_default()
     }
 
-    /// That its disk does not take it, or takes it again, perhaps in another file; once each.
+    /// A message when the disk does not accept writes, or accepts them again, or the recording continues in another file.
     pub fn status_change(&mut self) -> Option<String> {
         let places = self.recorder.locations();
         let status = self.recorder.status();
         let paused = match &status {
-            RecorderStatus::Paused { reason: why, .. } => Some(why.clone()),
+            RecorderStatus::Paused { reason, .. } => Some(reason.clone()),
             _ => None,
         };
         let now = ReportedStatus { files: places.len(), paused };
         let before = std::mem::replace(&mut self.reported, now.clone());
-        let (last, kept) = (places.last().map(words).unwrap_or_default(), status.progress());
+        let (last, progress) = (places.last().map(location_name).unwrap_or_default(), status.progress());
         match (&before.paused, &now.paused) {
             _ if now.files > before.files => {
-                let failed = places.get(before.files - 1).map(words).unwrap_or_default();
-                Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
+                let failed = places.get(before.files - 1).map(location_name).unwrap_or_default();
+                Some(format!(
+                    "disk error in {failed}: the recording goes on in {last}, which repeats what {failed} may have lost"
+                ))
             }
             (None, Some(why)) => {
-                Some(format!("recording into {last} is paused: {why}: {} safe", pluralize(kept.samples, "sample")))
+                Some(format!("recording into {last} is paused: {why}: {} written", pluralize(progress.samples, "sample")))
             }
-            (Some(_), None) => Some(format!("recording into {last} again: {} lost", pluralize(kept.lost_samples, "sample"))),
+            (Some(_), None) => {
+                Some(format!("recording into {last} goes on: {} lost", pluralize(progress.lost_samples, "sample")))
+            }
             _ => None,
         }
     }
@@ -147,19 +146,19 @@ impl Session {
         self.finish_within(CLOSE_TIMEOUT)
     }
 
-    /// The same where only a second signal is in a hurry.
+    /// Waits longer for the disk; a second signal ends the program at once.
     pub fn finish_patiently(self) -> RecordingResult {
         self.finish_within(FINAL_CLOSE_TIMEOUT)
     }
 
-    fn finish_within(self, patience: Duration) -> RecordingResult {
+    fn finish_within(self, timeout: Duration) -> RecordingResult {
         let mut recorder = self.recorder;
-        let status = recorder.close(patience);
+        let status = recorder.close(timeout);
         RecordingResult { status, places: recorder.locations() }
     }
 }
 
-/// A session that marks come into from another thread, until it is taken out and finished.
+/// A session that another thread adds marks to, until it is taken out and finished.
 #[derive(Clone)]
 pub struct SharedSession(Arc<Mutex<Option<Session>>>);
 
@@ -168,11 +167,12 @@ impl SharedSession {
         SharedSession(Arc::new(Mutex::new(Some(session))))
     }
 
-    /// What `with` says of the session; `None` when it was taken out. Nobody holds it for long: a session never blocks.
-    pub fn with<T>(&self, with: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(with)
+    /// Calls `action` with the session; `None` if it has been taken out. The lock is held briefly: a session never blocks.
+    pub fn with<T>(&self, action: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(action)
     }
 
+    /// Takes the session out, and puts another one in.
     pub fn replace(&self, by: Option<Session>) -> Option<Session> {
         std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by)
     }
@@ -185,35 +185,40 @@ pub struct RecordingResult {
 }
 
 impl RecordingResult {
-    /// What it holds, in a line.
+    /// What was recorded, in one line.
     pub fn summary(&self) -> String {
-        let kept = self.status.progress();
-        let lost = if kept.lost_samples > 0 { format!(", {} lost", kept.lost_samples) } else { String::new() };
-        format!("recorded {}{lost}, {} into {}", pluralize(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
+        let progress = self.status.progress();
+        let lost = if progress.lost_samples > 0 { format!(", {} lost", progress.lost_samples) } else { String::new() };
+        format!(
+            "recorded {}{lost}, {} into {}",
+            pluralize(progress.samples, "sample"),
+            format_bytes(progress.bytes),
+            self.location()
+        )
     }
 
     fn location(&self) -> String {
-        self.places.iter().map(words).collect::<Vec<_>>().join(", and when its disk failed into ")
+        self.places.iter().map(location_name).collect::<Vec<_>>().join(", and after a disk error into ")
     }
 
-    /// Why it is not whole.
+    /// Why the recording is incomplete.
     pub fn failure(&self) -> Option<String> {
         match &self.status {
             RecorderStatus::Paused { reason: why, .. } | RecorderStatus::Failed { reason: why, .. } => {
-                let kept = self.status.progress();
-                let safe = pluralize(kept.samples, "sample");
-                Some(format!("cannot record any more into {}: {why}: {safe} safe", self.location()))
+                let progress = self.status.progress();
+                let written = pluralize(progress.samples, "sample");
+                Some(format!("recording into {} has failed: {why}: {written} written", self.location()))
             }
             RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. }) => {
-                let why = "not one sample of this machine fits into --max-size";
-                Some(format!("cannot record into {}: {why}: give more", self.location()))
+                let why = "--max-size is smaller than one sample of this machine";
+                Some(format!("cannot record into {}: {why}: give a larger size", self.location()))
             }
             RecorderStatus::Recording(_) | RecorderStatus::LimitReached(_) | RecorderStatus::Finished(_) => None,
         }
     }
 }
 
-fn words(place: &Location) -> String {
+fn location_name(place: &Location) -> String {
     match place {
         Location::File(_) => place.to_string(),
         Location::Stream => "standard output".to_owned(),

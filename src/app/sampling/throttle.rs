@@ -1,5 +1,5 @@
-//! How often the machine is looked at when looking is dear: a sample that costs more than a quarter of its interval is taken
-//! for every second due time only, or every third, so that a box in trouble is not troubled more.
+//! Fewer samples where they are expensive: one that takes more CPU time than a quarter of its interval is taken only at every
+//! second due time, or every third, so that stalltop does not add to the load of an overloaded machine.
 
 use std::time::Duration;
 
@@ -7,40 +7,38 @@ use nix::time::ClockId;
 
 use crate::kernel::scan::read_clock_ns;
 
-/// The share of one CPU that samples may take. Sub-samples have their own, smaller one.
+/// The share of one CPU that samples may take. Sub-samples have a smaller limit of their own.
 const MAX_CPU_SHARE: f64 = 0.25;
-/// However dear a sample, one in so many due times has one.
+/// A sample is taken at least at every tenth due time.
 const MAX_STRIDE: u32 = 10;
 
-/// What the samples have cost lately.
+/// The recent cost of samples.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    /// The last two, newest first. The first sample reads what later ones remember, and does not count.
-    recent_costs: [Option<Duration>; 2],
+    /// CPU time of the last sample
+    last: Option<Duration>,
+    /// The first sample fills caches and is not counted
     first_done: bool,
 }
 
 impl Throttle {
-    /// After a sample that cost so much: of so many due times the next one has a sample. One dear sample by itself changes
-    /// nothing.
-    pub fn stride(&mut self, cost: Duration, interval: Duration) -> u32 {
+    /// The number of due times to the next sample, after one of that CPU time. A single expensive sample changes nothing.
+    pub fn stride(&mut self, cpu_time: Duration, interval: Duration) -> u32 {
         if !std::mem::replace(&mut self.first_done, true) {
             return 1;
         }
-        let [last, _] = self.recent_costs;
-        self.recent_costs = [Some(cost), last];
-        let typical = last.map_or(Duration::ZERO, |last| last.min(cost));
+        let typical = self.last.replace(cpu_time).map_or(Duration::ZERO, |last| last.min(cpu_time));
         let intervals = typical.as_secs_f64() / (interval.as_secs_f64().max(0.001) * MAX_CPU_SHARE);
         (intervals.ceil() as u32).clamp(1, MAX_STRIDE)
     }
 }
 
-/// What the work gives, and the CPU time of this thread that it took.
+/// The result of `work`, and the CPU time of this thread that it took.
 pub fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let clock = || read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
-    let begin = clock();
-    let made = work();
-    (made, Duration::from_nanos(clock().saturating_sub(begin)))
+    let start = clock();
+    let result = work();
+    (result, Duration::from_nanos(clock().saturating_sub(start)))
 }
 
 #[cfg(test)]
@@ -48,10 +46,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_is_kept_and_one_dear_sample_changes_nothing() {
-        let mut pace = Throttle::default();
-        let mut one_in = |ms: u64| pace.stride(Duration::from_millis(ms), Duration::from_secs(1));
-        let said = [3000, 10, 900, 10, 240, 250, 260, 600, 600, 9000, 9000, 5].map(&mut one_in);
-        assert_eq!(said, [1, 1, 1, 1, 1, 1, 1, 2, 3, 3, 10, 1]);
+    fn samples_keep_to_their_cpu_share_and_one_expensive_sample_changes_nothing() {
+        let mut throttle = Throttle::default();
+        let mut stride = |ms: u64| throttle.stride(Duration::from_millis(ms), Duration::from_secs(1));
+        let strides = [3000, 10, 900, 10, 240, 250, 260, 600, 600, 9000, 9000, 5].map(&mut stride);
+        assert_eq!(strides, [1, 1, 1, 1, 1, 1, 1, 2, 3, 3, 10, 1]);
     }
 }

@@ -1,6 +1,6 @@
-//! What is sent of a frame, in few bytes: it may go a long way. Differs from ratatui's backend for crossterm in this: within
-//! a row only the column is said, of two colours only the one that changes, of sixteen colours the short word that any terminal
-//! knows, and at the end everything is reset in one word.
+//! Encodes the changed cells of a frame as ANSI sequences, in few bytes for slow connections. Differs from ratatui's backend for
+//! crossterm: within a row only the column is set, only the color that changes is set, the 16 colors have their short sequences,
+//! and one sequence resets everything at the end.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use ratatui::style::{Color, Modifier};
 
 use crate::view::cell_buffer::StyledCell;
 
-/// Each with the word that begins it and the one that ends it. Bold and dim end together.
+/// Each with the attributes that begin and end it. Bold and dim end together.
 const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
     (Modifier::BOLD, Attribute::Bold, Attribute::NormalIntensity),
     (Modifier::DIM, Attribute::Dim, Attribute::NormalIntensity),
@@ -26,14 +26,14 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 ];
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
-/// Draws these cells, given with column and row, from left to right and down.
+/// Encodes cells with their column and row, which are in reading order.
 pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, StyledCell<'a>)>) -> io::Result<()> {
     let mut style = (Color::Reset, Color::Reset, Modifier::empty());
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
         match last {
             Some((before, row)) if row == y && before.checked_add(1) == Some(x) => {}
-            // Where the cursor is after a wide character, terminals do not agree: never from there.
+            // Terminals differ in the position of the cursor after a wide character: it is always set.
             Some((_, row)) if row == y => queue!(out, MoveToColumn(x))?,
             _ => queue!(out, MoveTo(x, y))?,
         }
@@ -60,8 +60,8 @@ pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u1
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
 }
 
-/// The number of a colour that every terminal with colours has. Its short word is understood where that of 256 colours, which
-/// crossterm says for all, is not: the console of Linux before 3.16 takes `38;5;1` for underlined, blinking and bold.
+/// The number of one of the 8 basic colors. Crossterm encodes them as `38;5;1`, which some terminals do not support: the console
+/// of Linux before 3.16 reads it as underlined, blinking and bold.
 fn ansi_color_number(color: Color) -> Option<u8> {
     use Color::{Black, Blue, Cyan, Gray, Green, Magenta, Red, Yellow};
     let all = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_screen_is_what_ratatui_s_own_backend_makes_of_it(
+        fn the_screen_is_the_same_as_with_the_backend_of_ratatui(
             changes in prop::collection::vec(prop::collection::vec(cell(), 0..20), 1..5),
         ) {
             let mut frames = vec![Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1))];
@@ -140,22 +140,22 @@ mod tests {
                 }
                 frames.push(frame);
             }
-            let (mut thrifty, mut plain) = (Vec::new(), Vec::new());
-            between(&frames, |cells| encode(&mut thrifty, cells.into_iter().map(|(x, y, cell)| (x, y, shown(cell)))));
+            let (mut encoded, mut plain) = (Vec::new(), Vec::new());
+            between(&frames, |cells| encode(&mut encoded, cells.into_iter().map(|(x, y, cell)| (x, y, shown(cell)))));
             let mut backend = CrosstermBackend::new(&mut plain);
             between(&frames, |cells| backend.draw(cells.into_iter()));
-            let seen = |bytes: &[u8]| {
+            let screen = |bytes: &[u8]| {
                 let mut parser = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
                 parser.process(bytes);
                 parser.screen().contents_formatted()
             };
-            prop_assert_eq!(seen(&thrifty), seen(&plain));
-            prop_assert!(thrifty.len() <= plain.len());
+            prop_assert_eq!(screen(&encoded), screen(&plain));
+            prop_assert!(encoded.len() <= plain.len());
         }
     }
 
     #[test]
-    fn a_terminal_of_sixteen_colours_is_told_of_no_others() {
+    fn basic_colors_have_their_short_sequences() {
         let mut bytes = Vec::new();
         let cells = [(Color::Black, Color::Yellow), (Color::Red, Color::Reset), (Color::Indexed(196), Color::Reset)];
         let cells = (0..)
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_new_is_nothing_to_send() {
+    fn an_unchanged_frame_is_empty() {
         let mut bytes = Vec::new();
         encode(&mut bytes, []).unwrap();
         assert_eq!(bytes, b"");

@@ -1,4 +1,4 @@
-//! A terminal that has gone away (ssh dropped, window closed).
+//! A terminal that has hung up: the ssh connection is lost, or the window was closed.
 
 use std::fs::File;
 use std::io;
@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Sleeps until nobody is at the other end of the terminal any more.
+/// Waits until the terminal hangs up.
 pub fn wait_for_hangup(terminal: &impl AsFd) {
     while !has_hung_up(terminal, PollTimeout::NONE) {}
 }
 
-/// Whether the terminal is gone, or goes within that time. Nothing is asked for, so that keys wake nobody: a hang-up is told
-/// all the same.
+/// Whether the terminal has hung up, or hangs up within that time. Without requested events, poll(2) reports only a hang-up,
+/// and keys do not wake it.
 fn has_hung_up(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
     let mut fds = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
     match poll(&mut fds, timeout) {
@@ -21,8 +21,8 @@ fn has_hung_up(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
     }
 }
 
-/// Puts /dev/null where standard error was, if that was a terminal which is gone: writing there fails, and whatever
-/// complains on its way out must not end in an abort.
+/// Replaces standard error by /dev/null if it is a terminal that has hung up: a write would fail, and a panic message that
+/// cannot be written aborts the program.
 pub fn redirect_lost_stderr() {
     use std::io::IsTerminal;
     let stderr = io::stderr();

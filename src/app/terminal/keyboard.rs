@@ -1,18 +1,19 @@
-//! Keys, clicks and the wheel, as crossterm reads them: a plain thread that sleeps until there are some. A second one sleeps
-//! until the terminal is gone, because crossterm's reader does not end then: it spins.
+//! Keys, clicks and the mouse wheel, which crossterm reads on a thread. A second thread waits for a hang-up of the terminal,
+//! because crossterm's reader does not end then but spins.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use tokio::sync::mpsc;
 
 use super::hangup;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::threads;
 use crate::state::Key;
 
-/// What came from the terminal.
+/// Input from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
     Key(Key),
@@ -26,16 +27,19 @@ pub enum Input {
     Hangup,
 }
 
-/// Starts to listen. Few inputs wait at a time: a flood of keys is read as fast as it is acted on.
-pub fn listen() -> io::Result<mpsc::Receiver<Input>> {
-    let (sender, receiver) = mpsc::channel(32);
-    let source = InputSource::open()?;
+/// Inputs that may wait for the event loop: keys are read no faster than they are handled.
+const QUEUE_CAPACITY: usize = 32;
+
+/// Starts the threads.
+pub fn listen() -> Result<mpsc::Receiver<Input>, Failure> {
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
+    let source = InputSource::open().map_err(|error| Failure::new(Exit::Failed, "cannot read keys", error, ""))?;
     let watcher = sender.clone();
     let watch = move || {
         hangup::wait_for_hangup(&source);
         let _ = watcher.blocking_send(Input::Hangup);
     };
-    thread::Builder::new().name("hangup".to_owned()).stack_size(64 << 10).spawn(watch)?;
+    threads::spawn("hangup", watch)?;
     let read = move || {
         loop {
             let input = match crossterm::event::read() {
@@ -48,7 +52,7 @@ pub fn listen() -> io::Result<mpsc::Receiver<Input>> {
             }
         }
     };
-    thread::Builder::new().name("keyboard".to_owned()).stack_size(256 << 10).spawn(read)?;
+    threads::spawn("keyboard", read)?;
     Ok(receiver)
 }
 
@@ -78,10 +82,10 @@ impl AsFd for InputSource {
     }
 }
 
-/// Out of the terminal library's words into ours. Changes of size come as a signal, pasted text means nothing here.
+/// Converts crossterm's event. Changes of size arrive as a signal; pasted text is ignored.
 fn convert_event(event: &Event) -> Option<Input> {
     match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => self::convert_key(key).map(Input::Key),
+        Event::Key(key) if key.kind != KeyEventKind::Release => convert_key(key).map(Input::Key),
         Event::Mouse(MouseEvent { kind, column, row, .. }) => match kind {
             MouseEventKind::Down(MouseButton::Left) => Some(Input::Click { column: *column, row: *row }),
             MouseEventKind::ScrollDown => Some(Input::Wheel(3)),
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_ours() {
+    fn keys_are_converted() {
         assert_eq!(press(KeyCode::Char('G'), KeyModifiers::SHIFT), Some(Input::Key(Key::Char('G'))));
         assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Input::Key(Key::Control('c'))));
         assert_eq!(press(KeyCode::Char('q'), KeyModifiers::ALT), None, "half of an escape sequence is no key");

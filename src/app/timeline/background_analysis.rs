@@ -2,7 +2,6 @@
 //! the timeline, where findings start, and all findings.
 
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc as channel;
@@ -11,6 +10,8 @@ use super::checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use super::finding_starts::FindingStarts;
 use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
+use crate::app::program::exit::Failure;
+use crate::app::program::threads;
 use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
 use crate::recording::Damage;
 use crate::state::{Event, TimelineTick};
@@ -55,11 +56,11 @@ pub struct BackgroundAnalysis {
 
 impl BackgroundAnalysis {
     /// Starts the thread, which takes `samples` for itself.
-    pub fn start(samples: RecordingSamples, evaluator: Evaluator) -> std::io::Result<BackgroundAnalysis> {
+    pub fn start(samples: RecordingSamples, evaluator: Evaluator) -> Result<BackgroundAnalysis, Failure> {
         let summary_ticks = samples.ticks_from_summaries();
         let (sender, batches) = channel::channel(QUEUE_CAPACITY);
         let (growth, grown) = mpsc::channel();
-        thread::Builder::new().name("analysis".to_owned()).spawn(move || run(samples, evaluator, &sender, &grown))?;
+        threads::spawn("analysis", move || run(samples, evaluator, &sender, &grown))?;
         Ok(BackgroundAnalysis {
             batches,
             growth,
@@ -80,7 +81,7 @@ impl BackgroundAnalysis {
         }
     }
 
-    /// Takes the ticks and the findings out of a batch. The returned events say what is known now, every 400 ms.
+    /// Takes the ticks and the findings out of a batch. Returns all results so far, every 400 ms.
     pub fn add(&mut self, batch: &mut Batch) -> Vec<Event> {
         self.ticks.append(&mut batch.ticks);
         self.ended.append(&mut batch.ended);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::app::program::threads;
 use crate::app::recorder::{self, Session};
 use crate::baseline::Baselines;
 use crate::recording::{FrameBacklog, Location, Meta, save_recording};
@@ -108,8 +109,8 @@ impl BackgroundJobs {
             // The receiver is gone only when the program ends.
             let _ = sender.send(job());
         };
-        if let Err(error) = thread::Builder::new().name("disk job".to_owned()).spawn(body) {
-            let _ = self.sender.send(failed(Notice::failure(format!("cannot start a thread: {error}"))));
+        if let Err(failure) = threads::spawn("disk job", body) {
+            let _ = self.sender.send(failed(Notice::failure(failure.to_string())));
         }
     }
 }

@@ -98,7 +98,7 @@ impl CheckpointedEvaluation {
     }
 
     /// The nearest start before that sample: the last request, a checkpoint, or else some samples earlier with an evaluator
-    /// that has seen none.
+    /// without history.
     fn start(&mut self, samples: &mut impl IndexedSamples, index: u64) -> Cursor {
         let first = samples.indices().start;
         let analyzed = index < self.analyzed_until;

@@ -19,7 +19,7 @@ use crate::state::{Event, Notice};
 /// Marks from other processes that may wait for the screen.
 const MARK_QUEUE_CAPACITY: usize = 16;
 
-/// Samples between two times that free memory is returned, first when the slowly read facts have been read.
+/// Samples between two times that free memory is returned, the first time after the first slow readings.
 const TRIM_EVERY_SAMPLES: u64 = 64;
 const FIRST_TRIM_SAMPLE: u64 = 8;
 

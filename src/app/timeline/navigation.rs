@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, SampleSource, Timeline};
-use crate::state::time_spec::TimeSpec;
 use crate::state::{self, Effect, Event, Notice};
+use crate::units::time_spec::TimeSpec;
 
 /// Intervals before the one on the screen, for its graphs.
 const GRAPH_LEAD_INTERVALS: u64 = 60;
@@ -128,7 +128,7 @@ impl Timeline {
         }))
     }
 
-    /// Where a recording is opened: at the time asked for, at the end of a growing one, else at its beginning.
+    /// Where a recording is opened: at the requested time, at the end of a growing one, else at its beginning.
     pub(super) fn start_index(&self, at: Option<TimeSpec>, zone: &TimeZone) -> u64 {
         let last = self.store.indices().end.saturating_sub(1);
         match (at, self.store.realtime_ns(0), self.store.realtime_ns(last)) {

@@ -23,7 +23,7 @@ pub struct RecorderControl {
     /// While a recording is being created: what it is to contain beside the samples in memory then
     pending_records: Option<Vec<PendingRecord>>,
     jobs: BackgroundJobs,
-    /// The status that the screen was last told
+    /// The last status that was sent to the screen
     reported: RecorderState,
 }
 
@@ -121,7 +121,7 @@ impl RecorderControl {
         let now = match session.status() {
             RecorderStatus::Failed { reason, .. } => RecorderState::Failed(reason),
             RecorderStatus::Paused { reason, progress } => {
-                RecorderState::Failed(format!("paused: {reason}; {} safe", pluralize(progress.samples, "sample")))
+                RecorderState::Failed(format!("paused: {reason}; {} written", pluralize(progress.samples, "sample")))
             }
             RecorderStatus::Recording(progress)
             | RecorderStatus::LimitReached(progress)
@@ -184,7 +184,7 @@ impl RecorderControl {
                 PendingRecord::Sample(sample, summary) => session.offer(sample, summary),
                 PendingRecord::Gap(gap) => session.gap(&gap),
                 PendingRecord::Mark(at, text) => {
-                    // The screen has said already that the mark is in memory.
+                    // The mark is in memory, and the screen has shown that.
                     let _ = session.mark(at, &text);
                 }
             }

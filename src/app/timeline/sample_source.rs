@@ -5,13 +5,13 @@ use std::fs::File;
 use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
-use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::threads;
 use crate::app::recorder::failure;
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::recording::{Gap, Meta, RecordingError, StreamEvent, StreamReader, Timestamp};
@@ -123,8 +123,7 @@ pub fn open_stdin() -> Result<(StreamHeader, SampleSource), Failure> {
             event = reader.next_event();
         }
     };
-    let thread = thread::Builder::new().name("pipe".to_owned()).spawn(body);
-    thread.map_err(|error| Failure::new(Exit::Failed, "cannot start a thread", error, ""))?;
+    threads::spawn("pipe", body)?;
     Ok((StreamHeader { meta, sections }, SampleSource::Pipe(events)))
 }
 

@@ -1,15 +1,16 @@
-//! `baseline learn`: measures what a device needs for one read at a time, when asked to. Single reads past the cache, few
-//! and slowly, and none at all where the device has something to do or is in trouble.
+//! `baseline learn`: measures the latency of single reads of a device, past the page cache, a few of them at a low rate. Refuses
+//! a device that is in use, stalled or slow.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{BaselineFile, block_device_id, device_path};
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
+use crate::app::program::threads::Worker;
 use crate::baseline::{BaselineKey, DeviceIdentity, LatencyWindow, Observation, SizeClass};
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -20,30 +21,30 @@ use crate::sample::Sample;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-/// How long the device is looked at before.
+/// How long the device is observed before the first read.
 const IDLE_CHECK_DURATION: Duration = Duration::from_secs(1);
 
-/// How long it is read from at most, and from the beginning of one read to the next at least.
+/// The most time that the reads take, and the least time from the start of one read to the next.
 const MAX_DURATION: Duration = Duration::from_secs(10);
 const READ_PERIOD: Duration = Duration::from_millis(50);
 
-/// Reads that make one lesson; lessons of each size class, one more than are needed.
+/// Reads per observation; observations of each size class, one more than a baseline needs.
 const READS_PER_OBSERVATION: usize = 5;
 const OBSERVATIONS_PER_SIZE: usize = 11;
 
-/// No sound device needs so long for a read.
+/// A read that takes longer is given up.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A device that does more than this by itself is not alone.
+/// A device with a higher rate of requests is in use.
 const IDLE_REQUESTS_PER_SECOND: f64 = 10.0;
 
-pub fn learn(shelf: &BaselineFile, named: &str) -> Result<Exit, Failure> {
+pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
     let path = device_path(named);
     let refused = |why: &dyn std::fmt::Display, remedy: &str| {
         Failure::new(Exit::Refused, format!("cannot learn {}", quoted(&path)), why, remedy)
     };
     let id = block_device_id(&path).map_err(|error| refused(&error, "name a whole disk, such as /dev/sda"))?;
-    let disk = match shelf.find_disk(named) {
+    let disk = match file.find_disk(named) {
         Some(disk) if disk.id == id => disk,
         Some(disk) => {
             let whole = String::from_utf8_lossy(disk.name.as_bytes()).into_owned();
@@ -51,95 +52,104 @@ pub fn learn(shelf: &BaselineFile, named: &str) -> Result<Exit, Failure> {
         }
         None => return Err(refused(&"it is not in /proc/diskstats", "name a whole disk, such as /dev/sda")),
     };
-    let trial = RandomReader::open(&path).map_err(|error| {
+    let reader = RandomReader::open(&path).map_err(|error| {
         let (why, remedy) = explain_open_error(&error, nix::unistd::geteuid().is_root());
         refused(&why, remedy)
     })?;
-    let mut watch = DiskMonitor::start(shelf);
+    let mut monitor = DiskMonitor::start(file);
     thread::sleep(IDLE_CHECK_DURATION);
-    if let Some(trouble) = watch.next_interval().and_then(|interval| reason_not_to_measure(shelf, &interval, &disk)) {
-        return Err(refused(&trouble, "learn it when it rests"));
+    if let Some(why) = monitor.next_interval().and_then(|interval| reason_not_to_measure(file, &interval, &disk)) {
+        return Err(refused(&why, "learn it when it is idle"));
+    }
+    let sizes = read_sizes(max_request_bytes(&file.root, disk.name.as_bytes()), reader.size_bytes());
+    if sizes.is_empty() {
+        return Err(refused(&"it has no data to read", "name a disk that has a size"));
     }
     let device = DeviceIdentity::from_disk(&disk);
     let name = String::from_utf8_lossy(disk.name.as_bytes()).into_owned();
-    let sizes = read_sizes(max_request_bytes(&shelf.root, disk.name.as_bytes()), trial.size_bytes());
-    if sizes.is_empty() {
-        return Err(refused(&"there is nothing on it to read", "name a disk that holds something"));
-    }
-    let words: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
-    let most = sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION;
-    stdio::print_localized(&format!(
-        "{name} ({}): at most {most} single reads at random places, {} a second, for {} s at most, of {}; nothing is written\n",
-        device.0,
-        1000 / READ_PERIOD.as_millis(),
-        MAX_DURATION.as_secs(),
-        words.join(", ")
-    ))?;
-    let lessons = measure(trial, &mut watch, id, &sizes).map_err(|error| {
+    stdio::print_localized(&announcement(&name, &device, &sizes))?;
+    let measured = measure(reader, &mut monitor, id, &sizes).map_err(|error| {
         Failure::new(
             Exit::Failed,
             format!("stopped learning {}", quoted(&path)),
             error,
-            "look at what stalltop check says of it",
+            "see what stalltop check reports for it",
         )
     })?;
-    let at_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
-    let lesson = |(size, took): (SizeClass, Duration)| {
-        let ms = took.as_secs_f64() * 1000.0;
-        Observation {
-            key: BaselineKey { device: device.clone(), operation: Operation::Read, size },
-            name: name.clone(),
-            r#await: Millis(ms / READS_PER_OBSERVATION as f64),
-            time_ms: ms,
-            uncontended: true,
-            rate: 1.0 / READ_PERIOD.as_secs_f64(),
-            outstanding: ms / 1000.0 / (READ_PERIOD.as_secs_f64() * READS_PER_OBSERVATION as f64),
-            at_s,
-        }
-    };
-    let lessons: Vec<Observation> = lessons.into_iter().map(lesson).collect();
-    let known = shelf.update(|baselines| {
-        baselines.learn(&lessons);
+    let observations: Vec<Observation> = measured.into_iter().map(|reads| observation(&name, &device, reads)).collect();
+    let baselines = file.update(|baselines| {
+        baselines.learn(&observations);
         baselines.clone()
     })?;
     let mut text = String::new();
     for (size, _) in sizes {
         let key = BaselineKey { device: device.clone(), operation: Operation::Read, size };
-        let mut taken: Vec<f64> = lessons.iter().filter(|lesson| lesson.key == key).map(|lesson| lesson.r#await.0).collect();
-        taken.sort_by(f64::total_cmp);
-        text.push_str(&size_class_line(&name, size, &taken, known.get(&key).and_then(|learned| learned.latency())));
+        let of_size = observations.iter().filter(|observation| observation.key == key);
+        let mut latencies: Vec<f64> = of_size.map(|observation| observation.r#await.0).collect();
+        latencies.sort_by(f64::total_cmp);
+        let baseline = baselines.get(&key).and_then(|learned| learned.latency());
+        text.push_str(&size_class_line(&name, size, &latencies, baseline));
     }
     stdio::print_localized(&text).map(|_| Exit::Success)
 }
 
-/// Why a device cannot be opened, and what to do.
-fn explain_open_error(error: &io::Error, root: bool) -> (String, &'static str) {
-    const SET_IT_BY_HAND: &str = "run it on the host, or say what it answers in: stalltop baseline set --help";
-    match error.raw_os_error() {
-        // Its mode and owner are a matter of EACCES.
-        Some(libc::EPERM) => {
-            (format!("{error}: a container's list of devices or a security module bars it, from root too"), SET_IT_BY_HAND)
-        }
-        Some(libc::EACCES) if root => (format!("{error}: this root lacks CAP_DAC_OVERRIDE"), SET_IT_BY_HAND),
-        Some(libc::EACCES) => (error.to_string(), "run as root, or as a member of the device's group"),
-        _ => (error.to_string(), "a device that takes no O_DIRECT cannot be measured past the cache"),
+/// Says what will be read, before the first read.
+fn announcement(name: &str, device: &DeviceIdentity, sizes: &[(SizeClass, usize)]) -> String {
+    let kib: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
+    format!(
+        "{name} ({}): at most {} single reads at random offsets, {} a second, for {} s at most, of {}; nothing is written\n",
+        device.0,
+        sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION,
+        1000 / READ_PERIOD.as_millis(),
+        MAX_DURATION.as_secs(),
+        kib.join(", ")
+    )
+}
+
+/// The observation of one group of reads, which took that long together.
+fn observation(name: &str, device: &DeviceIdentity, (size, elapsed): (SizeClass, Duration)) -> Observation {
+    let ms = elapsed.as_secs_f64() * 1000.0;
+    Observation {
+        key: BaselineKey { device: device.clone(), operation: Operation::Read, size },
+        name: name.to_owned(),
+        r#await: Millis(ms / READS_PER_OBSERVATION as f64),
+        time_ms: ms,
+        uncontended: true,
+        rate: 1.0 / READ_PERIOD.as_secs_f64(),
+        outstanding: ms / 1000.0 / (READ_PERIOD.as_secs_f64() * READS_PER_OBSERVATION as f64),
+        at_s: kernel::now().realtime_ns.div_euclid(1_000_000_000),
     }
 }
 
-/// What came of one size class, in a line.
-fn size_class_line(name: &str, size: SizeClass, taken: &[f64], baseline: Option<Millis>) -> String {
+/// Why a device cannot be opened, and what to do.
+fn explain_open_error(error: &io::Error, root: bool) -> (String, &'static str) {
+    const SET_IT_BY_HAND: &str = "run it on the host, or set the latency by hand: stalltop baseline set --help";
+    match error.raw_os_error() {
+        // Not the mode or owner of the device node: those fail with EACCES.
+        Some(libc::EPERM) => {
+            (format!("{error}: the device cgroup of a container or a security module forbids it, to root too"), SET_IT_BY_HAND)
+        }
+        Some(libc::EACCES) if root => (format!("{error}: this root lacks CAP_DAC_OVERRIDE"), SET_IT_BY_HAND),
+        Some(libc::EACCES) => (error.to_string(), "run as root, or as a member of the device's group"),
+        _ => (error.to_string(), "a device without O_DIRECT cannot be measured"),
+    }
+}
+
+/// The result of one size class, in a line.
+fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Option<Millis>) -> String {
     let line = format!("{name} reads {:<6}", size.as_str());
-    let (Some(lowest), Some(median), Some(highest)) = (taken.first(), taken.get(taken.len() / 2), taken.last()) else {
-        return format!("{line} not learned: there was no undisturbed moment\n");
+    let (Some(lowest), Some(median), Some(highest)) = (latencies.first(), latencies.get(latencies.len() / 2), latencies.last())
+    else {
+        return format!("{line} not learned: other programs used the device all the time\n");
     };
     let line =
-        format!("{line} {median:.3} ms ({lowest:.3} to {highest:.3}, {} times {READS_PER_OBSERVATION} reads)", taken.len());
+        format!("{line} {median:.3} ms ({lowest:.3} to {highest:.3}, {} times {READS_PER_OBSERVATION} reads)", latencies.len());
     match baseline {
-        None => format!("{line}: not enough yet, learn once more\n"),
+        None => format!("{line}: not enough yet: learn again\n"),
         Some(baseline) if *median > 2.0 * baseline.0 => {
             let times = median / baseline.0;
             format!(
-                "{line}: {times:.1} times its baseline of {:.3} ms, not learned: forget that first if it is wrong\n",
+                "{line}: {times:.1} times its baseline of {:.3} ms, not learned: if the baseline is wrong, forget it first\n",
                 baseline.0
             )
         }
@@ -159,79 +169,56 @@ fn read_sizes(largest: Option<u64>, bytes: u64) -> Vec<(SizeClass, usize)> {
     wanted.into_iter().filter_map(fits).collect()
 }
 
-/// Groups of reads, sizes in turn; those in which somebody else used the device are left out.
+/// Groups of reads, the sizes in turn, each with the time that its reads took. Groups with other requests to the device are
+/// left out.
 fn measure(
-    trial: RandomReader,
-    watch: &mut DiskMonitor,
+    mut reader: RandomReader,
+    monitor: &mut DiskMonitor,
     id: DiskId,
     sizes: &[(SizeClass, usize)],
 ) -> Result<Vec<(SizeClass, Duration)>, io::Error> {
     let end = Instant::now() + MAX_DURATION;
-    let reader = ReadThread::start(trial)?;
-    // The first read of each may find the device asleep, or a cold path: it tells how many sizes there is time for.
+    // On a thread of its own: a read may never return.
+    let reader = Worker::start("reader", move |bytes| reader.timed_read(bytes)).map_err(io::Error::other)?;
+    let read = |bytes: usize| {
+        reader.send(bytes);
+        reader.receive(READ_TIMEOUT).unwrap_or_else(|error| match error {
+            RecvTimeoutError::Timeout => {
+                Err(io::Error::other(format!("a read has not returned for {} s", READ_TIMEOUT.as_secs())))
+            }
+            RecvTimeoutError::Disconnected => Err(io::Error::other("the reading thread has panicked")),
+        })
+    };
+    // The first reads may find the disk spun down, or a cold path. The slowest says how many sizes there is time for.
     let mut slowest = READ_PERIOD;
     for &(_, bytes) in sizes {
-        slowest = slowest.max(reader.read(bytes)?);
+        slowest = slowest.max(read(bytes)?);
     }
     let groups = MAX_DURATION.as_millis() / (slowest.as_millis().max(1) * READS_PER_OBSERVATION as u128);
-    let fit = usize::try_from(groups).unwrap_or(usize::MAX) / OBSERVATIONS_PER_SIZE;
-    let mut lessons = Vec::new();
+    let size_count = usize::try_from(groups).unwrap_or(usize::MAX) / OBSERVATIONS_PER_SIZE;
+    let mut measured = Vec::new();
     for _ in 0..OBSERVATIONS_PER_SIZE {
-        for &(size, bytes) in sizes.iter().take(fit.max(1)) {
-            watch.next_interval();
-            let mut took = Duration::ZERO;
+        for &(size, bytes) in sizes.iter().take(size_count.max(1)) {
+            monitor.next_interval();
+            let mut elapsed = Duration::ZERO;
             for _ in 0..READS_PER_OBSERVATION {
-                let begun = Instant::now();
-                if begun + READ_PERIOD >= end {
-                    return Ok(lessons);
+                let started = Instant::now();
+                if started + READ_PERIOD >= end {
+                    return Ok(measured);
                 }
-                took += reader.read(bytes)?;
-                thread::sleep(READ_PERIOD.saturating_sub(begun.elapsed()));
+                elapsed += read(bytes)?;
+                thread::sleep(READ_PERIOD.saturating_sub(started.elapsed()));
             }
-            let span = watch.next_interval().and_then(|interval| interval.disks.iter().find(|span| span.id == id).cloned());
+            let span = monitor.next_interval().and_then(|interval| interval.disks.iter().find(|span| span.id == id).cloned());
             if span.is_some_and(|span| span.completed() <= READS_PER_OBSERVATION as u64) {
-                lessons.push((size, took));
+                measured.push((size, elapsed));
             }
         }
     }
-    Ok(lessons)
+    Ok(measured)
 }
 
-/// Reads on a thread of its own: a read may never come back.
-struct ReadThread {
-    requests: Sender<usize>,
-    results: Receiver<io::Result<Duration>>,
-}
-
-impl ReadThread {
-    fn start(mut trial: RandomReader) -> io::Result<ReadThread> {
-        let (orders, wanted) = channel();
-        let (sender, done) = channel();
-        let body = move || {
-            for bytes in wanted {
-                if sender.send(trial.timed_read(bytes)).is_err() {
-                    break;
-                }
-            }
-        };
-        thread::Builder::new().name("reader".to_owned()).spawn(body)?;
-        Ok(ReadThread { requests: orders, results: done })
-    }
-
-    fn read(&self, bytes: usize) -> io::Result<Duration> {
-        let gone = || io::Error::other("the reading thread has ended");
-        self.requests.send(bytes).map_err(|_| gone())?;
-        match self.results.recv_timeout(READ_TIMEOUT) {
-            Ok(took) => took,
-            Err(RecvTimeoutError::Timeout) => {
-                Err(io::Error::other(format!("a read has not come back for {} s", READ_TIMEOUT.as_secs())))
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(gone()),
-        }
-    }
-}
-
-/// Looks at all devices from time to time.
+/// Samples all devices on request.
 struct DiskMonitor<'a> {
     file: &'a BaselineFile,
     reader: DiskReader,
@@ -240,18 +227,18 @@ struct DiskMonitor<'a> {
 }
 
 impl DiskMonitor<'_> {
-    fn start(shelf: &BaselineFile) -> DiskMonitor<'_> {
-        let mut watch = DiskMonitor {
-            file: shelf,
+    fn start(file: &BaselineFile) -> DiskMonitor<'_> {
+        let mut monitor = DiskMonitor {
+            file,
             reader: DiskReader::default(),
-            host: Arc::new(host::read(&shelf.root)),
+            host: Arc::new(host::read(&file.root)),
             last_sample: Arc::new(Sample::empty(kernel::now())),
         };
-        watch.last_sample = watch.sample();
-        watch
+        monitor.last_sample = monitor.sample();
+        monitor
     }
 
-    /// Since the last look; `None` where no time has passed.
+    /// The interval since the last call; `None` where no time has passed.
     fn next_interval(&mut self) -> Option<Interval> {
         let now = self.sample();
         let interval = Interval::between(&self.host, &self.last_sample, &now);
@@ -265,21 +252,21 @@ impl DiskMonitor<'_> {
     }
 }
 
-/// Why a device must be left alone now: itself, or one that it stands on.
-fn reason_not_to_measure(shelf: &BaselineFile, interval: &Interval, disk: &Disk) -> Option<String> {
-    let mut gathering = LatencyWindow::default();
-    gathering.push(interval);
-    let standings = shelf.load().ok()?.latency_statuses(interval, &gathering);
+/// Why a device must not be measured now: it, or a device below it, is stalled, slow or in use.
+fn reason_not_to_measure(file: &BaselineFile, interval: &Interval, disk: &Disk) -> Option<String> {
+    let mut window = LatencyWindow::default();
+    window.push(interval);
+    let statuses = file.load().ok()?.latency_statuses(interval, &window);
     let of_one = |span: &DiskSpan| {
         let name = interval.newer.disks.as_ref().ok()?.get(span.index)?;
         let name = String::from_utf8_lossy(name.name.as_bytes()).into_owned();
         if span.stalled {
             return Some(format!("{name} has {} requests in flight and completes none", span.in_flight));
         }
-        let mut slow = standings.iter().filter(|standing| standing.disk == span.id && !standing.provisional);
-        if let Some(standing) = slow.find(|standing| standing.window_multiple().is_some_and(|times| times >= 2.0)) {
-            let (words, times) = (standing.operation.plural(), standing.window_multiple().unwrap_or_default());
-            return Some(format!("{name} is in trouble: {words} take {times:.1} times their baseline"));
+        let mut learned = statuses.iter().filter(|status| status.disk == span.id && !status.provisional);
+        if let Some(status) = learned.find(|status| status.window_multiple().is_some_and(|times| times >= 2.0)) {
+            let (operations, times) = (status.operation.plural(), status.window_multiple().unwrap_or_default());
+            return Some(format!("{name} is slow: {operations} take {times:.1} times their baseline"));
         }
         let rate = span.completed() as f64 / interval.seconds;
         let busy = span.busy.map_or(0.0, |busy| busy.0 * 100.0);
@@ -302,35 +289,37 @@ mod tests {
 
     #[test]
     fn each_size_is_read_in_one_piece() {
-        let of = |largest: Option<u64>, bytes: u64| -> Vec<usize> {
+        let kib = |largest: Option<u64>, bytes: u64| -> Vec<usize> {
             read_sizes(largest, bytes).into_iter().map(|(_, read)| read >> 10).collect()
         };
-        assert_eq!(of(Some(1280 << 10), 1 << 40), [4, 64, 512]);
-        assert_eq!(of(Some(256 << 10), 1 << 40), [4, 64, 256]);
-        assert_eq!(of(Some(128 << 10), 1 << 40), [4, 64], "a large read would come as several");
-        assert_eq!(of(None, 1 << 40), [4, 64]);
-        assert_eq!(of(Some(512 << 10), 32 << 10), [4]);
-        assert_eq!(of(Some(512 << 10), 0), [0_usize; 0]);
+        assert_eq!(kib(Some(1280 << 10), 1 << 40), [4, 64, 512]);
+        assert_eq!(kib(Some(256 << 10), 1 << 40), [4, 64, 256]);
+        assert_eq!(kib(Some(128 << 10), 1 << 40), [4, 64], "a large read would be split");
+        assert_eq!(kib(None, 1 << 40), [4, 64]);
+        assert_eq!(kib(Some(512 << 10), 32 << 10), [4]);
+        assert_eq!(kib(Some(512 << 10), 0), [0_usize; 0]);
     }
 
     #[test]
-    fn root_is_not_told_to_be_root() {
-        let said = |errno, root| {
+    fn root_is_not_advised_to_be_root() {
+        let explained = |errno, root| {
             let (why, remedy) = explain_open_error(&io::Error::from_raw_os_error(errno), root);
             format!("{why}: {remedy}")
         };
         for (errno, root) in [(libc::EPERM, true), (libc::EPERM, false), (libc::EACCES, true)] {
-            assert!(!said(errno, root).contains("run as root"), "{}", said(errno, root));
-            assert!(said(errno, root).contains("baseline set"), "{}", said(errno, root));
+            assert!(!explained(errno, root).contains("run as root"), "{}", explained(errno, root));
+            assert!(explained(errno, root).contains("baseline set"), "{}", explained(errno, root));
         }
-        assert!(said(libc::EACCES, false).contains("run as root"));
-        assert!(said(libc::EINVAL, true).contains("O_DIRECT"));
+        assert!(explained(libc::EACCES, false).contains("run as root"));
+        assert!(explained(libc::EINVAL, true).contains("O_DIRECT"));
     }
 
     #[test]
-    fn what_came_of_it_is_told() {
-        let line = |taken: &[f64], baseline: Option<f64>| size_class_line("sda", SizeClass::Small, taken, baseline.map(Millis));
-        assert!(line(&[], None).contains("no undisturbed moment"));
+    fn the_result_of_each_size_class_is_a_line() {
+        let line = |latencies: &[f64], baseline: Option<f64>| {
+            size_class_line("sda", SizeClass::Small, latencies, baseline.map(Millis))
+        };
+        assert!(line(&[], None).contains("other programs used the device"));
         assert!(line(&[5.0, 5.2, 5.3], None).contains("5.200 ms (5.000 to 5.300, 3 times 5 reads): not enough yet"));
         assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.200 ms"));
         assert!(line(&[12.0], Some(5.0)).contains("2.4 times its baseline of 5.000 ms, not learned"));

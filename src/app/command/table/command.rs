@@ -1,10 +1,9 @@
-//! `table WHAT -- COMMAND`: what a whole experiment cost, the box's figures and the command's own.
+//! `table WHAT -- COMMAND`: the figures of the machine and the resource usage of a command, from its start to its end.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -12,52 +11,52 @@ use nix::sys::resource::{UsageWho, getrusage};
 use super::{DEFAULT_INTERVAL, TableOutput};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::signals;
+use crate::app::program::{signals, threads};
 use crate::app::sampling::SamplerCommand;
 use crate::app::sys;
 use crate::cli::table::Table;
 use crate::kernel::Root;
 use crate::report::table::ResourceUsage;
 
-/// As a shell has them.
+/// The exit codes of a shell.
 const EXIT_NOT_FOUND: u8 = 127;
 const EXIT_NOT_EXECUTABLE: u8 = 126;
 const EXIT_SIGNAL_BASE: i32 = 128;
 
 pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let [program, arguments @ ..] = options.command.as_slice() else { return Ok(Exit::Success) };
-    // An interrupt is for the command. When it has ended of it there is a total all the same.
+    // The terminal sends an interrupt to the command too. The total is printed when the command has ended.
     let stop = signals::TerminationSignals::block()
         .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let mut evaluations = super::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.choice))?;
-    stop.on_signal(|| ());
+    let mut evaluations =
+        super::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.selection))?;
+    stop.on_signal(|| ())?;
     // The first sample comes before the command.
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
     evaluations.evaluate(&first);
-    let orders = evaluations.sampler.control();
-    let begun = Instant::now();
+    let control = evaluations.sampler.control();
+    let started = Instant::now();
     let child = signals::restore_default_signals(Command::new(program).args(arguments))
         .spawn()
         .map_err(|error| cannot_run(program, &error))?;
     let wait = move || {
         let ended = wait_with_rusage(&child);
-        let elapsed = begun.elapsed();
-        orders.send(SamplerCommand::FinalSample);
+        let elapsed = started.elapsed();
+        control.send(SamplerCommand::FinalSample);
         (ended, elapsed)
     };
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot wait for the command", why, "");
-    let waiting = thread::Builder::new().name("command".to_owned()).spawn(wait);
-    let waiting = waiting.map_err(|error| failed(&error.to_string()))?;
-    while let Some(taken) = evaluations.next_sample() {
-        let Some(judged) = evaluations.evaluate(&taken) else { continue };
-        if !lines.add(&judged)? {
+    let waiting = threads::spawn("command", wait)?;
+    while let Some(sample) = evaluations.next_sample() {
+        let Some(evaluation) = evaluations.evaluate(&sample) else { continue };
+        if !lines.add(&evaluation)? {
             lines.total_only = true;
         }
     }
-    let (ended, elapsed) = waiting.join().map_err(|_| failed("its thread ended"))?;
+    let (ended, elapsed) = waiting.join().map_err(|_| failed("the waiting thread has panicked"))?;
     let ended = ended.map_err(|error| failed(&error.to_string()))?;
-    let whole = lines.print_total()?;
-    let cpus = whole.map_or(0, |whole| whole.interval.online_cpus());
+    let total = lines.print_total()?;
+    let cpus = total.map_or(0, |total| total.interval.online_cpus());
     let cost = cost(&ended, elapsed, cpus);
     let format = lines.printer.format();
     lines.stream.print(format, &cost.render(format))?;
@@ -75,13 +74,13 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// How the command ended, and what it used with the children that it waited for.
+/// The exit status of the command, and the resources that it and its waited-for children used.
 struct WaitResult {
     status: ExitStatus,
     usage: libc::rusage,
 }
 
-/// Waits for that child alone: the loader of the BPF iterator is another.
+/// Waits for this child only: the loader of the BPF iterator is another one.
 fn wait_with_rusage(child: &Child) -> io::Result<WaitResult> {
     let pid = child.id().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
     let (status, usage) = sys::wait4(pid)?;
@@ -96,8 +95,8 @@ fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     let (user, system, elapsed) = (seconds(usage.ru_utime), seconds(usage.ru_stime), elapsed.as_secs_f64());
     let share = |of: f64| (of > 0.0).then(|| (user + system) / of);
-    // Before it became the command it was a copy of us, and what we take counts as its own.
-    let ours = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |ours| ours.max_rss());
+    // Between fork and exec the child has the memory of stalltop, and ru_maxrss includes it.
+    let own = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |own| own.max_rss());
     ResourceUsage {
         exit_code: exit_code(ended.status),
         elapsed_seconds: elapsed,
@@ -105,7 +104,7 @@ fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {
         system_seconds: system,
         cpu_ratio: share(elapsed),
         box_ratio: share(elapsed * cpus as f64),
-        max_resident_bytes: Some(usage.ru_maxrss).filter(|&most| most > ours).map(|most| count(most) * KB),
+        max_resident_bytes: Some(usage.ru_maxrss).filter(|&most| most > own).map(|most| count(most) * KB),
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),
         voluntary_switches: count(usage.ru_nvcsw),
@@ -120,10 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::zombie_processes, reason = "it is waited for by its number")]
-    fn what_another_child_used_is_not_the_commands() {
+    #[allow(clippy::zombie_processes, reason = "it is waited for by its pid")]
+    fn the_usage_of_another_child_is_not_counted() {
         let other = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
-        // However fast this machine is: much more than a shell needs to end.
+        // Far more CPU time than the shell of the command needs, on any machine.
         while getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().user_time().tv_sec() < 1 {
             assert!(Command::new("sh").args(["-c", other]).status().unwrap().success());
         }

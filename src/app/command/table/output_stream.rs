@@ -1,4 +1,4 @@
-//! Where lines go: standard output, or standard error beside a command that has the other for itself.
+//! The stream of the lines: standard output, or standard error while a command writes to standard output.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,7 +14,7 @@ pub enum OutputStream {
 }
 
 impl OutputStream {
-    /// On a terminal a heading for each page of it.
+    /// On a terminal, a heading for each page.
     pub fn headings(self) -> Headings {
         let terminal = match self {
             OutputStream::StandardOutput => io::stdout().is_terminal(),

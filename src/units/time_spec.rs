@@ -1,5 +1,5 @@
-//! Parses times of options and of the `b` prompt: `12:03`, `12:03:15`, RFC 3339, `-5m` (before the end), `+90s` (after the
-//! start).
+//! A time in a recording as users type it, in options such as `--from` and at the `b` prompt: `12:03`, `12:03:15`, RFC 3339,
+//! `-5m` (before the end), `+90s` (after the start).
 
 use jiff::tz::TimeZone;
 

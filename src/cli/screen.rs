@@ -1,0 +1,60 @@
+//! The options of the screen, live and in `replay`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{time_range, value_parsers};
+use crate::state::GlyphSet;
+use crate::units::time_spec::TimeSpec;
+
+/// Colors and characters.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Appearance {
+    /// Draw with ASCII characters only (as with LC_ALL=C)
+    #[arg(long)]
+    pub ascii: bool,
+    /// Draw with all characters, whatever the locale and TERM
+    #[arg(long, conflicts_with = "ascii")]
+    pub unicode: bool,
+    /// Draw without colors (as with NO_COLOR set)
+    #[arg(long, visible_alias = "mono")]
+    pub no_color: bool,
+}
+
+impl Appearance {
+    /// The requested character set; `None`: detected from the environment.
+    pub fn glyphs(&self) -> Option<GlyphSet> {
+        let options = [(self.ascii, GlyphSet::Ascii), (self.unicode, GlyphSet::Unicode)];
+        options.into_iter().find(|(is_set, _)| *is_set).map(|(_, glyphs)| glyphs)
+    }
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Time between samples: 100ms to 1h
+    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = value_parsers::interval)]
+    pub interval: Duration,
+    /// How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = value_parsers::positive_duration)]
+    pub history: Duration,
+    #[command(flatten)]
+    pub appearance: Appearance,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The recording or a directory of recordings, `-` for a stream on standard input
+    pub file: PathBuf,
+    /// Start at this time: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
+    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true)]
+    pub at: Option<TimeSpec>,
+    #[command(flatten)]
+    pub range: time_range::TimeRange,
+    /// Playback speed as a multiple of real time
+    #[arg(long, default_value = "1", value_parser = value_parsers::speed)]
+    pub speed: f64,
+    #[command(flatten)]
+    pub appearance: Appearance,
+}
