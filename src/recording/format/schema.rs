@@ -1,4 +1,4 @@
-//! What the payload of a sample consists of: its sections, and the table in each.
+//! The schema of the payload of a sample: its sections, and the columns of the table in each.
 //!
 //! A field is declared in one line of the list of its struct (`columns!`), in the file of its subject. Section numbers and
 //! columns never change their meaning; docs/recording-format.md lists them, and a test compares it with these files.
