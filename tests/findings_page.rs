@@ -1,5 +1,5 @@
-//! docs/findings.md is generated from the rules: `STALLTOP_BLESS=1 cargo test --test findings_page` writes it again. Each
-//! heading of docs/metrics.md that the source cites exists.
+//! docs/findings.md is generated from the rules: `STALLTOP_BLESS=1 cargo test --test findings_page` writes it again. Headings
+//! of docs/metrics.md that the source cites, and files that the documents cite, exist.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,4 +62,25 @@ fn every_cited_heading_of_the_metrics_page_exists() {
     }
     let missing: Vec<&String> = cited.iter().filter(|heading| !headings.contains(&heading.as_str())).collect();
     assert!(cited.len() > stalltop::findings::RULES.len() && missing.is_empty(), "not in docs/metrics.md: {missing:?}");
+}
+
+/// Paths below `src`, `tests`, `benches` and `docs`, with or without the suffix `.rs`.
+#[test]
+fn every_file_cited_in_the_documents_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
+    pages.extend(fs::read_dir(root.join("docs")).expect("docs").map(|entry| entry.expect("an entry of docs").path()));
+    let is_path_char = |character: char| character.is_ascii_alphanumeric() || "/_-.".contains(character);
+    let mut missing = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page");
+        for word in text.split(|character| !is_path_char(character)) {
+            let word = word.trim_end_matches(['.', '/']);
+            let is_citation = ["src/", "tests/", "benches/", "docs/"].iter().any(|folder| word.starts_with(folder));
+            if is_citation && !root.join(word).exists() && !root.join(format!("{word}.rs")).exists() {
+                missing.push(format!("{}: {word}", page.file_name().unwrap_or_default().to_string_lossy()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such file: {missing:?}");
 }

@@ -1,6 +1,6 @@
-//! Totals over all processes of a sample. Most processes did not change since the sample before: they are known to be the same
-//! by their `Arc`, and the totals of the sample before already have them. With 2,000 processes of which 30 changed, not
-//! looking at the others takes two thirds of the time off an interval.
+//! Totals over all processes of a sample. Processes that did not change share the `Arc` of the sample before, and the totals of that
+//! sample contain them: only the others are added and subtracted. With 30 of 2,000 processes changed this takes two thirds of the
+//! time off an interval.
 
 use std::sync::Arc;
 

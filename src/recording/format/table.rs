@@ -1,4 +1,4 @@
-//! Tables: lists of rows of 64-bit columns, and what may become of a row from one sample to the next.
+//! Tables: lists of rows of 64-bit columns, and the kinds of change of a row from one sample to the next.
 
 use std::ops::Range;
 

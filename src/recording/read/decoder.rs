@@ -1,8 +1,8 @@
-//! From the payload of a frame back to the sample. Nothing in the payload is trusted, and no more memory is allocated than the
-//! size of the payload allows.
+//! Decodes the payload of a frame to a sample. Nothing in the payload is trusted, and no more memory is allocated than the size of
+//! the payload allows.
 //!
-//! What did not change is the same `Arc` as in the sample that is referred to, or in the neighbouring sample that the caller
-//! passes in: `Arc::ptr_eq` has the same meaning in a replay as live.
+//! Values that did not change share the `Arc` of the referenced sample, or of the neighbouring sample that the caller passes in:
+//! `Arc::ptr_eq` has the same meaning in a replay as live.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -21,8 +21,11 @@ pub struct KeyGroup {
     pub first: usize,
     /// Each with its host. One that is damaged, or where the index of the recording is wrong, is an error: `Replayer::sample`
     /// of the same index says which, and adds the damage to `Replayer::damage`.
-    pub samples: Vec<(Arc<Host>, Result<Arc<Sample>, RecordingError>)>,
+    pub samples: Vec<(Arc<Host>, DecodedSample)>,
 }
+
+/// A sample, or why it cannot be decoded.
+type DecodedSample = Result<Arc<Sample>, RecordingError>;
 
 /// What is done with a key group, on its worker thread.
 type Work<T> = dyn Fn(KeyGroup) -> T + Send + Sync;

@@ -1,4 +1,4 @@
-//! A table of a frame being read: what became of the rows of the sample that is referred to, and by how much.
+//! Reads the table of a frame: which rows of the referenced sample are the same, changed, new or gone, and the differences.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From a sample to the payload of a frame: whole in a key frame, else as differences from an earlier sample.
+//! Encodes a sample as the payload of a frame: completely in a key frame, otherwise as differences from an earlier sample.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The segments of a recording as one: which of their samples are repeated, how all are numbered, and the gaps between them.
+//! Joins the segments of a recording: finds repeated samples, numbers all samples, and computes the gaps between them.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The receiving end of the recorder's queue, on its own thread: the only one that accesses the disk.
+//! The writer thread of the recorder: receives samples from the queue and writes them. No other thread accesses the disk.
 
 mod storage_access;
 

@@ -1,4 +1,4 @@
-//! Writes to the recorder's storage: what does not fit is rolled back, and where a disk fails the recording goes on in another
+//! Writes to the recorder's storage: a frame that does not fit is rolled back, and if the disk fails the recording continues in another
 //! file.
 
 use std::io;
