@@ -34,7 +34,7 @@ mod wait_chain;
 use std::sync::Arc;
 
 pub use evaluator::Evaluator;
-pub use finding::{Evidence, Finding, Kind, Severity, Subject, Value};
+pub use finding::{Evidence, EvidenceUnit, Finding, Kind, Severity, Subject, Value};
 pub use generated_docs::findings_docs;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};

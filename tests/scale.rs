@@ -1,5 +1,5 @@
-//! A machine with 512 CPUs, 5,000 block devices, 1,000 interfaces and 100,000 tasks: all of it is sampled, the cost grows no
-//! faster than the machine, and every screen is readable.
+//! A machine with 512 CPUs, 5,000 block devices, 1,000 interfaces and 100,000 tasks: it is sampled completely, the cost grows
+//! linearly with its size, and every screen is readable.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly, and prints its figures")]
 
@@ -32,7 +32,7 @@ use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, up
 use stalltop::units::Counter;
 use stalltop::view::{self, cell_buffer::CellBuffer};
 
-/// How many of what.
+/// The size of a machine.
 #[derive(Clone, Copy, Default)]
 struct Size {
     cpus: u32,
@@ -49,7 +49,7 @@ const DEVICES: Size = Size { cpus: 512, disks: 5_000, nics: 1_000, processes: 20
 const TASKS: Size = Size { cpus: 512, disks: 1, nics: 1, processes: 50_000, pools: 100 };
 
 impl Size {
-    /// Of so many parts one.
+    /// One of `parts` equal parts.
     fn part(self, parts: u32) -> Size {
         let Size { cpus, disks, nics, processes, pools } = self;
         let of = |count: u32| count.div_ceil(parts);
@@ -80,7 +80,7 @@ impl Machine {
         Machine { tree, sampler, size, second: 1 }
     }
 
-    /// The next sample, a second later: every counter of a device has moved.
+    /// The next sample, one second later; the counters of every device have grown.
     fn sample(&mut self) -> Arc<Sample> {
         self.second += 1;
         put_counters(&self.tree, self.size, self.second);
@@ -88,7 +88,7 @@ impl Machine {
         Arc::new(self.sampler.sample())
     }
 
-    /// Some device came or went.
+    /// A device was added or removed.
     fn uevent(&self) {
         self.tree.write("sys/kernel/uevent_seqnum", &format!("{}\n", self.second));
     }
@@ -174,19 +174,19 @@ fn put_counters(tree: &ProcTree, size: Size, k: u64) {
     }
 }
 
-/// What one second cost, in allocations, and what all of it holds.
+/// The cost of one second in allocations, and the memory of the whole run in bytes.
 #[derive(Debug, Default)]
 struct Cost {
     sample: u64,
     evaluation: u64,
     kept: u64,
-    /// Bytes, for good; of that in the samples of one interval, the sampler, the evaluator, and the history in memory
+    /// Bytes at the end: the samples of one interval, the sampler, the evaluator and the history in memory
     held: usize,
-    /// Bytes at most at once while a second was gone through
+    /// The most bytes at one time within a second
     transient: usize,
 }
 
-/// Samples, figures, findings and history of some seconds; the cost of the second that cost least: facts are read now and then.
+/// Samples and evaluates some seconds. The cost is that of the cheapest second, because facts are read only now and then.
 fn walk(size: Size) -> (Vec<Evaluation>, Cost) {
     let before = held();
     let mut machine = Machine::new(size);
@@ -208,14 +208,14 @@ fn walk(size: Size) -> (Vec<Evaluation>, Cost) {
             older = newer;
         });
         cost.transient = cost.transient.max(transient);
-        // Who runs it keeps two of them.
+        // The program keeps two of them.
         evaluated.drain(..evaluated.len().saturating_sub(2));
     }
     cost.held = held() - before - clocks;
     (evaluated, cost)
 }
 
-/// Every screen, at both sizes.
+/// Draws every screen at both sizes; `words` are those that each must contain.
 fn draw_all_screens(evaluated: &[Evaluation], words: [&str; 6]) {
     for (width, height) in [(80, 24), (200, 50)] {
         let setup = Setup {
@@ -255,7 +255,7 @@ fn all_devices_of_a_large_machine_are_sampled_at_linear_cost() {
     draw_all_screens(&evaluated, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
 }
 
-/// What is known of devices is read again a few devices at a time.
+/// The facts of devices are read again for a few devices at a time.
 #[test]
 fn no_sample_reads_the_facts_of_all_devices_at_once() {
     let mut machine = Machine::new(DEVICES);
@@ -265,11 +265,11 @@ fn no_sample_reads_the_facts_of_all_devices_at_once() {
     let most = (0..100).map(|_| allocations(|| machine.sample())).max().unwrap();
     println!("{quiet} allocations a sample, {most} while facts are read again");
     assert!(most > quiet + 64, "no facts were read");
-    // Sixty-four disks and sixty-four interfaces.
+    // 64 disks and 64 interfaces.
     assert!(most - quiet < 64 * 60, "{} allocations more", most - quiet);
 }
 
-/// Three samples, a second apart, of so many throttled cgroups with ten processes each, all of which wait for their CPU.
+/// Three samples, one second apart, of throttled cgroups with ten processes each, all of which wait for a CPU.
 fn throttled(groups: u32) -> [Arc<Sample>; 3] {
     let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
     let process = |at: u32, second: u64| {
@@ -296,7 +296,7 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
     })
 }
 
-/// CPU time of this thread that one evaluation of them takes: the least of some.
+/// The CPU time of one evaluation of them: the minimum of some.
 fn evaluation(groups: u32) -> Duration {
     let machine = Machine::new(Size { cpus: 2, ..Size::default() });
     let host = Arc::new(machine.sampler.host().clone());
@@ -316,12 +316,12 @@ fn evaluation(groups: u32) -> Duration {
     (0..5).map(once).min().unwrap()
 }
 
-/// Each finding names who is in its cgroup, and each thread's wait is held against the quotas above it: in one pass over all.
+/// Each finding names the processes in its cgroup, and each thread's wait is compared with the quotas above it: in one pass.
 #[test]
 fn a_thousand_throttled_groups_are_sampled_at_linear_cost() {
     let (small, large) = (evaluation(125), evaluation(1000));
     println!("125 groups: {small:?}, 1000: {large:?}");
-    // Eight times as many; were each group looked for among all processes, sixty times as long.
+    // Eight times as many groups. A search of all processes for each group would take sixty times as long.
     assert!(large < small * 24, "{small:?} and {large:?}");
 }
 
@@ -331,7 +331,7 @@ fn a_hundred_thousand_tasks_are_sampled_at_linear_cost() {
     let (_, small) = walk(part);
     let (evaluated, large) = walk(TASKS);
     println!("a tenth: {small:?}\nthe whole: {large:?}");
-    // Nobody runs: what a second allocates does not depend on how many sleep. Slow facts are read for so long a sample.
+    // No task runs: the allocations of a second do not depend on the number of sleeping tasks.
     assert!(large.sample <= small.sample * 2, "a sample allocates {} and {} times", small.sample, large.sample);
     assert!(large.evaluation <= small.evaluation + 40 && large.kept <= small.kept + 40, "{small:?} {large:?}");
     let per_task = (large.held - small.held) / (TASKS.tasks() - part.tasks()) as usize;

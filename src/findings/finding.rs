@@ -121,6 +121,47 @@ pub struct Evidence {
     pub value: Value,
 }
 
+/// The unit of a number of evidence, or of a finding's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvidenceUnit {
+    /// A share of 1, or a multiple
+    Ratio,
+    Seconds,
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Count,
+}
+
+impl EvidenceUnit {
+    /// The words of names and of `Finding::unit`; the longer ones first.
+    const WORDS: [(&'static str, EvidenceUnit); 5] = [
+        ("bytes_per_second", EvidenceUnit::BytesPerSecond),
+        ("per_second", EvidenceUnit::PerSecond),
+        ("bytes", EvidenceUnit::Bytes),
+        ("seconds", EvidenceUnit::Seconds),
+        ("ratio", EvidenceUnit::Ratio),
+    ];
+}
+
+impl Evidence {
+    /// By the suffix of its name.
+    pub fn unit(&self) -> EvidenceUnit {
+        self.stem_and_unit().1
+    }
+
+    /// Its name in words, without the unit.
+    pub fn label(&self) -> String {
+        self.stem_and_unit().0.replace('_', " ")
+    }
+
+    fn stem_and_unit(&self) -> (&'static str, EvidenceUnit) {
+        let mut units = EvidenceUnit::WORDS.into_iter();
+        let known = units.find_map(|(word, unit)| Some((self.name.strip_suffix(word)?.strip_suffix('_')?, unit)));
+        known.unwrap_or((self.name, EvidenceUnit::Count))
+    }
+}
+
 /// A value of evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -156,4 +197,12 @@ pub struct Finding {
     pub next: Vec<String>,
     /// Share of the host that it explains, 0 … 1: orders findings of equal severity
     pub explained_share: f64,
+}
+
+impl Finding {
+    /// The unit of `value` and `threshold`; threads are a count.
+    pub fn value_unit(&self) -> EvidenceUnit {
+        let known = EvidenceUnit::WORDS.into_iter().find(|(word, _)| *word == self.unit);
+        known.map_or(EvidenceUnit::Count, |(_, unit)| unit)
+    }
 }

@@ -3,7 +3,7 @@
 use super::report_data::series_definitions::ChartUnit;
 use super::text::printable;
 use super::window::Window;
-use crate::findings::{Evidence, Severity, Subject, Value};
+use crate::findings::{Evidence, EvidenceUnit, Severity, Subject, Value};
 use crate::sample::Name;
 pub use crate::units::format::{bytes, pluralize, three_digits};
 pub use crate::units::time::duration;
@@ -28,27 +28,24 @@ pub fn format_latency(seconds: f64) -> String {
     }
 }
 
-/// A figure of evidence under the words of its name, in the unit that the name ends with.
+/// Label and value of evidence.
 pub fn format_evidence(evidence: &Evidence) -> (String, String) {
-    let units = ["_bytes_per_second", "_per_second", "_bytes", "_seconds", "_ratio"];
-    let unit = units.into_iter().find(|unit| evidence.name.ends_with(unit)).unwrap_or_default();
-    let label = evidence.name.strip_suffix(unit).unwrap_or(evidence.name).replace('_', " ");
     let value = match &evidence.value {
-        Value::Number(value) => match unit {
-            "_bytes_per_second" => format!("{}/s", bytes(*value)),
-            "_per_second" => format!("{}/s", three_digits(*value)),
-            "_bytes" => bytes(*value),
-            "_seconds" => format_latency(*value),
+        Value::Number(value) => match evidence.unit() {
+            EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(*value)),
+            EvidenceUnit::PerSecond => format!("{}/s", three_digits(*value)),
+            EvidenceUnit::Bytes => bytes(*value),
+            EvidenceUnit::Seconds => format_latency(*value),
             // Shares are printed in per cent, multiples as multiples.
-            "_ratio" if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
-            "_ratio" => format!("{}×", three_digits(*value)),
-            _ => three_digits(*value),
+            EvidenceUnit::Ratio if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
+            EvidenceUnit::Ratio => format!("{}×", three_digits(*value)),
+            EvidenceUnit::Count => three_digits(*value),
         },
         Value::Text(text) => printable(&text.to_string_lossy()),
         Value::Chain(links) => links.iter().map(|link| printable(&link.what)).collect::<Vec<_>>().join(" ← "),
         Value::Unknown => "-".to_owned(),
     };
-    (label, value)
+    (evidence.label(), value)
 }
 
 /// The subject of a finding; empty if it is the whole machine.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, disk, network};
-use crate::findings::{Evaluation, Finding, Severity, Subject};
+use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -175,7 +175,7 @@ impl IntervalSummary {
 
     /// The figure of the host that is the value of such findings, in the unit of this one.
     fn host_figure(&self, finding: &Finding) -> Option<f32> {
-        let same_unit = |column: &ColumnDefinition| column.unit.is_ratio() == (finding.unit == "ratio");
+        let same_unit = |column: &ColumnDefinition| column.unit.is_ratio() == (finding.value_unit() == EvidenceUnit::Ratio);
         let mut figures = self.host.iter();
         figures.find(|(column, _)| column.finding == Some(finding.kind) && same_unit(column)).map(|&(_, value)| value)
     }

@@ -12,7 +12,7 @@ use stalltop::units::Counter;
 
 use crate::{generator, lab, stalltop, support, synthetic, text};
 
-/// What a host does each second: 2 CPUs, one disk, and one that is stacked on it.
+/// The activity of a host in each second: 2 CPUs, a disk, and a device that is stacked on it.
 #[derive(Clone, Copy)]
 struct Load {
     busy_ticks: u64,
@@ -111,20 +111,20 @@ fn what_became_slower_is_reported_with_its_factor() {
     let (old, new) = (waited["base"]["median"].as_f64().unwrap(), beside["median"].as_f64().unwrap());
     assert!((0.0020..0.0022).contains(&old) && (0.0060..0.0062).contains(&new), "{waited}");
     near(&beside["ratio"], new / old);
-    // More switches are more: whether that is bad, only who made the load knows.
+    // The number of context switches alone does not tell what is better.
     let switches = &row(&told, "load", "context_switches_per_second")["beside"][0];
     assert_eq!(switches["change"], "moved");
     near(&switches["ratio"], 2.0);
-    // What did not change is not marked.
+    // Unchanged figures are not marked.
     for (table, name) in [("cpu", "busy_ratio"), ("disk", "writes_per_second"), ("disk", "write_await_seconds")] {
         assert_eq!(row(&told, table, name)["beside"][0]["change"], "none", "{name}");
     }
-    // The other way round it became better.
+    // In the other direction it became better.
     assert_eq!(row(&json(&[&slow, &base], &[]), "disk", "read_await_seconds")["beside"][0]["change"], "better");
     let (_, text, _) = compare(&[&base, &slow], &[]);
     assert!(text.contains("▲ disk sda r_await ms") && text.contains(" certain\n") && text.contains("▲ WORSE"), "{text}");
     assert!(!text.contains("w_await"), "{text}");
-    // Also with all figures there are, and names that are long.
+    // All figures, and long names.
     let long = folder.path().join(format!("{}.stalltop", "nightly-build-4711-of-the-branch-that-".repeat(3)));
     std::fs::copy(&slow, &long).unwrap();
     let (_, text, _) = compare(&[&base, &long, &slow], &["--all", "--ops", "123456,7890123,4"]);
@@ -155,7 +155,7 @@ fn the_cost_of_an_operation_is_computed() {
     let marked = recording(folder.path(), "marked", LOAD, 3, ["ops 1000", "ops 4800"]);
     let told = json(&[&base, &lean, &marked], &["--ops", "BASE=4000,lean=8000"]);
     let cost = |side: usize, name: &str| told["recordings"][side]["per_operation"][name].clone();
-    // 40 s: 0.5 of a CPU, 1000 switches, 100 reads of 4 KiB, 20 writes of 8 KiB a second; dm-0 hands them on to sda.
+    // 40 s: 0.5 of a CPU, 1000 switches, 100 reads of 4 KiB, 20 writes of 8 KiB a second; dm-0 passes its requests on to sda.
     near(&cost(0, "operations_per_second"), 100.0);
     near(&cost(0, "cpu_seconds"), 0.5 * 40.0 / 4000.0);
     near(&cost(0, "context_switches"), 10.0);
@@ -169,14 +169,14 @@ fn the_cost_of_an_operation_is_computed() {
     assert_eq!(told["recordings"][2]["operations"], 3800.0);
     near(&cost(2, "operations_per_second"), 100.0);
     near(&cost(2, "context_switches"), 10.0);
-    // A device by its name, though it stands on another.
+    // A device selected by name, although it is stacked on another.
     let named = json(&[&base, &lean], &["--ops", "4000,8000", "--disk", "sda,dm-0"]);
     near(&named["recordings"][0]["per_operation"]["reads"], 2.0);
     let (_, text, _) = compare(&[&base, &lean], &["--ops", "4000,8000"]);
     assert!(text.contains("PER OPERATION") && text.contains("2.00×") && text.contains("5.00 ms"), "{text}");
 }
 
-/// A recording in which a command said at each sample but the first so many operations, 300 ms before it.
+/// A recording in which a command printed a total 300 ms before each sample but the first.
 fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>) -> PathBuf {
     let file = folder.join(format!("{name}.stalltop"));
     let list = samples(LOAD, 40, 5).into_iter().zip(0..).map(|(sample, second)| {
@@ -193,7 +193,7 @@ fn recorded_operations_need_no_ops_option() {
     let folder = tempfile::tempdir().unwrap();
     let base =
         counted(folder.path(), "base", |second| if second == 0 { Err(Absent::NotRead) } else { Ok(1000 + 100 * second) });
-    // The command is silent for a while, and what it asks is started anew later on.
+    // The command prints nothing for a while; later its counter is reset.
     let lame = counted(folder.path(), "lame", |second| match second {
         10..=19 => Err(Absent::Malformed),
         30.. => Ok(50 * (second - 30)),
@@ -214,7 +214,7 @@ fn recorded_operations_need_no_ops_option() {
     near(&cost(1, "reads"), 2.0);
     near(&told["recordings"][1]["relative_to_base"]["operations_per_second"], 0.5);
     assert_eq!(told["recordings"][2]["per_operation"], Value::Null);
-    // Who says a number knows better.
+    // `--ops` overrides the recorded operations.
     let said = json(&[&base, &lame], &["--ops", "BASE=8000"]);
     assert_eq!((&said["recordings"][0]["operations"], &said["recordings"][1]["operations"]), (&8000.0.into(), &1950.0.into()));
     let (_, text, _) = compare(&[&base, &lame], &[]);

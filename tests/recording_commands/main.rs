@@ -1,4 +1,4 @@
-//! Commands that read whole recordings: `report`, `compare`, `cut` and `cat`, by the program itself.
+//! The commands that read whole recordings: `report`, `compare`, `cut` and `cat`.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,12 +23,12 @@ mod synthetic;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Runs the program, to the end.
+/// Runs the program until it ends.
 fn stalltop(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).envs([("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]).output().unwrap()
 }
 
-/// A recording of the lab, whose truth is known.
+/// A recording of the lab, whose figures are known.
 fn lab(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"))
 }

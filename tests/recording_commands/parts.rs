@@ -1,4 +1,4 @@
-//! `cut`, `cat`, `--from` and `--to`: a part holds what the whole holds there, and the whole is not changed.
+//! `cut`, `cat`, `--from` and `--to`: a part has the samples of the whole, and the whole is not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use stalltop::sample::{Name, Sample};
 
 use crate::{generator, stalltop, support, text};
 
-/// Runs it; its code and what it says on standard error.
+/// Runs the program; its exit code and standard error.
 fn run(arguments: &[&str]) -> (i32, String) {
     let output = stalltop(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -23,7 +23,7 @@ fn whole(folder: &Path) -> (PathBuf, Vec<Arc<Sample>>) {
     (file, samples)
 }
 
-/// What can be read of it: every sample, which must be sound.
+/// All samples of a file; each must be valid.
 fn samples(file: &Path) -> (Replayer, Vec<Arc<Sample>>) {
     let mut replayer = Replayer::open(file).unwrap();
     assert!(replayer.is_indexed() && replayer.tail() == Tail::Closed, "{file:?}");
@@ -57,7 +57,7 @@ fn a_part_contains_the_samples_of_the_whole() {
     let (replayer, held) = samples(&end);
     assert_eq!((held.last().unwrap(), replayer.marks().len()), (all.last().unwrap(), 1));
     assert_eq!(replayer.marks()[0].text, "done");
-    // Never over a file, and nothing is left of a refusal.
+    // Existing files are not overwritten, and a refused command leaves no file.
     assert_eq!(run(&["cut", text(&file), "--from", "-5s", "-o", text(&end)]).0, 6);
     assert_eq!(run(&["cut", text(&file), "--from", "-5s", "-o", text(&file)]).0, 6);
     for [from, to] in [["+2h", "+3h"], ["-1s", "+1s"], ["2001-01-01T00:00:00Z", "2001-01-02T00:00:00Z"]] {
@@ -75,7 +75,7 @@ fn parts_are_put_together_with_the_gap_between_them() {
     let (head, tail, both) = (path("head.stalltop"), path("tail.stalltop"), path("both.stalltop"));
     assert_eq!(run(&["cut", text(&file), "--to", "+40s", "-o", text(&head)]).0, 0);
     assert_eq!(run(&["cut", text(&file), "--from", "-40s", "-o", text(&tail)]).0, 0);
-    // In the wrong order: time says which is first.
+    // In the wrong order: they are sorted by time.
     let (code, said) = run(&["cat", text(&tail), text(&head), "-o", text(&both)]);
     assert_eq!(code, 0, "{said}");
     let (replayer, held) = samples(&both);
@@ -88,7 +88,7 @@ fn parts_are_put_together_with_the_gap_between_them() {
     assert!(gap.lost_samples.abs_diff(missing as u64) <= 1, "{} lost, {missing} are missing", gap.lost_samples);
     let marks: Vec<&str> = replayer.marks().iter().map(|mark| mark.text.as_str()).collect();
     assert_eq!(marks, ["begun", "done"]);
-    // What overlaps, or is of another machine or another boot, is refused, and leaves nothing.
+    // Recordings that overlap, or are of another machine or boot, are refused, and no file is left.
     let none = path("none.stalltop");
     let (code, said) = run(&["cat", text(&file), text(&head), "-o", text(&none)]);
     assert!(code == 6 && said.contains("overlap"), "{code}: {said}");
@@ -109,7 +109,7 @@ fn parts_are_put_together_with_the_gap_between_them() {
     assert_eq!(run(&["cat", text(&head), "-o", text(&none)]).0, 2);
 }
 
-/// As a recorder leaves them whose disk failed under the first one.
+/// Such files are left by a recorder whose first disk failed.
 #[test]
 fn samples_that_a_second_file_repeats_are_there_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,14 +158,14 @@ fn from_and_to_give_the_same_as_cut() {
     let mut replayer = Replayer::open(&file).unwrap();
     replayer.restrict_to(65..100);
     assert_eq!(replayer.len(), 35);
-    // The first one needs samples that are not shown any more.
+    // Decoding the first one needs samples outside the range.
     assert_eq!((replayer.sample(0).unwrap(), replayer.sample(34).unwrap()), (all[65].clone(), all[99].clone()));
     assert!(replayer.sample(35).is_err() && replayer.timestamp(35).is_none() && replayer.marks().is_empty());
     assert_eq!(replayer.index_at_time(i64::MAX), Some(34));
     assert_eq!(replayer.index_at_time(0), Some(0));
     replayer.restrict_to(5..10);
     assert_eq!((replayer.len(), replayer.sample(0).unwrap()), (5, all[70].clone()));
-    // A report of a part is the report of that part cut out.
+    // A report of a range equals the report of that range after `cut`.
     let (part, direct, cut) = (folder.path().join("p.stalltop"), folder.path().join("d.json"), folder.path().join("c.json"));
     assert_eq!(run(&["report", text(&file), "--from", "+30s", "--to", "+90s", "-o", text(&direct)]).0, 0);
     assert_eq!(run(&["cut", text(&file), "--from", "+30s", "--to", "+90s", "-o", text(&part)]).0, 0);

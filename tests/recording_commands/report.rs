@@ -13,14 +13,14 @@ use stalltop::sample::{Name, Sample};
 
 use crate::{lab, stalltop, support, synthetic};
 
-/// Makes a report; its text.
+/// Writes a report; returns its text.
 fn report(recording: &Path, target: &Path) -> String {
     let output = stalltop(&["report", recording.to_str().unwrap(), "-o", target.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::read_to_string(target).unwrap()
 }
 
-/// What a browser makes of the page: its elements, and what it says on its console. `None` without a browser.
+/// The DOM of the page in a browser, and the messages on its console; `None` without a browser.
 fn browse(page: &Path, fragment: &str) -> Option<(String, String)> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let path = std::env::var_os("PATH")?;
@@ -45,20 +45,20 @@ fn browse(page: &Path, fragment: &str) -> Option<(String, String)> {
         .env("TZ", "UTC")
         .output()
         .unwrap();
-    // The browser's own pages talk, too: of slow networks, say.
+    // The browser's own pages also write messages.
     let of_page = |line: &&str| line.contains("CONSOLE") && !line.contains("source: chrome");
     let console = String::from_utf8_lossy(&output.stderr).lines().filter(of_page).collect::<Vec<_>>().join("\n");
     Some((String::from_utf8(output.stdout).unwrap(), console))
 }
 
-/// The value of an attribute wherever it stands, its references resolved.
+/// All values of an attribute, with character references resolved.
 fn attributes(dom: &str, name: &str) -> Vec<String> {
     let begin = format!(" {name}=\"");
     let values = dom.split(&begin).skip(1).map(|rest| rest.split('"').next().unwrap());
     values.map(|value| value.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).collect()
 }
 
-/// What stands in the outputs of a chart: by the number of their series.
+/// The text of the outputs of a chart by the number of their series.
 fn outputs(figure: &str) -> BTreeMap<usize, String> {
     let said = figure.split("<output ").skip(1).map(|rest| {
         let series = attributes(&format!(" {rest}"), "data-series")[0].parse().unwrap();
@@ -75,7 +75,7 @@ fn a_browser_shows_the_figures_of_json() {
     let recording = lab("01-commit-serialised-db");
     report(&recording, &page);
     let told: Value = serde_json::from_str(&report(&recording, &json)).unwrap();
-    // The fifth step, by the time at which it ends.
+    // The fifth step, selected by its end time.
     let step = 5;
     let at = told["steps"][step]["to"].as_str().unwrap()[11..19].to_owned();
     let Some((dom, console)) = browse(&page, &format!("#at={at}")) else { return };
@@ -87,7 +87,7 @@ fn a_browser_shows_the_figures_of_json() {
         let same = told["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == id).unwrap();
         assert_eq!(chart, same, "{id}");
     }
-    // What the page says when the pointer is there is what JSON has of that step.
+    // The page shows at the pointer what JSON has for that step.
     let cpu = dom.split("<figure ").find(|figure| figure.contains("id=\"title-cpu\"")).unwrap();
     let said = outputs(cpu);
     let series = told["charts"][0]["series"].as_array().unwrap();
@@ -110,7 +110,7 @@ fn a_page_needs_nothing_but_itself() {
     for foreign in ["http:", "https:", "src=", "@import", "<link", "fetch(", "XMLHttp"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    // The textures that the page holds itself.
+    // The textures are part of the page.
     assert!(page.contains("url(#blocked)") && page.matches("url(").count() == page.matches("url(#").count());
     assert!(
         page.contains("Content-Security-Policy")
@@ -128,7 +128,7 @@ fn markdown_has_the_figures_of_json() {
     assert!(text.contains("**critical** idle-but-blocked") && text.contains("| CPU: idle but blocked |"), "{text}");
 }
 
-/// Whoever looks at the report of a recording that was killed, or cut, is told that it may not be all.
+/// The report of a recording that was not closed says that its end may be missing.
 #[test]
 fn an_unclosed_recording_is_reported_as_truncated() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn hostile_names_are_never_markup() {
     }
 }
 
-/// What nobody put a space into is broken where the line ends, on a telephone too.
+/// Words without spaces are broken at the end of the line.
 #[test]
 fn nothing_makes_a_page_wider_than_its_window() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ fn existing_files_are_never_overwritten() {
     assert_eq!(names, ["link.html", "there.html"]);
 }
 
-/// Whoever opens a file by its name finds what the name says, or is told so before any work is done.
+/// The format follows the file name; an unknown suffix is refused before any work is done.
 #[test]
 fn a_page_is_not_given_the_name_of_something_else() {
     let folder = tempfile::tempdir().unwrap();

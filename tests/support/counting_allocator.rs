@@ -1,13 +1,13 @@
 //! An allocator that counts the allocations of each thread and the bytes that it holds.
 
 #![allow(unsafe_code, reason = "a global allocator")]
-// Each user of this file takes what it needs.
+// Each test binary uses a part of this file.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting what each thread asks of it.
+/// The system's allocator; it counts the requests of each thread.
 struct Counting;
 
 thread_local! {
@@ -16,7 +16,7 @@ thread_local! {
     static MOST_HELD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What one thread takes may be given back by another: the count then wraps, and differences are right all the same.
+/// Memory may be freed by another thread than that which allocated it: the count then wraps, but differences stay correct.
 fn hold(more: usize, less: usize) {
     let held = HELD.try_with(|held| {
         held.set(held.get().wrapping_add(more).wrapping_sub(less));
@@ -27,7 +27,7 @@ fn hold(more: usize, less: usize) {
     }
 }
 
-// SAFETY: everything is the system's allocator's work; a counter in const-initialised thread-local storage allocates nothing.
+// SAFETY: the system's allocator does the work; a counter in const-initialised thread-local storage allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of one piece of work.
+/// The number of allocations of `work`.
 pub fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
     let before = ASKED.get();
     let made = work();
@@ -62,12 +62,12 @@ pub fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
     asked
 }
 
-/// Bytes that this thread has taken and nobody has given back.
+/// Bytes that this thread has allocated and that are not freed.
 pub fn held() -> usize {
     HELD.get()
 }
 
-/// What one piece of work gives, and the most bytes that it held at once beyond what was held before.
+/// The result of `work`, and the most bytes that it held at one time beyond those held before.
 pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     MOST_HELD.set(before);

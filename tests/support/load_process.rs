@@ -3,15 +3,15 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-/// Names the part that this process was started to play.
+/// Names the load as which this process was started.
 pub const PART: &str = "STALLTOP_TEST_PART";
 
-/// Whether this process was started to play that part.
+/// Whether this process was started as that load.
 pub fn plays(part: &str) -> bool {
     std::env::var_os(PART).is_some_and(|played| played == part)
 }
 
-/// The load; ended when dropped.
+/// A running load; killed on drop.
 pub struct Load(pub Child);
 
 impl Load {
@@ -37,7 +37,7 @@ impl Drop for Load {
     }
 }
 
-/// What a load does when everything runs: nothing until it is killed, or nobody is there any more.
+/// Waits until it is killed or its parent has ended.
 pub fn ready_until_killed() {
     println!("READY");
     std::io::stdout().flush().unwrap();

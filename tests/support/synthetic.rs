@@ -1,7 +1,7 @@
 //! Synthetic samples: the one builder of made-up machines for unit tests, integration tests and benches, which include this
 //! file by its path.
 //!
-//! Counters are given as the kernel has them: cumulative. What is not given is zero, or absent.
+//! Counters are cumulative, as in the kernel. Values that are not set are zero or absent.
 
 #![allow(dead_code, unused_imports, clippy::must_use_candidate, reason = "each test binary uses a part of this file")]
 
@@ -38,14 +38,14 @@ pub fn host() -> Host {
     }
 }
 
-/// An instant, by seconds since boot and by the wall clock's second at boot.
+/// An instant; `boot_time_s` is the wall clock at boot.
 pub fn instant(since_boot_s: f64, boot_time_s: u64) -> Instant {
     let ns = (since_boot_s * 1e9).round() as u64;
     let realtime_ns = (boot_time_s * 1_000_000_000 + ns).cast_signed();
     Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns }
 }
 
-/// A sample without readings, so many seconds after boot.
+/// A sample without readings.
 pub fn sample(since_boot_s: f64) -> SampleBuilder {
     sample_at(instant(since_boot_s, 1_700_000_000))
 }
@@ -65,7 +65,7 @@ pub fn one_busy_cpu(cpus: u32, since_boot_s: u64) -> SampleBuilder {
 pub struct SampleBuilder(Sample);
 
 impl SampleBuilder {
-    /// CPU 0 and those that follow; the total is their sum.
+    /// All CPUs, numbered from 0; the total is their sum.
     pub fn cpus(self, each: impl IntoIterator<Item = CpuTimes>) -> Self {
         let cpus: Vec<_> = (0..).map(CpuId).zip(each).collect();
         let sum = |field: fn(&CpuTimes) -> Counter| Counter(cpus.iter().map(|(_, times)| field(times).0).sum());
@@ -139,7 +139,7 @@ pub fn cpu_times(user: u64, system: u64, idle: u64, iowait: u64) -> CpuTimes {
     }
 }
 
-/// Requests completed, of so many KiB each, that took so many milliseconds together.
+/// Completed requests of `kib_each` KiB; `time_ms` is the sum of their times.
 pub fn operations(completed: u64, kib_each: u64, time_ms: u64) -> OpCounters {
     OpCounters {
         completed: Counter(completed),

@@ -6,7 +6,7 @@ use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskIo, TaskState
 use stalltop::sample::{Absent, Name};
 use stalltop::units::Counter;
 
-/// A thread that sleeps and has never run; its start is that of its process unless given.
+/// A sleeping thread that has never run.
 pub fn thread(tid: u32, comm: impl Into<Name>) -> ThreadBuilder {
     ThreadBuilder(Thread {
         tid,
@@ -68,7 +68,7 @@ impl From<ThreadBuilder> for Thread {
     }
 }
 
-/// A process of root whose I/O may not be read, without threads until they are given.
+/// A process of root without threads, whose I/O may not be read.
 pub fn process(pid: u32, comm: impl Into<Name>) -> ProcessBuilder {
     ProcessBuilder(Process {
         pid,

@@ -12,10 +12,10 @@ use stalltop::units::Counter;
 
 use super::synthetic::{self, cpu_times};
 
-/// A machine on which CPU 7 (or the last one), one process and one disk are at work.
+/// A machine on which CPU 7 (or the last one), one process and one disk are busy.
 pub struct Machine {
     pub cpus: u32,
-    /// What the busy process, the disk and the interface are called
+    /// The name of the busy process, the disk and the interface
     pub name: &'static str,
     /// A process that ends after the fourth sample, one that is born after the second and ends with it, and so does a thread
     /// of the idle one
@@ -28,7 +28,7 @@ impl Default for Machine {
     }
 }
 
-/// A recording; gone when it is dropped.
+/// A recording; deleted on drop.
 pub struct Made {
     path: PathBuf,
     _directory: tempfile::TempDir,
@@ -44,7 +44,7 @@ const BOOT_S: u64 = 1000;
 const BEGIN_S: u64 = 1_772_366_400;
 
 impl Machine {
-    /// So many samples, a second apart.
+    /// Records this number of samples, one second apart.
     pub fn record(&self, samples: u64) -> Made {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("made.stalltop");
@@ -107,7 +107,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         .build()
 }
 
-/// One that has begun then, and has done something each second since.
+/// A process that started at that second and has been busy in each second since.
 fn newborn(pid: u32, name: &str, began_s: u64, second: u64) -> Process {
     let start_ticks = began_s * 100 + 50;
     let bytes = Counter((second - 1) * 4096);
@@ -127,7 +127,7 @@ pub fn stalltop(arguments: &[&str]) -> Command {
     command
 }
 
-/// Its code, standard output and standard error.
+/// Its exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
     read(&stalltop(arguments).output().unwrap())
 }

@@ -44,8 +44,8 @@ impl<W: Write + Send> ParquetWriter<W> {
 
     /// One row; cells as `columns` were.
     pub fn write_row(&mut self, time: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
-        let time = Cell::Number((time.at.realtime_ns / 1_000) as f64);
-        let common = [time, Cell::Number(time.seconds), Cell::from(table)];
+        let end = Cell::Number((time.at.realtime_ns / 1_000) as f64);
+        let common = [end, Cell::Number(time.seconds), Cell::from(table)];
         for (column, cell) in self.columns.iter_mut().zip(common.iter().chain(cells)) {
             column.push(cell);
         }

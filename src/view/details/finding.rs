@@ -2,7 +2,7 @@
 
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::baseline::LatencyStatus;
-use crate::findings::{Evaluation, Evidence, Finding, Kind, Subject, Value, wait_chains};
+use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
@@ -87,14 +87,14 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
         return;
     }
     let most = values.iter().flatten().copied().fold(0.0_f32, f32::max).max(finding.threshold as f32 * 1.2);
-    let top = if finding.unit == "ratio" && most <= 1.0 { most.min(1.0) } else { most };
+    let top = if finding.value_unit() == EvidenceUnit::Ratio && most <= 1.0 { most.min(1.0) } else { most };
     page.heading("OVER TIME");
     page.plot(Plot {
         values,
         threshold: Some(finding.threshold as f32),
         max: top,
-        max_label: format_in_unit(f64::from(top), finding.unit),
-        threshold_label: format_in_unit(finding.threshold, finding.unit),
+        max_label: format_in_unit(f64::from(top), finding.value_unit()),
+        threshold_label: format_in_unit(finding.threshold, finding.value_unit()),
         height: 5,
         role_above_threshold: StyleRole::from(finding.severity),
     });
@@ -112,33 +112,28 @@ fn disk_and_baseline(evaluation: &Evaluation, finding: &Finding) -> Option<(Disk
     Some((*id, status.operation, status.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
-fn format_in_unit(value: f64, unit: &str) -> SafeText {
+fn format_in_unit(value: f64, unit: EvidenceUnit) -> SafeText {
     match unit {
-        "ratio" if value <= 1.5 => safe!("{}%", format_number(value * 100.0, 5)),
-        "ratio" => safe!("{}×", format_number(value, 5)),
-        "seconds" if value < 1.0 => safe!("{}ms", format_number(value * 1000.0, 5)),
-        "seconds" => safe!("{}s", format_number(value, 5)),
-        "per_second" => safe!("{}/s", format_number(value, 6)),
-        _ => safe!("{}", format_number(value, 6)),
+        EvidenceUnit::Ratio if value <= 1.5 => safe!("{}%", format_number(value * 100.0, 5)),
+        EvidenceUnit::Ratio => safe!("{}×", format_number(value, 5)),
+        EvidenceUnit::Seconds if value < 1.0 => safe!("{}ms", format_number(value * 1000.0, 5)),
+        EvidenceUnit::Seconds => safe!("{}s", format_number(value, 5)),
+        EvidenceUnit::PerSecond => safe!("{}/s", format_number(value, 6)),
+        EvidenceUnit::Bytes => safe!("{}", format::short_bytes(value)),
+        EvidenceUnit::BytesPerSecond => safe!("{}/s", format::short_bytes(value)),
+        EvidenceUnit::Count => safe!("{}", format_number(value, 6)),
     }
 }
 
-/// Label and value of an evidence; the suffix of its name is the unit.
+/// Label and value of evidence.
 fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
-    let name = evidence.name;
-    let (stem, unit) = [("_ratio", "ratio"), ("_seconds", "seconds"), ("_per_second", "per_second")]
-        .into_iter()
-        .find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, unit)))
-        .unwrap_or((name, ""));
     let value = match &evidence.value {
-        Value::Number(number) if name.ends_with("_bytes") => safe!("{}", format::short_bytes(*number)),
-        Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", format::short_bytes(*number)),
-        Value::Number(number) => format_in_unit(*number, unit),
+        Value::Number(number) => format_in_unit(*number, evidence.unit()),
         Value::Text(name) => SafeText::from_name(name),
         // Chains have a section of their own.
         Value::Chain(_) | Value::Unknown => "-".into(),
     };
-    (safe!("{}", stem.replace('_', " ")), value)
+    (safe!("{}", evidence.label()), value)
 }
 
 /// Wait chains: system call, file and device; beside each link how it was derived.
