@@ -33,7 +33,6 @@ mod tests;
 use std::sync::Arc;
 
 use crate::sample::task::Process;
-use crate::sample::waits::BlockedThread;
 use crate::sample::{Host, Instant, Sample};
 
 /// The figures of the time between two samples of the same boot of the same machine.
@@ -76,7 +75,7 @@ pub struct Interval {
     /// What the sub-samples saw, by wait class
     pub wait_counts: wait_counts::WaitCounts,
     /// Threads that sub-samples saw blocked, one entry a thread; sorted by task
-    pub blocked_threads: Vec<BlockedThread>,
+    pub blocked_threads: Vec<blocked_threads::BlockedThread>,
     /// Idle-but-blocked: the part of the available time that is not free.
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -126,7 +125,7 @@ impl Interval {
             .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
-        let blocked_threads = blocked_threads::blocked_threads(&newer.waits);
+        let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),

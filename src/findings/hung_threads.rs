@@ -2,9 +2,10 @@
 
 use crate::findings::thresholds::Thresholds;
 use crate::interval::Interval;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::sample::task::TaskState;
+use crate::sample::waits::WaitClass;
 use crate::sample::waits::class::is_fuse_request;
-use crate::sample::waits::{BlockedThread, WaitClass};
 
 /// User threads that have been in D, or waiting for FUSE, for at least `hung_seconds` without a timeslice.
 pub fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {

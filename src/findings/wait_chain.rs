@@ -15,9 +15,9 @@ use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
 use crate::ids::DiskId;
 use crate::interval::Interval;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
 use crate::sample::disk::find_disk;
-use crate::sample::waits::BlockedThread;
 use serde::Serialize;
 
 /// A process group and what blocks it.
@@ -66,7 +66,8 @@ impl ChainConfidence {
 /// Mean numbers of threads below this are not reported.
 pub const MIN_REPORTED_THREADS: f64 = 0.05;
 
-/// Share of the first group's blocked threads from which another group is reported.
+/// Share of the first group's figure (blocked threads, or its part of the ratio) from which another group is reported: a smaller one would
+/// not change what to do.
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
 /// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.

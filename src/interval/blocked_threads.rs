@@ -6,19 +6,88 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::TaskId;
-use crate::sample::Name;
-use crate::sample::waits::{BlockedThread, WaitClass, Waits};
+use crate::ids::{DiskId, TaskId};
+use crate::sample::task::{RawSyscall, TaskState};
+use crate::sample::waits::{BlockedWait, Syscall, WaitClass, Waits, class};
+use crate::sample::{Host, Name};
 
 /// A thread that has been in its last wait for at least this long is shown in that wait.
-const LONG_WAIT_NS: u64 = 1_000_000_000;
+pub const LONG_WAIT_NS: u64 = 1_000_000_000;
+
+/// A thread that sub-samples saw blocked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockedThread {
+    pub task: TaskId,
+    /// Index into `Waits::groups`
+    pub group: u16,
+    pub comm: Name,
+    /// stat field 3
+    pub state: TaskState,
+    /// Of state, wait channel and system call
+    pub class: WaitClass,
+    pub wchan: Option<Name>,
+    pub syscall: Option<RawSyscall>,
+    /// Sub-samples of the interval that saw it blocked, in whatever wait
+    pub seen_count: u16,
+    /// The last one that saw it in this wait: index into `Waits::sub_samples`
+    pub last_sub_sample: u16,
+    /// CLOCK_BOOTTIME since when it has been in its last wait
+    pub blocked_since_ns: u64,
+    /// The file of the system call's descriptor
+    pub file: Option<Name>,
+    /// The whole device with that file
+    pub disk: Option<DiskId>,
+    /// Where the file system of that file is mounted
+    pub mount: Option<Name>,
+}
+
+impl BlockedThread {
+    fn new(machine: &[u8], wait: &BlockedWait) -> BlockedThread {
+        let BlockedWait { task, group, comm, state, wchan, syscall, seen_count, last_sub_sample, blocked_since_ns, .. } = wait;
+        let BlockedWait { file, disk, mount, .. } = wait;
+        let call = syscall.and_then(|call| Syscall::from_number(machine, call));
+        let class = WaitClass::classify(*state, wchan.as_ref().map(Name::as_bytes), call);
+        BlockedThread {
+            task: *task,
+            group: *group,
+            comm: comm.clone(),
+            state: *state,
+            // The sampler keeps no thread whose state and wait channel contradict each other.
+            class: class.unwrap_or(WaitClass::Other),
+            wchan: wchan.clone(),
+            syscall: *syscall,
+            seen_count: *seen_count,
+            last_sub_sample: *last_sub_sample,
+            blocked_since_ns: *blocked_since_ns,
+            file: file.clone(),
+            disk: *disk,
+            mount: mount.clone(),
+        }
+    }
+
+    /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
+    pub fn is_page_fault(&self) -> bool {
+        self.syscall.is_some_and(|call| call.number == -1)
+    }
+
+    /// Whether it waits for storage that is no block device of this host.
+    pub fn is_non_block_storage(&self) -> bool {
+        self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
+    }
+}
 
 /// One entry per thread, sorted by task: its last wait, with the number of sightings of all its waits. One thread of each group
 /// is shown in the wait on storage that was seen most often in that group instead.
-pub fn blocked_threads(waits: &Waits) -> Vec<BlockedThread> {
-    let mut threads: Vec<BlockedThread> = waits.blocked.chunk_by(|a, b| a.task == b.task).filter_map(last_wait).collect();
-    let now_ns = waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
-    for end in chain_ends(&waits.blocked, |end| may_stand_for(&threads, end, now_ns)) {
+pub fn blocked_threads(host: &Host, waits: &Waits) -> Vec<BlockedThread> {
+    let machine = host.machine.as_bytes();
+    let blocked: Vec<BlockedThread> = waits.blocked.iter().map(|wait| BlockedThread::new(machine, wait)).collect();
+    merge_waits(&blocked, waits.sub_samples.last().map_or(0, |last| last.boottime_ns))
+}
+
+/// `blocked`: the waits, sorted by task.
+fn merge_waits(blocked: &[BlockedThread], now_ns: u64) -> Vec<BlockedThread> {
+    let mut threads: Vec<BlockedThread> = blocked.chunk_by(|a, b| a.task == b.task).filter_map(last_wait).collect();
+    for end in chain_ends(blocked, |end| may_stand_for(&threads, end, now_ns)) {
         let Ok(at) = threads.binary_search_by_key(&end.task, |thread| thread.task) else { continue };
         let Some(thread) = threads.get_mut(at) else { continue };
         let (seen_count, blocked_since_ns) = (thread.seen_count, thread.blocked_since_ns);
@@ -87,8 +156,6 @@ pub fn find_blocked(threads: &[BlockedThread], task: TaskId) -> Option<&BlockedT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::task::{RawSyscall, TaskState};
-    use crate::sample::waits::SubSample;
 
     const NOW_NS: u64 = 100 * LONG_WAIT_NS;
 
@@ -119,8 +186,7 @@ mod tests {
     }
 
     fn merged(blocked: &[BlockedThread]) -> Vec<BlockedThread> {
-        let last = SubSample { boottime_ns: NOW_NS, ..SubSample::default() };
-        blocked_threads(&Waits { sub_samples: vec![last], blocked: blocked.to_vec(), ..Waits::default() })
+        merge_waits(blocked, NOW_NS)
     }
 
     #[test]

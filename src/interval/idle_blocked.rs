@@ -11,13 +11,14 @@ mod weighted_sub_samples;
 use rustc_hash::FxHashSet;
 
 use crate::ids::{DiskId, GroupId};
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
 use crate::interval::wait_counts::WaitCounts;
-use crate::sample::waits::{BlockedThread, Syscall, WaitClass, WaitQueue, WaitQueueKind};
+use crate::sample::waits::{Syscall, WaitClass, WaitQueue, WaitQueueKind};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
@@ -135,7 +136,11 @@ pub struct CrossChecks {
     pub run_queue_wait: Option<f64>,
 }
 
-/// A device with at least this mean number of requests in flight is busy.
+/// Without privilege an active thread with a hidden wait channel may wait for completions if at least so many requests were in flight on
+/// average: with fewer there was nothing to wait for most of the time.
+const MIN_COMPLETIONS_IN_FLIGHT: f64 = 0.5;
+
+/// A device with at least this mean number of requests in flight is busy: below, threads that are on storage all the time do not wait for it.
 const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
 /// Other spans of the same interval that idle-but-blocked is computed from.
@@ -221,7 +226,8 @@ fn is_lower_bound(host: &Host, newer: &Sample, counts: &WaitCounts, in_flight: O
     }
     let rows = counts.sub_samples.iter().flatten();
     let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
-    let completions = !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= 0.5);
+    let completions =
+        !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= MIN_COMPLETIONS_IN_FLIGHT);
     let mut at_work = counts.threads.iter().filter(|waits| waits.count(WaitClass::Hidden) > 0);
     at_work.any(|waits| completions || in_d.contains(&waits.group))
 }

@@ -14,13 +14,14 @@ mod wait_queues;
 
 use rustc_hash::FxHashMap;
 
+use self::blocked::ClassifiedWait;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
 use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::{BlockedThread, FutexWait, SubSample, ThreadWait, WaitClass, WaitQueueKind, Waits, class};
+use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, WaitQueueKind, Waits, class};
 
 /// The sub-samples since the last sample.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ pub struct WaitCounter {
     /// Hot threads, in the order in which they were first seen
     threads: Vec<HotThread>,
     /// The waits of threads that were seen blocked, by the thread's place in `threads`
-    blocked: FxHashMap<usize, Vec<BlockedThread>>,
+    blocked: FxHashMap<usize, Vec<ClassifiedWait>>,
     /// Counts of the current sub-sample
     group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
@@ -165,12 +166,11 @@ impl WaitCounter {
             return;
         }
         let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);
-        let wait = BlockedThread {
+        let wait = BlockedWait {
             task,
             group,
             comm: thread.comm.clone(),
             state: thread.state,
-            class,
             wchan: thread.wait.wchan.clone().ok(),
             syscall: thread.wait.syscall().ok(),
             seen_count: 1,
@@ -180,7 +180,7 @@ impl WaitCounter {
             disk: None,
             mount: None,
         };
-        blocked::record(self.blocked.entry(place).or_default(), wait);
+        blocked::record(self.blocked.entry(place).or_default(), ClassifiedWait { class, wait });
     }
 
     fn count_queue(

@@ -32,7 +32,7 @@ pub struct Waits {
     pub threads: Vec<ThreadWait>,
     /// Threads seen blocked (on storage, in reclaim, in an unknown D state): a row for each wait in which a thread was seen, sorted by
     /// task, of at most `MAX_BLOCKED_THREADS` threads. `interval::blocked_threads` makes one entry a thread of them.
-    pub blocked: Vec<BlockedThread>,
+    pub blocked: Vec<BlockedWait>,
     /// Queues in which threads of groups with a thread on storage waited; sorted by group and kind.
     pub wait_queues: Vec<WaitQueue>,
     /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
@@ -102,9 +102,9 @@ pub struct WaitQueue {
     pub holder: Option<u32>,
 }
 
-/// A blocked thread in one wait: the same state, wait channel, system call and descriptor.
+/// A blocked thread in one wait: the same state, wait channel, system call and descriptor. `interval::blocked_threads` classifies it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BlockedThread {
+pub struct BlockedWait {
     pub task: TaskId,
     /// Index into `Waits::groups`
     pub group: u16,
@@ -112,8 +112,6 @@ pub struct BlockedThread {
     pub comm: Name,
     /// stat field 3
     pub state: TaskState,
-    /// The result of `WaitClass::classify` for state, wait channel and system call
-    pub class: WaitClass,
     /// wchan: the kernel function it sleeps in
     pub wchan: Option<Name>,
     pub syscall: Option<RawSyscall>,
@@ -129,16 +127,4 @@ pub struct BlockedThread {
     pub disk: Option<DiskId>,
     /// Where the file system of that file is mounted
     pub mount: Option<Name>,
-}
-
-impl BlockedThread {
-    /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
-    pub fn is_page_fault(&self) -> bool {
-        self.syscall.is_some_and(|call| call.number == -1)
-    }
-
-    /// Whether it waits for storage that is no block device of this host.
-    pub fn is_non_block_storage(&self) -> bool {
-        self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
-    }
 }

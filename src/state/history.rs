@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
-use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, disk, network};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, disk, network};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::{DiskSpan, Operation};
@@ -185,18 +186,29 @@ const UNKNOWN_BUSY: u8 = 255;
 /// Bounds the memory for a damaged recording; no machine has more CPUs.
 const MAX_CPUS: u32 = 8192;
 
+/// The columns of the host that are values of findings, by table.
+struct FindingColumns {
+    table: &'static dyn Table,
+    indices: Vec<usize>,
+    definitions: Vec<&'static ColumnDefinition>,
+}
+
+static FINDING_COLUMNS: LazyLock<Vec<FindingColumns>> = LazyLock::new(|| {
+    let of_table = |table: &'static dyn Table| {
+        let columns = table.columns().into_iter().enumerate().filter(|(_, column)| column.finding.is_some());
+        let (indices, definitions): (Vec<usize>, Vec<&ColumnDefinition>) = columns.unzip();
+        FindingColumns { table, indices, definitions }
+    };
+    let tables = TABLES.iter().copied().filter(|table| table.is_single_row()).map(of_table);
+    tables.filter(|columns| !columns.indices.is_empty()).collect()
+});
+
 fn host_figures(input: &FigureInput) -> Box<[(&'static ColumnDefinition, f32)]> {
     let mut figures = Vec::new();
-    for table in TABLES.iter().filter(|table| table.is_single_row()) {
-        let columns = table.columns();
-        let (indices, columns): (Vec<usize>, Vec<&ColumnDefinition>) =
-            columns.into_iter().enumerate().filter(|(_, column)| column.finding.is_some()).unzip();
-        if columns.is_empty() {
-            continue;
-        }
-        for row in table.rows(input, &indices) {
-            let numbers = columns.iter().zip(&row.cells).filter_map(|(&column, cell)| Some((column, cell.number()? as f32)));
-            figures.extend(numbers);
+    for columns in FINDING_COLUMNS.iter() {
+        for row in columns.table.rows(input, &columns.indices) {
+            let cells = columns.definitions.iter().zip(&row.cells);
+            figures.extend(cells.filter_map(|(&column, cell)| Some((column, cell.number()? as f32))));
         }
     }
     figures.into_boxed_slice()

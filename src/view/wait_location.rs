@@ -4,14 +4,14 @@ use super::safe_text::SafeText;
 use super::text::format_number;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
-use crate::interval::blocked_threads::find_blocked;
+use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::task::visible_wait_class;
 use crate::safe;
 use crate::sample::disk::find_disk;
 use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
-use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
+use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
 /// What a thread does or waits on.

@@ -16,7 +16,7 @@ use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
-use stalltop::sample::waits::{BlockedThread, SubSample, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, WaitQueueKind, Waits};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
@@ -245,12 +245,11 @@ impl Machine {
             .collect();
         let blocked = (worker.strands.iter().enumerate())
             .filter(|(_, strand)| strand.state == TaskState::Blocked)
-            .map(|(at, strand)| BlockedThread {
+            .map(|(at, strand)| BlockedWait {
                 task: task(at),
                 group: 0,
                 comm: Name::from(worker.comm),
                 state: TaskState::Blocked,
-                class: WaitClass::Disk,
                 wchan: self.privileged.then(|| Name::from(strand.channel)),
                 syscall: self.privileged.then_some(RawSyscall { number: strand.call, arguments: [3, 0, 0] }),
                 seen_count: 10,

@@ -26,7 +26,7 @@ use stalltop::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
     Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
@@ -217,12 +217,11 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
             ipc_waiters: d.list(2, |d| IpcWaiter { task: task(d), group: d.u16(), peer: d.u16() }),
             ipc_holders: d.list(2, |d| IpcHolder { group: d.u16(), peer: d.u16(), pid: d.u32() }),
-            blocked: d.list(4, |d| BlockedThread {
+            blocked: d.list(4, |d| BlockedWait {
                 task: task(d),
                 group: d.u16(),
                 comm: d.name(),
                 state: TaskState::Blocked,
-                class: WaitClass::ALL[d.below(WaitClass::COUNT as u64) as usize],
                 wchan: d.maybe(Dice::name),
                 syscall: d.maybe(call),
                 seen_count: d.u16(),

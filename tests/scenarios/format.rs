@@ -217,8 +217,6 @@ pub struct Queue {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Holder {
-    #[serde(default = "disk_class")]
-    pub class: String,
     pub channel: Option<String>,
     /// Number on x86_64
     pub call: Option<i64>,
@@ -510,7 +508,4 @@ fn hundredth() -> f64 {
 }
 fn sleeping() -> char {
     'S'
-}
-fn disk_class() -> String {
-    "disk".into()
 }

@@ -15,7 +15,7 @@ use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdis
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedThread, GroupWait, IpcHolder, IpcWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -552,16 +552,15 @@ impl Machine {
             .build()
     }
 
-    fn blocked(&self, phase: &Phase, index: u32, groups: &[GroupId]) -> Vec<BlockedThread> {
+    fn blocked(&self, phase: &Phase, index: u32, groups: &[GroupId]) -> Vec<BlockedWait> {
         let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
         let thread = |(process, holder): (&format::Process, &format::Holder)| {
             let grown = if holder.stays { f64::from(index) * phase.seconds } else { 0.0 };
-            BlockedThread {
+            BlockedWait {
                 task: TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 },
                 group: group_index(process, groups),
                 comm: process.name.as_str().into(),
                 state: TaskState::Blocked,
-                class: *WaitClass::ALL.iter().find(|class| class.as_str() == holder.class).expect("a wait class"),
                 wchan: holder.channel.as_deref().map(Name::from),
                 syscall: holder.call.map(|number| RawSyscall { number, arguments: [3, 0, 0] }),
                 seen_count: holder.times,

@@ -5,8 +5,8 @@ use crate::findings::formatting::{millis, multiple};
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::ids::DiskId;
 use crate::interval::Interval;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
-use crate::sample::waits::BlockedThread;
 
 /// The operation that limits the threads which wait for a device.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,10 @@
 use crate::findings::formatting::{count, duration, lossy_name};
 use crate::ids::GroupId;
 use crate::interval::Interval;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedThread, Syscall};
+use crate::sample::waits::Syscall;
 
 /// The length of a wait is reported from this length; shorter waits are one of many.
 const LONG_WAIT_SECONDS: f64 = 1.0;

@@ -18,32 +18,50 @@ use crate::sample::{Absent, Name, Reading};
 /// cgroup.
 const FACTS_TTL_NS: u64 = 10_000_000_000;
 
-/// When facts were read, and whether they must be read again.
+/// Whether the facts of a process must be read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FactsState {
-    read_ns: Option<u64>,
-    has_run: bool,
-    reread: bool,
-    /// The command line was not read, because reading it could hang: read it when the process has run again.
-    cmdline_skipped: bool,
+pub enum FactsState {
+    /// They were never read.
+    #[default]
+    Unread,
+    /// They were never read, and the process ran meanwhile.
+    UnreadAndRan,
+    /// They are valid. `cmdline_skipped`: but for the command line, which was not read because reading it could hang.
+    Read { read_ns: u64, cmdline_skipped: bool },
+    /// The process ran, and they may have changed.
+    Outdated,
 }
 
 impl FactsState {
     /// The process ran; `executed`: its name or arguments moved, so it has called execve.
     pub fn record_run(&mut self, executed: bool, now_ns: u64) {
-        self.has_run = true;
-        self.reread |=
-            executed || self.cmdline_skipped || self.read_ns.is_some_and(|read| now_ns.saturating_sub(read) > FACTS_TTL_NS);
+        match *self {
+            FactsState::Unread => *self = FactsState::UnreadAndRan,
+            FactsState::Read { read_ns, cmdline_skipped }
+                if executed || cmdline_skipped || now_ns.saturating_sub(read_ns) > FACTS_TTL_NS =>
+            {
+                *self = FactsState::Outdated;
+            }
+            _ => {}
+        }
     }
 
     /// Whether the facts must be read.
-    pub fn is_due(&self) -> bool {
-        self.read_ns.is_none() || self.reread
+    pub fn is_due(self) -> bool {
+        !matches!(self, FactsState::Read { .. })
     }
 
     /// Due, of a process that ran or has hot threads.
-    pub fn is_urgent(&self, hot: bool) -> bool {
-        self.is_due() && (self.has_run || hot)
+    pub fn is_urgent(self, hot: bool) -> bool {
+        match self {
+            FactsState::Unread => hot,
+            FactsState::UnreadAndRan | FactsState::Outdated => true,
+            FactsState::Read { .. } => false,
+        }
+    }
+
+    fn was_read(self) -> bool {
+        matches!(self, FactsState::Read { .. } | FactsState::Outdated)
     }
 }
 
@@ -65,7 +83,7 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
         task::parse_io(text).ok_or(Absent::Malformed)
     });
     // At the first reading `discover` has just read the owner.
-    let uid = if known.facts.read_ns.is_none() { process.uid } else { context.files.owner_uid(pid).unwrap_or(process.uid) };
+    let uid = if known.facts.was_read() { context.files.owner_uid(pid).unwrap_or(process.uid) } else { process.uid };
     context.owner_uids.insert(uid);
     // Unchanged facts must not make a new `Process`: samples share it.
     let facts = ProcessFacts { cmdline, executable, cgroup, memberships };
@@ -76,7 +94,7 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
         // The group depends on the executable.
         known.clear_group();
     }
-    known.facts = FactsState { read_ns: Some(context.now_ns), cmdline_skipped: !may_ask_memory, ..FactsState::default() };
+    known.facts = FactsState::Read { read_ns: context.now_ns, cmdline_skipped: !may_ask_memory };
 }
 
 fn read_cmdline(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {

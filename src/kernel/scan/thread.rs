@@ -29,8 +29,6 @@ pub struct KnownThread {
     pub wait: WaitState,
     /// Class of `wait`; `None` if it is unknown, or if state and wait channel contradict each other
     pub wait_class: Option<WaitClass>,
-    /// It sleeps in a lock that another task holds.
-    pub lock_contended: bool,
     /// What the arguments of its futex call say
     pub futex_wait: Option<FutexWait>,
     /// Its futex or semaphore call has a timeout.
@@ -132,7 +130,6 @@ impl KnownThread {
             state,
             wait: WaitState::default(),
             wait_class: classify_wait(state, &Err(Absent::NotRead), None),
-            lock_contended: false,
             futex_wait: None,
             has_timeout: false,
             wchan_is_hidden: false,
@@ -179,7 +176,7 @@ impl KnownThread {
         match self.state {
             TaskState::Running => true,
             TaskState::Blocked => self.is_stuck(),
-            TaskState::Sleeping => self.lock_contended || self.wait_class == Some(WaitClass::Disk) || self.is_active(now_ns),
+            TaskState::Sleeping => matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk)) || self.is_active(now_ns),
             _ => false,
         }
     }

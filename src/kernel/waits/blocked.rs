@@ -17,25 +17,35 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
-use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
+use crate::sample::waits::{BlockedWait, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
 
 /// Waits kept of one thread; a new one replaces the one that was seen least.
 const MAX_WAITS_PER_THREAD: usize = 8;
 /// Number of threads of each group that are kept first: those seen on storage most often, since the wait chain ends at one of them.
 const STORAGE_THREADS_PER_GROUP: usize = 4;
 
+/// A wait of a blocked thread with its class, by which threads are selected.
+#[derive(Debug)]
+pub(super) struct ClassifiedWait {
+    pub class: WaitClass,
+    pub wait: BlockedWait,
+}
+
 /// Adds one sighting to the waits of a thread.
-pub(super) fn record(waits: &mut Vec<BlockedThread>, seen: BlockedThread) {
-    let call = |wait: &BlockedThread| wait.syscall.map(|call| (call.number, call.arguments[0]));
-    let is_same = |wait: &&mut BlockedThread| {
-        (wait.state, wait.class, &wait.wchan) == (seen.state, seen.class, &seen.wchan) && call(wait) == call(&seen)
+pub(super) fn record(waits: &mut Vec<ClassifiedWait>, seen: ClassifiedWait) {
+    let call = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
+    let is_same = |known: &&mut ClassifiedWait| {
+        let (known, seen) = (&known.wait, &seen.wait);
+        (known.state, &known.wchan) == (seen.state, &seen.wchan) && call(known) == call(seen)
     };
     if let Some(same) = waits.iter_mut().find(is_same) {
-        *same = BlockedThread { seen_count: same.seen_count.saturating_add(1), ..seen };
+        let seen_count = same.wait.seen_count.saturating_add(1);
+        *same = ClassifiedWait { class: seen.class, wait: BlockedWait { seen_count, ..seen.wait } };
         return;
     }
     if waits.len() >= MAX_WAITS_PER_THREAD {
-        let least = (0..waits.len()).min_by_key(|&at| waits.get(at).map(|wait| (wait.seen_count, wait.last_sub_sample)));
+        let least =
+            (0..waits.len()).min_by_key(|&at| waits.get(at).map(|known| (known.wait.seen_count, known.wait.last_sub_sample)));
         waits.swap_remove(least.unwrap_or(0));
     }
     waits.push(seen);
@@ -43,23 +53,24 @@ pub(super) fn record(waits: &mut Vec<BlockedThread>, seen: BlockedThread) {
 
 /// The waits of at most `MAX_BLOCKED_THREADS` threads, sorted by task: of each group some that were seen on storage most often, then
 /// those that have been in their wait longest. This decides only whose files are read and what is kept.
-pub(super) fn select_threads(mut threads: Vec<Vec<BlockedThread>>) -> Vec<BlockedThread> {
+pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<BlockedWait> {
     if threads.len() > MAX_BLOCKED_THREADS {
-        let on_storage = |waits: &[BlockedThread]| {
-            waits.iter().filter(|wait| wait.class == WaitClass::Disk).map(|wait| u32::from(wait.seen_count)).sum::<u32>()
+        let on_storage = |waits: &[ClassifiedWait]| {
+            let on_storage = waits.iter().filter(|known| known.class == WaitClass::Disk);
+            on_storage.map(|known| u32::from(known.wait.seen_count)).sum::<u32>()
         };
-        let first = |waits: &[BlockedThread]| waits.first().map(|wait| (wait.group, wait.task));
+        let first = |waits: &[ClassifiedWait]| waits.first().map(|known| (known.wait.group, known.wait.task));
         threads.sort_unstable_by_key(|waits| (Reverse(on_storage(waits)), first(waits)));
         let mut of_group: FxHashMap<Option<u16>, usize> = FxHashMap::default();
         threads.sort_by_cached_key(|waits| {
             let rank = of_group.entry(first(waits).map(|(group, _)| group)).or_default();
             *rank += 1;
-            let since_ns = waits.iter().map(|wait| wait.blocked_since_ns).max();
+            let since_ns = waits.iter().map(|known| known.wait.blocked_since_ns).max();
             (on_storage(waits) == 0 || *rank > STORAGE_THREADS_PER_GROUP, since_ns, first(waits))
         });
         threads.truncate(MAX_BLOCKED_THREADS);
     }
-    let mut waits: Vec<BlockedThread> = threads.into_iter().flatten().collect();
+    let mut waits: Vec<BlockedWait> = threads.into_iter().flatten().map(|known| known.wait).collect();
     waits.sort_by_key(|wait| (wait.task, wait.last_sub_sample));
     waits
 }

@@ -20,7 +20,7 @@ use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::{Listener, Nic, Softnet};
 use crate::sample::task::{Process, Thread};
-use crate::sample::waits::{BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue};
+use crate::sample::waits::{BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue};
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
 pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
@@ -107,7 +107,6 @@ pub const LISTS: &[List] = lists! {
     6: Listener, keys 6, steps 6, |s| s.protocols.listeners.as_ref(), |s| s.protocols.listeners.as_mut();
     7: Cgroup, keys 2, steps 2, |s| s.cgroups.as_ref(), |s| s.cgroups.as_mut();
     10: GroupId, keys 4, steps 2, |s| Ok(&s.waits.groups), |s| Ok(&mut s.waits.groups);
-    12: BlockedThread, keys 3, steps 7, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
     13: SubSample, keys 1, steps 24, |s| Ok(&s.waits.sub_samples), |s| Ok(&mut s.waits.sub_samples);
     15: Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
     16: RemoteHost, keys 3, steps 3, |s| s.protocols.remote_hosts.as_ref().map(|hosts| &hosts.rows), |s| s.protocols.remote_hosts.as_mut().map(|hosts| &mut hosts.rows);
@@ -117,6 +116,7 @@ pub const LISTS: &[List] = lists! {
     25: TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
     26: ObservedWait, keys 1, steps 1, |s| Ok(&s.waits.observed), |s| Ok(&mut s.waits.observed);
     27: ThreadWait, keys 4, steps 5, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
+    31: BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
     28: IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
     29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
 };
@@ -177,16 +177,16 @@ mod tests {
             ("listening sockets", LISTS[3].table, columns::<Listener>()),
             ("cgroups", LISTS[4].table, columns::<Cgroup>()),
             ("groups of the sub-samples", LISTS[5].table, columns::<GroupId>()),
-            ("blocked threads", LISTS[6].table, columns::<BlockedThread>()),
-            ("sub-samples", LISTS[7].table, columns::<SubSample>()),
-            ("softnet", LISTS[8].table, columns::<Softnet>()),
-            ("remote hosts", LISTS[9].table, columns::<RemoteHost>()),
-            ("exited tasks", LISTS[10].table, columns::<ExitedTasks>()),
-            ("wait queues", LISTS[11].table, columns::<WaitQueue>()),
-            ("I/O limits", LISTS[12].table, columns::<IoLimit>()),
-            ("delays of tasks", LISTS[13].table, columns::<TaskDelays>()),
-            ("observed waits", LISTS[14].table, columns::<ObservedWait>()),
-            ("waits of threads", LISTS[15].table, columns::<ThreadWait>()),
+            ("sub-samples", LISTS[6].table, columns::<SubSample>()),
+            ("softnet", LISTS[7].table, columns::<Softnet>()),
+            ("remote hosts", LISTS[8].table, columns::<RemoteHost>()),
+            ("exited tasks", LISTS[9].table, columns::<ExitedTasks>()),
+            ("wait queues", LISTS[10].table, columns::<WaitQueue>()),
+            ("I/O limits", LISTS[11].table, columns::<IoLimit>()),
+            ("delays of tasks", LISTS[12].table, columns::<TaskDelays>()),
+            ("observed waits", LISTS[13].table, columns::<ObservedWait>()),
+            ("waits of threads", LISTS[14].table, columns::<ThreadWait>()),
+            ("waits of blocked threads", LISTS[15].table, columns::<BlockedWait>()),
             ("waiters in pipes and sockets", LISTS[16].table, columns::<IpcWaiter>()),
             ("holders of their other ends", LISTS[17].table, columns::<IpcHolder>()),
             ("processes", PROCESSES, columns::<Process>()),

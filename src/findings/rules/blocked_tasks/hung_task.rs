@@ -9,8 +9,9 @@ use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::ids::{DiskId, GroupId};
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
-use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, WaitClass};
+use crate::sample::waits::{MAX_BLOCKED_THREADS, WaitClass};
 use crate::units::PerSecond;
 
 pub const HUNG_TASK: Rule = Rule {

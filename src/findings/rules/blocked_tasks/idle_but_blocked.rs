@@ -59,7 +59,7 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
         context.of_all_cpus(blocked.cpus),
         group_summary(context, top)
     );
-    for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * 0.2) {
+    for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * MIN_SECONDARY_SHARE) {
         sentence.push_str(&format!(" {}.", group_summary(context, group)));
     }
     if let Some(iowait) = blocked.cross_checks.iowait {

@@ -8,10 +8,10 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::rules::blocked_tasks::io_limit::{applicable_limits, most_exhausted_limit};
 use crate::findings::wait_chain::holder::describe_group;
 use crate::ids::DiskId;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
-use crate::sample::waits::BlockedThread;
 use crate::units::reaches_threshold;
 
 pub const IO_THROTTLED: Rule = Rule {

@@ -7,13 +7,13 @@ use crate::findings::formatting::significant_digits;
 use crate::findings::formatting::{bytes, lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::memory::page_waits::waits_for_page;
-use crate::interval::blocked_threads::find_blocked;
+use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{ProcessSpan, ThreadSpan};
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
-use crate::sample::waits::{BlockedThread, WaitClass};
+use crate::sample::waits::WaitClass;
 
 /// Fewer refaults per second take too little time for a finding, even on a slow disk.
 const MIN_REFAULTS_PER_SECOND: f64 = 20.0;

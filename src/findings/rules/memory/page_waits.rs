@@ -2,7 +2,8 @@
 
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::rule_context::RuleContext;
-use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
+use crate::interval::blocked_threads::BlockedThread;
+use crate::sample::waits::{Syscall, WaitClass};
 
 /// Share of all major faults from which a process is named.
 const MIN_NAMED_SHARE: f64 = 0.1;

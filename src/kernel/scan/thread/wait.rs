@@ -47,7 +47,6 @@ impl KnownThread {
 
     pub(super) fn clear_wait(&mut self) {
         self.wait = WaitState::default();
-        self.lock_contended = false;
         self.futex_wait = None;
         self.has_timeout = false;
         self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
@@ -116,7 +115,6 @@ impl KnownThread {
             None if channel.is_ok() => alone,
             known => classify_wait(self.state, &channel, known),
         };
-        self.lock_contended = self.wait_class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
         self.futex_wait = known.and_then(Syscall::futex_wait);
         self.has_timeout &= self.futex_wait.is_some() || known.is_some_and(|call| call.name == "semtimedop");
         self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };

@@ -12,8 +12,7 @@ use crate::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedThread, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
-    Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue, WaitQueueKind, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes } }
@@ -144,20 +143,19 @@ columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
 columns! { IpcHolder: 4 { group, peer, pid } }
-columns! { BlockedThread: 32 {
+columns! { BlockedWait: 32 {
     task,
     group,
     comm,
-    class,
+    state,
     wchan,
     syscall,
     seen_count,
+    last_sub_sample,
     blocked_since_ns,
     file,
     disk,
     mount,
-    state,
-    last_sub_sample,
 } }
 columns! { WaitQueue: 16 { group, kind, seen_count, seen_at_one_address, wchan, file, holder } }
 
@@ -214,24 +212,6 @@ numbered! { TaskState, otherwise TaskState::Other, {
     TaskState::Zombie = 6,
     TaskState::Dead = 7,
     TaskState::Other = 8,
-} }
-
-numbered! { WaitClass, otherwise WaitClass::Other, {
-    WaitClass::Running = 0,
-    WaitClass::Disk = 1,
-    WaitClass::Aio = 2,
-    WaitClass::Lock = 3,
-    WaitClass::Net = 4,
-    WaitClass::Pipe = 5,
-    WaitClass::Timer = 6,
-    WaitClass::Poll = 7,
-    WaitClass::Child = 8,
-    WaitClass::Vfork = 9,
-    WaitClass::Memory = 10,
-    WaitClass::Frozen = 11,
-    WaitClass::Hidden = 12,
-    WaitClass::Other = 13,
-    WaitClass::Futex = 14,
 } }
 
 // An unknown kind of a later version reads as the one that proves least.
