@@ -1,4 +1,4 @@
-//! Samples into intervals, and intervals into evaluations, one after the other.
+//! Makes intervals of consecutive samples, and evaluates them in order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `compare`: recordings beside a base.
+//! `compare`: compares recordings with a base recording.
 
 use std::path::Path;
 

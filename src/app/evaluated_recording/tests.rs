@@ -1,4 +1,4 @@
-//! A recording that is evaluated in parallel gives what its samples give one after the other, whatever is wrong with it.
+//! Parallel evaluation of a recording equals the evaluation of its samples in sequence, also for damaged recordings.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How much of a recording is done, in one line on standard error, where that is a terminal.
+//! Prints the progress of reading a recording, in one line on standard error if that is a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

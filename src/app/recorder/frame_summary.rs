@@ -1,4 +1,4 @@
-//! The summary of an interval in the header of its frame.
+//! Makes the summary of an evaluated interval that a recording keeps (`recording/format/frame_summary.rs`).
 
 use crate::findings::{Evaluation, Severity};
 use crate::recording::{FrameSummary, SummarySeverity};

@@ -1,4 +1,4 @@
-//! Live samples on their way: through the evaluation, to the recorder, into memory.
+//! Passes live samples to the evaluation, the recorder and the history in memory.
 
 use tokio::sync::mpsc;
 

@@ -1,4 +1,4 @@
-//! Going to another interval: by step, by time, to a finding, or because the recording is played.
+//! Moves to another interval: by steps, to a time, to a finding, or because the recording is played.
 
 use std::ops::Range;
 use std::time::Duration;
