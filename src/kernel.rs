@@ -41,7 +41,7 @@ use crate::sample::{Host, Instant, Name, Sample, SamplingCost};
 use crate::units::Counter;
 use scan::{TaskScanner, new_pids, read_clock_ns};
 use waits::budget::{CpuBudget, DEFAULT_SHARE};
-use waits::{CrossChecks, WaitCounter};
+use waits::{SubSampleReadings, WaitCounter};
 
 /// One sub-sample in this many is a full one: it also fetches exits (the kernel's buffer holds about 3,000 of them) and, if
 /// there was I/O in the last sample, reads the requests in flight. While a thread is blocked, every sub-sample reads those.
@@ -197,7 +197,7 @@ impl Sampler {
         for boottime_ns in times.take_while(|&time_ns| time_ns < now_ns) {
             self.sub_samples_since_full_one = self.sub_samples_since_full_one.saturating_add(1);
             self.scanner.skip_sub_sample();
-            let cross_checks = CrossChecks { boottime_ns, cpu: None, in_flight: self.in_flight };
+            let cross_checks = SubSampleReadings { boottime_ns, cpu: None, in_flight: self.in_flight };
             self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         }
     }
@@ -224,7 +224,7 @@ impl Sampler {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
         let cpu = if blocked { self.cpu.read_total(&self.root).ok() } else { None };
-        let cross_checks = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        let cross_checks = SubSampleReadings { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         if all {
             self.exits.fetch(self.boottime_ns(), &self.scanner);
@@ -283,7 +283,7 @@ impl Sampler {
                 self.cpu.read_total(&self.root).ok()
             }
         };
-        let cross_checks = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        let cross_checks = SubSampleReadings { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         let drained = self.waits.finish_interval();
         let disks = sample.disks.as_deref().unwrap_or_default();

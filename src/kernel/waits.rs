@@ -33,6 +33,8 @@ pub struct WaitCounter {
     observed: ObservedWaits,
     /// Hot threads, in the order in which they were first seen
     threads: Vec<HotThread>,
+    /// By the thread's place in `threads` and `ObservedWait::id`: how many sub-samples saw the thread in that wait
+    sightings: FxHashMap<(usize, u32), u16>,
     /// The waits of threads that were seen blocked, by the thread's place in `threads`
     blocked: FxHashMap<usize, Vec<ClassifiedWait>>,
     /// Counts of the current sub-sample
@@ -47,8 +49,6 @@ pub struct WaitCounter {
 struct HotThread {
     task: TaskId,
     group: u16,
-    /// `ObservedWait::id`, and how many sub-samples saw the thread in it
-    waits: Vec<(u32, u16)>,
     /// Sub-samples that saw it asleep in a pipe, and in a socket
     pipe_count: u16,
     socket_count: u16,
@@ -56,7 +56,7 @@ struct HotThread {
 
 /// What is read at the same moment as the threads.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CrossChecks {
+pub struct SubSampleReadings {
     pub boottime_ns: u64,
     pub cpu: Option<CpuTimes>,
     pub in_flight: Option<u32>,
@@ -64,18 +64,22 @@ pub struct CrossChecks {
 
 impl WaitCounter {
     /// Counts what the hot threads of these processes were doing when they were last read.
-    pub fn record_sub_sample<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: CrossChecks) {
-        for known in awake.filter(|known| known.hot_threads().next().is_some()) {
+    pub fn record_sub_sample<'a>(
+        &mut self,
+        sub_sampled: impl Iterator<Item = &'a mut KnownProcess>,
+        readings: SubSampleReadings,
+    ) {
+        for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
             known.for_each_hot_thread(|process, thread, sampled| {
-                if thread.is_hot(witnesses.boottime_ns) {
-                    self.count_thread(process, thread, sampled.start_ticks, group, witnesses);
+                if thread.is_hot(readings.boottime_ns) {
+                    self.count_thread(process, thread, sampled.start_ticks, group, readings);
                 }
             });
         }
         self.wait_queues.classify_mutex_candidates();
-        let CrossChecks { boottime_ns, cpu, in_flight } = witnesses;
+        let SubSampleReadings { boottime_ns, cpu, in_flight } = readings;
         self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, waits: self.group_counts.take_rows() });
     }
 
@@ -94,11 +98,15 @@ impl WaitCounter {
         let (queues, waiters) = self.wait_queues.finish_interval(&on_storage);
         waits.wait_queues = queues;
         waits.observed = self.observed.finish_interval();
+        waits.threads.reserve_exact(self.sightings.len());
+        for ((place, wait), seen_count) in self.sightings.drain() {
+            let Some(&HotThread { task, group, .. }) = self.threads.get(place) else { continue };
+            waits.threads.push(ThreadWait { task, wait, group, seen_count });
+        }
+        waits.threads.sort_unstable_by_key(|row| (row.task, row.wait));
         self.threads.sort_unstable_by_key(|thread| thread.task);
         let mut ipc_threads = Vec::new();
-        for HotThread { task, group, waits: mut seen, pipe_count, socket_count } in self.threads.drain(..) {
-            seen.sort_unstable();
-            waits.threads.extend(seen.into_iter().map(|(wait, seen_count)| ThreadWait { task, wait, group, seen_count }));
+        for HotThread { task, group, pipe_count, socket_count } in self.threads.drain(..) {
             if pipe_count > 0 || socket_count > 0 {
                 let on_storage = on_storage.get(usize::from(group)).copied().unwrap_or(false);
                 ipc_threads.push(IpcThread { task, group, socket_count, beside_storage: on_storage });
@@ -126,28 +134,31 @@ impl WaitCounter {
         Some(number)
     }
 
-    fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: CrossChecks) {
+    fn count_thread(
+        &mut self,
+        of: &Process,
+        thread: &mut KnownThread,
+        start_ticks: u64,
+        group: u16,
+        readings: SubSampleReadings,
+    ) {
         // State and wait contradict each other: not counted in this sub-sample.
         let Some(class) = thread.wait_class else { return };
         let task = TaskId { pid: of.pid, tid: thread.tid, start_ticks };
-        let active = thread.is_active(witnesses.boottime_ns);
+        let active = thread.is_active(readings.boottime_ns);
         let wait = self.observed.number(thread);
         self.group_counts.add(group, wait, active, thread.futex_wait.map(FutexWait::address));
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {
                 let place = self.threads.len();
-                self.threads.push(HotThread { task, group, waits: Vec::new(), pipe_count: 0, socket_count: 0 });
+                self.threads.push(HotThread { task, group, pipe_count: 0, socket_count: 0 });
                 thread.wait_record = Some((self.interval_number, place));
                 place
             }
         };
-        if let Some(hot) = self.threads.get_mut(place) {
-            match hot.waits.iter_mut().find(|(known, _)| *known == wait) {
-                Some((_, count)) => *count = count.saturating_add(1),
-                None => hot.waits.push((wait, 1)),
-            }
-        }
+        let seen_count = self.sightings.entry((place, wait)).or_default();
+        *seen_count = seen_count.saturating_add(1);
         let in_file_lock = || thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
         let file_lock = class == WaitClass::Lock && in_file_lock();
         let idle = class == WaitClass::Futex && thread.is_idle_wait();
@@ -162,7 +173,7 @@ impl WaitCounter {
             *on_storage = true;
         }
         // An idle service waits for completions, too.
-        if !is_blocked(thread.state, class) || (class == WaitClass::Aio && witnesses.in_flight == Some(0)) {
+        if !is_blocked(thread.state, class) || (class == WaitClass::Aio && readings.in_flight == Some(0)) {
             return;
         }
         let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);

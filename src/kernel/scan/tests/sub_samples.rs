@@ -15,9 +15,9 @@ fn sub_samples_count_threads_by_group() {
     machine.scan();
     let mut watch = crate::kernel::waits::WaitCounter::default();
     let boottime_ns = machine.now_ns;
-    let witnesses = crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() };
-    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
-    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
+    let readings = crate::kernel::waits::SubSampleReadings { boottime_ns, ..Default::default() };
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), readings);
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), readings);
     let waits = watch.finish_interval().waits;
     // Both are children of 700 and have the same name: one group.
     assert_eq!(waits.groups.len(), 1);
@@ -113,7 +113,7 @@ fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
     let boottime_ns = machine.now_ns;
     watch.record_sub_sample(
         machine.scanner.sub_sampled_mut(),
-        crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() },
+        crate::kernel::waits::SubSampleReadings { boottime_ns, ..Default::default() },
     );
     let waits = watch.finish_interval().waits;
     let classes: Vec<WaitClass> = waits.observed.iter().map(|wait| wait.class(b"x86_64")).collect();
