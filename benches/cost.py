@@ -6,7 +6,7 @@ are not installed are left out. Takes ten minutes on an idle machine; the column
     cargo build --release && benches/cost.py > table.md
 
 benches/cost/README.md describes the parts, each of which can be run alone."""
-import os, pathlib, shutil, subprocess, sys, tempfile, time
+import argparse, os, pathlib, shutil, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HARNESS = ROOT / "benches/cost"
@@ -29,6 +29,7 @@ LOADS = [
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if os.geteuid() != 0 or not BINARY.exists() or not shutil.which("perf"):
         sys.exit(f"cost.py: needs root, perf and {BINARY}")
     place = pathlib.Path(tempfile.mkdtemp(prefix="stalltop-cost-"))

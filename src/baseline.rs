@@ -136,10 +136,10 @@ impl Baselines {
         for (disk, span) in disks_with_spans(interval) {
             let mut device = None;
             for (operation, op) in span.operations() {
-                let judged = window.window_load(span.id, operation);
-                let kib = match (op.request_size_kib, &judged) {
+                let load = window.window_load(span.id, operation);
+                let kib = match (op.request_size_kib, &load) {
                     _ if op.completed > 0 => op.request_size_kib,
-                    (_, Some(judged)) => judged.request_kib(operation),
+                    (_, Some(load)) => load.request_kib(operation),
                     _ => continue,
                 };
                 let size = SizeClass::from_mean_kib(kib);
@@ -154,7 +154,7 @@ impl Baselines {
                     provisional,
                     multiple: op.r#await.filter(|_| baseline.0 > 0.0).map(|r#await| r#await.0 / baseline.0),
                     learned_intervals: learned.map_or(0, |learned| learned.intervals),
-                    window_load: judged,
+                    window_load: load,
                     baseline_load: learned.and_then(LearnedBaseline::baseline_load).filter(|_| !provisional),
                 });
             }

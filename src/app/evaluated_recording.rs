@@ -34,7 +34,7 @@ pub struct EvaluatedRecording {
     evaluator: SampleEvaluator,
     rule_config: Arc<RuleConfig>,
     parts: SampleParts,
-    /// Started by the first interval that is asked for
+    /// Started with the first interval
     groups: Option<KeyGroups<Vec<GroupSample>>>,
     /// Samples of the last group that are still to be evaluated
     group: VecDeque<GroupSample>,
@@ -130,8 +130,8 @@ impl EvaluatedRecording {
         if let Some(first) = damage.first() {
             let (name, places, at) = (quoted(&self.path), pluralize(damage.len() as u64, "place"), first.bytes.start);
             stdio::print_stderr(&match self.replayer.unreadable().first() {
-                Some(unreadable) => format!("{name} is not whole: {}: all that is sound was judged", unreadable.reason),
-                None => format!("{name} is damaged in {places}, first at byte {at}: all that is sound was judged"),
+                Some(unreadable) => format!("{name} is not whole: {}: all that is intact was evaluated", unreadable.reason),
+                None => format!("{name} is damaged in {places}, first at byte {at}: all that is intact was evaluated"),
             });
         }
     }
@@ -140,10 +140,11 @@ impl EvaluatedRecording {
     fn next_before(&mut self, end: usize) -> Option<Evaluation> {
         while self.next_index < self.replayer.len().min(end) {
             self.progress.show(self.next_index, self.replayer.len());
-            let evaluation = match self.next_group_sample()? {
-                GroupSample::Paired(interval) => Some(self.evaluator.evaluate_interval(*interval)),
-                GroupSample::Unpaired(host, sample) => self.evaluator.evaluate_for_host(&host, sample),
-                GroupSample::Damaged => self.read_damaged(),
+            let evaluation = match self.next_group_sample() {
+                Some(GroupSample::Paired(interval)) => Some(self.evaluator.evaluate_interval(*interval)),
+                Some(GroupSample::Unpaired(host, sample)) => self.evaluator.evaluate_for_host(&host, sample),
+                // Without worker threads all samples are read here.
+                Some(GroupSample::Damaged) | None => self.read_here(),
             };
             self.next_index += 1;
             if evaluation.is_some() {
@@ -165,9 +166,9 @@ impl EvaluatedRecording {
         self.group.pop_front()
     }
 
-    /// Reads a sample again that a worker thread could not read: the replayer adds the damage to its list, or reads on without
-    /// the index of the recording if that is wrong.
-    fn read_damaged(&mut self) -> Option<Evaluation> {
+    /// Reads a sample that no worker thread could read: if it is damaged, the replayer adds the damage to its list; if the index
+    /// of the recording is wrong, it reads on without it.
+    fn read_here(&mut self) -> Option<Evaluation> {
         let before = (self.replayer.len(), self.replayer.is_indexed());
         let sample = self.replayer.sample(self.next_index);
         if before != (self.replayer.len(), self.replayer.is_indexed()) {

@@ -92,13 +92,13 @@ impl BaselineStore {
 
     /// Reads the file. Does not fail: a missing file has no baselines, a malformed one is renamed, with a notice.
     pub fn load(&self) -> LoadedBaselines {
-        let trouble = match self.read() {
+        let error = match self.read() {
             Ok(baselines) => return LoadedBaselines { baselines, notice: None },
-            Err(trouble) => trouble,
+            Err(error) => error,
         };
         let file = self.path.display();
-        let StoreError::Malformed(why) = trouble else {
-            let notice = format!("baselines in {file}: {trouble}: starting without them");
+        let StoreError::Malformed(why) = error else {
+            let notice = format!("baselines in {file}: {error}: starting without them");
             return LoadedBaselines { baselines: Baselines::default(), notice: Some(notice) };
         };
         let notice = match self.with_lock(|| self.move_malformed_aside()) {

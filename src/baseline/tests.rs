@@ -197,9 +197,9 @@ fn short_intervals_are_combined_to_one_second() {
     let interval = bench.interval(100, 3, 7);
     let standing = bench.baselines.latency_statuses(&interval, &bench.window)[0];
     assert_eq!((standing.baseline.0, standing.provisional), (7.0, false));
-    let judged = standing.window_load.expect("six in two intervals");
-    assert_eq!(judged.completed(Operation::Read), 6);
-    assert!((judged.rate(Operation::Read) - 30.0).abs() < 1e-9);
+    let load = standing.window_load.expect("six in two intervals");
+    assert_eq!(load.completed(Operation::Read), 6);
+    assert!((load.rate(Operation::Read) - 30.0).abs() < 1e-9);
     assert_eq!(standing.window_multiple(), Some(1.0));
     // Four a second are too few, at any interval.
     let mut bench = Bench::new();

@@ -157,26 +157,27 @@ impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
         let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
-        let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
-        let whole: f64 = looks.iter().map(|look| look.seconds).sum();
+        let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
+        let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
         if whole <= 0.0 {
             return None;
         }
         let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
-        let circumstances = GroupConditions::new(older, newer, (wait_counts, &looks), disks, &ipc_peers);
-        let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
+        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, &ipc_peers);
+        let mut result =
+            IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
-        for look in &looks {
-            let part = look.seconds / whole;
-            let outstanding = look.sub_sample.in_flight;
+        for entry in &weighted {
+            let part = entry.seconds / whole;
+            let outstanding = entry.sub_sample.in_flight;
             in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
-            let rows = wait_counts.sub_samples.get(look.index).map(Vec::as_slice).unwrap_or_default();
-            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(rows, outstanding);
+            let rows = wait_counts.sub_samples.get(entry.index).map(Vec::as_slice).unwrap_or_default();
+            let counted: Vec<BlockedCounts> = conditions.blocked_counts(rows, outstanding);
             let blocked: f64 = counted.iter().map(BlockedCounts::total).sum();
-            let stuck = look.available_cpus.min(blocked);
+            let stuck = entry.available_cpus.min(blocked);
             result.cpus += stuck * part;
-            result.available += look.available_cpus * part / cpus;
+            result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
             for (row, counted) in rows.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
@@ -334,7 +335,7 @@ fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
 }
 
 /// The queues of a group. Of those in pipes and sockets only threads count that wait for a process on storage.
-fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
+fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, sub_samples: u32) -> Vec<WaitQueueSpan> {
     let mean = |queue: &WaitQueue| {
         let (seen_count, holder) = match queue.kind {
             kind @ (WaitQueueKind::Pipe | WaitQueueKind::Socket) => {
@@ -345,7 +346,7 @@ fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, looks: u32) -
         };
         Some(WaitQueueSpan {
             kind: queue.kind,
-            threads: f64::from(seen_count) / f64::from(looks.max(1)),
+            threads: f64::from(seen_count) / f64::from(sub_samples.max(1)),
             one_address_share: f64::from(queue.seen_at_one_address) / f64::from(seen_count.max(1)),
             wchan: queue.wchan.clone(),
             file: queue.file.clone(),

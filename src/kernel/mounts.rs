@@ -124,9 +124,9 @@ fn unescape_octal(word: &[u8]) -> Vec<u8> {
 
 /// Whether the table changed: the kernel raises POLLERR and POLLPRI on the open file once after each change.
 fn has_changed(file: &File) -> bool {
-    let mut look = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
-    let raised = poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
-    let events = look[0].revents().unwrap_or(PollFlags::empty());
+    let mut poll_fds = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
+    let raised = poll(&mut poll_fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+    let events = poll_fds[0].revents().unwrap_or(PollFlags::empty());
     raised && events.intersects(PollFlags::POLLPRI | PollFlags::POLLERR)
 }
 

@@ -54,12 +54,12 @@ mod tests {
         assert!(rounds.is_due(false), "there was none yet");
         rounds.start(0..BATCH_SIZE * 2 + 5);
         let mut seen = Vec::new();
-        for looks in [BATCH_SIZE, BATCH_SIZE, 5] {
+        for runs in [BATCH_SIZE, BATCH_SIZE, 5] {
             // Something changes all the time.
             assert!(!rounds.is_due(true));
             let before = seen.len();
             seen.extend(rounds.next_batch());
-            assert_eq!(seen.len() - before, looks);
+            assert_eq!(seen.len() - before, runs);
         }
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..BATCH_SIZE * 2 + 5));

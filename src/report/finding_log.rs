@@ -50,12 +50,12 @@ impl FindingLog {
     }
 
     /// The changes with this interval: ends first, then begins.
-    pub fn update(&mut self, judged: &Evaluation) -> Vec<LogEntry> {
-        let at = judged.interval.at();
+    pub fn update(&mut self, evaluation: &Evaluation) -> Vec<LogEntry> {
+        let at = evaluation.interval.at();
         let entry = |change, finding: &Finding| LogEntry { at, change, finding: finding.clone() };
-        let before = self.active.replace(judged.active.clone()).unwrap_or_default();
-        let mut entries: Vec<LogEntry> = judged.ended.iter().map(|finding| entry(FindingChange::Ends, finding)).collect();
-        for finding in judged.active.iter() {
+        let before = self.active.replace(evaluation.active.clone()).unwrap_or_default();
+        let mut entries: Vec<LogEntry> = evaluation.ended.iter().map(|finding| entry(FindingChange::Ends, finding)).collect();
+        for finding in evaluation.active.iter() {
             let same =
                 |other: &&Finding| (other.kind, other.since, &other.subject) == (finding.kind, finding.since, &finding.subject);
             match before.iter().find(same).map(|before| finding.severity.cmp(&before.severity)) {

@@ -59,16 +59,16 @@ impl Window {
         self.filter.allows_all()
     }
 
-    pub fn add(&mut self, judged: &Evaluation) {
-        let interval = &judged.interval;
+    pub fn add(&mut self, evaluation: &Evaluation) {
+        let interval = &evaluation.interval;
         self.spans_boots |= self.host.as_ref().is_some_and(|host| !host.is_same_boot(&interval.host));
         self.host = Some(Arc::clone(&interval.host));
         self.from.get_or_insert(interval.older.at);
         self.to = Some(interval.newer.at);
         self.cpus = interval.online_cpus();
-        self.means.add(&FigureInput::from(judged));
-        self.ended.extend(judged.ended.iter().cloned());
-        self.active = Some(Arc::clone(&judged.active));
+        self.means.add(&FigureInput::from(evaluation));
+        self.ended.extend(evaluation.ended.iter().cloned());
+        self.active = Some(Arc::clone(&evaluation.active));
         if let Some(tasks) = &interval.tasks
             && let Some(hidden) = tasks.hidden_threads
         {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use stalltop::recording::{Recorder, RecordingError, Replayer, SampleParts};
+use stalltop::recording::{KeyGroup, Recorder, RecordingError, Replayer, SampleParts};
 use stalltop::sample::{Absent, Sample};
 
 use crate::generator;
@@ -44,6 +44,19 @@ fn work_on_key_groups_covers_each_sample_once() {
     let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
     let groups: Vec<_> = replayer.key_groups(10..300, SampleParts::All, |group| (group.first, group.samples.len())).collect();
     assert_eq!(groups, [(10, 110), (120, 120), (240, 60)]);
+}
+
+/// The groups after it would be taken for it.
+#[test]
+fn a_panic_on_a_worker_ends_the_groups() {
+    let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
+    let first_index = |group: KeyGroup| {
+        assert_ne!(group.first, 120, "the panic of this test");
+        group.first
+    };
+    let mut groups = replayer.key_groups(0..300, SampleParts::All, first_index);
+    assert_eq!(groups.by_ref().collect::<Vec<_>>(), [0]);
+    assert_eq!(groups.next(), None);
 }
 
 #[test]

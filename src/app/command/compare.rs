@@ -38,14 +38,14 @@ fn load_side(
     let mut recorded = EvaluatedRecording::open(file, settings)?.with_progress();
     let marked = if operations.is_none() { operations_between_marks(&recorded) } else { None };
     // An interval belongs to the time between the marks if its middle does.
-    let within = |judged: &Evaluation| {
-        let interval = &judged.interval;
+    let within = |evaluation: &Evaluation| {
+        let interval = &evaluation.interval;
         let middle = interval.older.at.boottime_ns.midpoint(interval.at().boottime_ns);
         marked.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
     };
     let mut gathered = RecordingFigures::new(compare.disks.clone());
-    for judged in recorded.by_ref().filter(within) {
-        gathered.add(&judged);
+    for evaluation in recorded.by_ref().filter(within) {
+        gathered.add(&evaluation);
     }
     recorded.warn_of_damage();
     if gathered.window.is_empty() {

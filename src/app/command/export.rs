@@ -68,7 +68,7 @@ fn format(options: &Export) -> Result<Format, Failure> {
 
 /// Each interval with its time.
 fn intervals(recorded: &mut EvaluatedRecording) -> impl Iterator<Item = (RowTime, Evaluation)> {
-    recorded.map(|judged| (stamp(&FigureInput::from(&judged), &TimeZone::UTC), judged))
+    recorded.map(|evaluated| (stamp(&FigureInput::from(&evaluated), &TimeZone::UTC), evaluated))
 }
 
 fn csv(
@@ -78,7 +78,7 @@ fn csv(
     safe_formulas: bool,
 ) -> io::Result<()> {
     sink.write_all(sheet.csv_header().as_bytes())?;
-    let mut lines = intervals(recorded).map(|(stamp, judged)| sheet.csv_rows(&stamp, &(&judged).into(), safe_formulas));
+    let mut lines = intervals(recorded).map(|(stamp, evaluated)| sheet.csv_rows(&stamp, &(&evaluated).into(), safe_formulas));
     lines.try_for_each(|lines| sink.write_all(lines.as_bytes()))
 }
 
@@ -87,18 +87,18 @@ fn jsonl(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn W
     let printer =
         |choice: &table::ResolvedSelection| Printer::new(choice.table(), &choice.columns, table::Format::Json, Headings::Once);
     let mut printers: Vec<Printer> = sheet.selections().map(printer).collect();
-    intervals(recorded).try_for_each(|(stamp, judged)| {
-        let look = (&judged).into();
+    intervals(recorded).try_for_each(|(stamp, evaluated)| {
+        let input = (&evaluated).into();
         let mut pairs = sheet.selections().zip(&mut printers);
-        pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&look)).as_bytes()))
+        pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&input)).as_bytes()))
     })
 }
 
 #[cfg(feature = "parquet")]
 fn parquet(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
     let mut file = table::ParquetWriter::new(&sheet.columns, sink)?;
-    for (stamp, judged) in intervals(recorded) {
-        sheet.for_each_row(&(&judged).into(), |table, cells| file.write_row(&stamp, table, cells))?;
+    for (stamp, evaluated) in intervals(recorded) {
+        sheet.for_each_row(&(&evaluated).into(), |table, cells| file.write_row(&stamp, table, cells))?;
     }
     file.finish()
 }

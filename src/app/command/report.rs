@@ -23,8 +23,8 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     let mut recorded = EvaluatedRecording::open(&report.file, &settings)?.with_progress();
     recorded.narrow(&report.range, &zone)?;
     let mut chronicle = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
-    for judged in recorded.by_ref() {
-        chronicle.add(&judged);
+    for evaluation in recorded.by_ref() {
+        chronicle.add(&evaluation);
     }
     add_gaps_and_marks(&recorded, &mut chronicle);
     // Whoever asked for a part has all of it.

@@ -35,19 +35,19 @@ pub struct BlockedCounts {
 }
 
 impl GroupConditions {
-    /// `looks`: the sub-samples, with the time that each stands for.
+    /// `weighted`: the sub-samples, with the time that each stands for.
     pub fn new(
         older: &Sample,
         newer: &Sample,
-        (counts, looks): (&WaitCounts, &[WeightedSubSample]),
+        (counts, weighted): (&WaitCounts, &[WeightedSubSample]),
         disks: &[DiskSpan],
         ipc_peers: &IpcPeers,
     ) -> GroupConditions {
         let groups = newer.waits.groups.len();
         let mut seconds = vec![0.0; counts.sub_samples.len()];
-        for look in looks {
-            if let Some(weight) = seconds.get_mut(look.index) {
-                *weight = look.seconds;
+        for entry in weighted {
+            if let Some(weight) = seconds.get_mut(entry.index) {
+                *weight = entry.seconds;
             }
         }
         let mut locked_by_others = vec![false; groups];
@@ -123,11 +123,11 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
     };
     let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
     for waits in &counts.threads {
-        let looks = waits.count(WaitClass::Aio);
-        if looks > 0 {
+        let seen_count = waits.count(WaitClass::Aio);
+        if seen_count > 0 {
             let (all, expecting) = sleepers.entry(waits.group).or_default();
-            *all += f64::from(looks);
-            *expecting += if idle(waits.task.pid) { 0.0 } else { f64::from(looks) };
+            *all += f64::from(seen_count);
+            *expecting += if idle(waits.task.pid) { 0.0 } else { f64::from(seen_count) };
         }
     }
     for (group, (all, expecting)) in sleepers {
@@ -151,14 +151,14 @@ mod tests {
         let sample = |ns| Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 });
         let (older, mut newer) = (sample(0), sample(1_000_000_000));
         newer.waits.groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
-        let row = |look| GroupWaits { storage: u16::from(look < holding), lock_contended: 5, ..GroupWaits::default() };
-        let counts = WaitCounts { sub_samples: (0..10).map(|look| vec![row(look)]).collect(), ..WaitCounts::default() };
+        let row = |entry| GroupWaits { storage: u16::from(entry < holding), lock_contended: 5, ..GroupWaits::default() };
+        let counts = WaitCounts { sub_samples: (0..10).map(|entry| vec![row(entry)]).collect(), ..WaitCounts::default() };
         newer.waits.sub_samples = vec![SubSample::default(); 10];
-        let looks = newer.waits.sub_samples.iter().enumerate();
-        let looks: Vec<WeightedSubSample> = looks
+        let weighted = newer.waits.sub_samples.iter().enumerate();
+        let weighted: Vec<WeightedSubSample> = weighted
             .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
             .collect();
-        let conditions = GroupConditions::new(&older, &newer, (&counts, &looks), &[], &IpcPeers::default());
+        let conditions = GroupConditions::new(&older, &newer, (&counts, &weighted), &[], &IpcPeers::default());
         let counted =
             |rows: &Vec<GroupWaits>| conditions.blocked_counts(rows, None).iter().map(|counted| counted.lock_contended).sum();
         counts.sub_samples.iter().map(counted).collect()

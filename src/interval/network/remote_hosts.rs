@@ -80,10 +80,10 @@ impl RttSpan {
     }
 
     fn between(older: &RttSums, newer: &RttSums) -> Option<RttSpan> {
-        let looks = newer.count.since(older.count).filter(|&looks| looks > 0)?;
-        let mean = |us: u64| Millis(us as f64 / looks as f64 / 1000.0);
+        let count = newer.count.since(older.count).filter(|&count| count > 0)?;
+        let mean = |us: u64| Millis(us as f64 / count as f64 / 1000.0);
         Some(RttSpan {
-            count: looks,
+            count,
             srtt: mean(newer.srtt_us.since(older.srtt_us)?),
             min_rtt: delta(newer.min_rtt_us, older.min_rtt_us).map(mean),
         })

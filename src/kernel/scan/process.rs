@@ -66,7 +66,7 @@ pub struct ActiveProcess {
     cpu_time_check: CpuTimeCheck,
     reread: Reread,
     /// CLOCK_BOOTTIME when it last began to run or had a thread that was not calm
-    last_trouble_ns: u64,
+    last_not_calm_ns: u64,
     /// Number of the sub-sample that reads it next
     due_sub_sample: u32,
     descriptors: TaskDescriptors,
@@ -172,7 +172,7 @@ impl KnownProcess {
 
     /// Whether one of its hot threads is in D, a vfork parent and frozen threads excepted.
     pub fn has_stuck_thread(&self) -> bool {
-        self.hot_threads().any(KnownThread::is_stuck)
+        self.hot_threads().any(KnownThread::is_uninterruptible)
     }
 
     /// Whether one of its hot threads may wait for a device: in D, or asleep for asynchronous completions, for memory or for FUSE.
@@ -255,16 +255,16 @@ impl KnownProcess {
     /// It ran. One that slept until now is sub-sampled closely at first.
     fn record_run(&mut self, active: &mut ActiveProcess, now_ns: u64) {
         if !self.ran_recently(now_ns) {
-            active.last_trouble_ns = now_ns;
+            active.last_not_calm_ns = now_ns;
         }
         self.last_ran_ns = Some(now_ns);
     }
 }
 
 impl ActiveProcess {
-    fn record_trouble(&mut self, now_ns: u64) {
+    fn record_not_calm(&mut self, now_ns: u64) {
         if !self.hot.iter().filter_map(|&index| self.threads.get(index)).all(KnownThread::is_calm) {
-            self.last_trouble_ns = now_ns;
+            self.last_not_calm_ns = now_ns;
         }
     }
 

@@ -48,9 +48,9 @@ fn is_warming_up(first_scan_ns: Option<u64>, now_ns: u64) -> bool {
     first_scan_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS)
 }
 
-/// Whether a process was last in trouble long enough ago.
-pub fn is_calm(last_trouble_ns: u64, now_ns: u64) -> bool {
-    now_ns.saturating_sub(last_trouble_ns) > CALM_NS
+/// Whether a process was calm for long enough: no hot thread of it was otherwise (`KnownThread::is_calm`).
+pub fn is_calm(last_not_calm_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(last_not_calm_ns) > CALM_NS
 }
 
 /// Number of the sub-sample that reads a process next, after this one. What a thread was seen doing counts until it is read again,

@@ -175,7 +175,7 @@ impl KnownThread {
     pub fn is_hot(&self, now_ns: u64) -> bool {
         match self.state {
             TaskState::Running => true,
-            TaskState::Blocked => self.is_stuck(),
+            TaskState::Blocked => self.is_uninterruptible(),
             TaskState::Sleeping => matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk)) || self.is_active(now_ns),
             _ => false,
         }
@@ -198,12 +198,12 @@ impl KnownThread {
     }
 
     /// In D, vfork parents and frozen threads excepted.
-    pub fn is_stuck(&self) -> bool {
-        self.state == TaskState::Blocked && !self.is_harmless()
+    pub fn is_uninterruptible(&self) -> bool {
+        self.state == TaskState::Blocked && !self.is_vfork_or_frozen()
     }
 
     /// A vfork parent or a frozen thread: in D, but waiting for nothing that is slow.
-    pub fn is_harmless(&self) -> bool {
+    pub fn is_vfork_or_frozen(&self) -> bool {
         matches!(self.wait_class, Some(WaitClass::Vfork | WaitClass::Frozen))
     }
 
@@ -216,7 +216,7 @@ impl KnownThread {
     /// Whether its state may change while the process's clock stands still: it is runnable or in D, or the last sample is older than
     /// the last reading. A thread found gone by a sub-sample stays in the list, since another may have started in its place.
     pub fn is_unsettled(&self) -> bool {
-        self.sample_is_stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_stuck()
+        self.sample_is_stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible()
     }
 
     pub fn close_descriptors(&mut self) {

@@ -77,13 +77,13 @@ pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<Block
 
 /// Fills in file, mount and disk of each wait, file and holder of each queue, as far as this user may see them.
 pub fn resolve_files(
-    drained: IntervalWaits,
+    interval_waits: IntervalWaits,
     root: &Root,
     files: &mut TaskFiles,
     machine: &[u8],
     (disks, tasks): (&[Disk], Option<&Tasks>),
 ) -> Waits {
-    let IntervalWaits { mut waits, waiters, ipc_threads } = drained;
+    let IntervalWaits { mut waits, waiters, ipc_threads } = interval_waits;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     for thread in &mut waits.blocked {
         let pid = thread.task.pid;

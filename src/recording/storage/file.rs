@@ -190,7 +190,7 @@ pub fn is_being_written(file: &File) -> bool {
     matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, nix::errno::Errno::EWOULDBLOCK)))
 }
 
-/// Why the file could not be created, judged by what exists there.
+/// Why the file could not be created, by what exists there.
 fn creation_error(path: &Path, source: io::Error) -> RecordingError {
     let place = Location::from(path);
     match source.kind() {

@@ -54,7 +54,7 @@ impl KnownProcess {
             first_seen_ns: now_ns,
             arg_start,
         };
-        let mut active = Box::new(ActiveProcess { last_trouble_ns: now_ns, ..ActiveProcess::default() });
+        let mut active = Box::new(ActiveProcess { last_not_calm_ns: now_ns, ..ActiveProcess::default() });
         known.list_threads(&mut active, thread_count, context)?;
         known.read_waits_beside_stuck_threads(&mut active, context);
         known.update_thread_sets(&mut active, context);
@@ -170,7 +170,7 @@ impl KnownProcess {
     /// Threads that wait for a lock do not run, so their wait channels are not read for their own sake. Where a thread of the process
     /// is stuck they may wait for it. True when something was read.
     fn read_waits_beside_stuck_threads(&mut self, active: &mut ActiveProcess, context: &mut ScanContext) -> bool {
-        let stuck = active.threads.len() > 1 && active.threads.iter().any(KnownThread::is_stuck);
+        let stuck = active.threads.len() > 1 && active.threads.iter().any(KnownThread::is_uninterruptible);
         stuck && self.has_unread_waits(context) && self.read_parked_waits(active, context)
     }
 
@@ -212,6 +212,6 @@ impl KnownProcess {
             hidden.schedstats += u32::from(thread.schedstat.is_none());
         }
         self.hidden = hidden;
-        active.record_trouble(context.now_ns);
+        active.record_not_calm(context.now_ns);
     }
 }

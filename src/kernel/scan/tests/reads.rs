@@ -104,27 +104,27 @@ fn sub_samples_poll_processes_that_ran_in_the_last_half_minute() {
     for _ in 0..10 {
         machine.scan();
     }
-    let awake = |machine: &mut Machine| machine.scanner.sub_sampled_mut().map(|known| known.pid).collect::<Vec<_>>();
-    assert_eq!(awake(&mut machine), [0; 0], "neither ran in the last seconds");
+    let sub_sampled = |machine: &mut Machine| machine.scanner.sub_sampled_mut().map(|known| known.pid).collect::<Vec<_>>();
+    assert_eq!(sub_sampled(&mut machine), [0; 0], "neither ran in the last seconds");
     ran(&mut machine, 40, 11_000_000, &[(40, 11_000_000)]);
     ran(&mut machine, 50, 13_000_000, &[(50, 13_000_000)]);
     machine.scanner.sub_sample(machine.now_ns + SECOND / 10);
-    assert_eq!(awake(&mut machine), [50]);
+    assert_eq!(sub_sampled(&mut machine), [50]);
     machine.scan();
-    assert_eq!(awake(&mut machine), [40, 50]);
+    assert_eq!(sub_sampled(&mut machine), [40, 50]);
 }
 
 #[test]
 fn a_protected_process_is_asked_for_its_wait_by_scans_only() {
     // A file that not even root may read, like syscall of a protected process.
-    let guarded = std::path::Path::new("/proc/sys/vm/compact_memory");
-    if !fs::read(guarded).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+    let protected = std::path::Path::new("/proc/sys/vm/compact_memory");
+    if !fs::read(protected).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
         return println!("skipped: no such file here");
     }
     let mut machine = Machine::new(true);
-    machine.put(40, "guarded", 5, 10_000_000, &[Given { channel: "0", ..one(40) }]);
+    machine.put(40, "protected", 5, 10_000_000, &[Given { channel: "0", ..one(40) }]);
     fs::remove_file(machine.path("40/syscall")).unwrap();
-    std::os::unix::fs::symlink(guarded, machine.path("40/syscall")).unwrap();
+    std::os::unix::fs::symlink(protected, machine.path("40/syscall")).unwrap();
     machine.scan();
     ran(&mut machine, 40, 12_000_000, &[(40, 12_000_000)]);
     assert_eq!(only(&machine.scan(), 40).1.wait.wchan, Err(Absent::Hidden));

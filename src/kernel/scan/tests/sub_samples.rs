@@ -22,7 +22,7 @@ fn sub_samples_count_threads_by_group() {
     // Both are children of 700 and have the same name: one group.
     assert_eq!(waits.groups.len(), 1);
     assert_eq!(
-        waits.sub_samples.iter().map(|look| look.waits.iter().map(|row| row.threads).sum()).collect::<Vec<u16>>(),
+        waits.sub_samples.iter().map(|sub_sample| sub_sample.waits.iter().map(|row| row.threads).sum()).collect::<Vec<u16>>(),
         [2, 2]
     );
     assert_eq!(waits.blocked.iter().map(|thread| (thread.task.pid, thread.seen_count)).collect::<Vec<_>>(), [(40, 2), (50, 2)]);
@@ -140,12 +140,12 @@ fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
 }
 
 #[test]
-fn calm_processes_are_sub_sampled_less_often_than_troubled_ones() {
+fn calm_processes_are_sub_sampled_less_often_than_others() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
     let mut clock_ns = 10_000_000;
-    let mut looks = |machine: &mut Machine, given: Given<'_>, times: u64| {
+    let mut count_sub_samples = |machine: &mut Machine, given: Given<'_>, times: u64| {
         let before = machine.scanner.context.tasks_read;
         for _ in 0..times {
             clock_ns += 1_000_000;
@@ -157,13 +157,13 @@ fn calm_processes_are_sub_sampled_less_often_than_troubled_ones() {
     };
     let poll = Given { channel: "ep_poll", ..one(40) };
     let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
-    assert_eq!(looks(&mut machine, poll, 20), 20, "it has just begun to work");
-    looks(&mut machine, poll, 3);
-    assert_eq!(looks(&mut machine, poll, 30), 10, "calm");
-    assert_eq!(looks(&mut machine, disk, 3), 1, "found at its turn, which is not put forward");
-    looks(&mut machine, disk, 2);
-    assert_eq!(looks(&mut machine, disk, 10), 10);
-    assert_eq!(looks(&mut machine, poll, 20), 20, "it may be back");
-    looks(&mut machine, poll, 3);
-    assert_eq!(looks(&mut machine, poll, 30), 10);
+    assert_eq!(count_sub_samples(&mut machine, poll, 20), 20, "it has just begun to work");
+    count_sub_samples(&mut machine, poll, 3);
+    assert_eq!(count_sub_samples(&mut machine, poll, 30), 10, "calm");
+    assert_eq!(count_sub_samples(&mut machine, disk, 3), 1, "found at its turn, which is not put forward");
+    count_sub_samples(&mut machine, disk, 2);
+    assert_eq!(count_sub_samples(&mut machine, disk, 10), 10);
+    assert_eq!(count_sub_samples(&mut machine, poll, 20), 20, "it may be back");
+    count_sub_samples(&mut machine, poll, 3);
+    assert_eq!(count_sub_samples(&mut machine, poll, 30), 10);
 }
