@@ -1,5 +1,7 @@
-//! What happens to each live sample: baselines that other programs have written are adopted, the interval is evaluated, its
-//! latencies are learned, and written to the baseline file from time to time.
+//! Processes each live sample: computes and evaluates its interval, and learns latencies from it.
+//!
+//! The baselines are saved to the baseline file every 5 minutes; before each evaluation those that other programs have saved meanwhile
+//! are taken over.
 
 use std::sync::Arc;
 

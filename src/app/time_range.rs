@@ -1,7 +1,7 @@
-//! Which samples of a recording an option such as --from, --to, --at or --span means.
+//! Translates --from, --to, --at and --span into a range of samples of a recording.
 //!
-//! One rule: the first sample is the last one taken at or before the start, so that the first interval reaches back to it;
-//! the last sample is the last one taken at or before the end.
+//! The range begins with the last sample taken at or before the start, so that its first interval contains the start; it ends with
+//! the last sample taken at or before the end.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! The samples behind the screen, their evaluation and the position in them: one interface for the running machine, a pipe,
-//! a recording that is being written and one that is complete.
+//! The samples behind the screens, their evaluations and the current position: one interface for live sampling, a pipe, a recording
+//! that is still being written and a complete one.
 //!
-//! The samples are in a store: a ring in memory, or files. A position is an index into it. Live and from a pipe, samples
-//! are evaluated as they arrive; those of a file on a thread of its own, and where that has not been yet, on request.
+//! Samples are kept in a `Store`: a ring in memory, or files. A position is an index into it. Samples that arrive live or from a pipe
+//! are evaluated at once. Those of a file are evaluated by a background thread; a position that it has not reached is evaluated on
+//! request.
 
 mod background_analysis;
 mod background_jobs;

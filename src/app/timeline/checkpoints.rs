@@ -1,5 +1,6 @@
-//! Evaluations in any order, each the same as in a straight run from the first sample: the evaluator is saved every 32
-//! samples, and the samples since the nearest saved one are evaluated again.
+//! Evaluates the samples of a recording at any position, with the same result as a run from the first sample.
+//!
+//! A copy of the evaluator is kept every 32 samples. A position is evaluated from the nearest copy before it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

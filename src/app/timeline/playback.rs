@@ -1,4 +1,4 @@
-//! The clock of a recording that is played: when the next interval is due.
+//! Times the playback of a recording: when the next interval is to be shown.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! A known process: what the scan keeps of it between two readings.
+//! A known process: what the scan keeps of it from one reading to the next.
 //!
-//! The CPU clock of a process (`process_clock`) shows whether any of its threads ran. While it stands still and nothing else is
-//! pending, no file of the process is read and consecutive samples share one `Process`.
+//! While the CPU clock of a process (`process_clock`) stands still, none of its threads ran: no file of it is read again, and
+//! consecutive samples share one `Process`. Exceptions are pending readings, such as threads in D.
 //!
 //! `discover` reads a new process, `rescan` reads it again for a sample (`process/read.rs`), `sub_sample` reads its hot threads
 //! between two samples (`process/sub_sample.rs`). The list of threads is in `process/threads.rs`.

@@ -1,7 +1,8 @@
-//! The values of one column of a table: either each as a varint, or all in as many bits as the largest needs.
+//! Encodes the values of one column of a table.
 //!
-//! A column begins with `gap << 1 | encoding`, where `gap` is its number less that of the column before. The bits of packed
-//! columns are worth their code: without them a sample takes 17 % more bytes (200 processes, 20 busy).
+//! A column is written as `gap << 1 | encoding`, then its values. `gap` is the distance from the column before, so that a column
+//! without values takes no byte. `PLAIN` writes each value as a varint; `PACKED` writes all values with as many bits as the
+//! largest of them needs, which saves 15 % of a sample (200 processes, 20 busy).
 
 use super::wire::{ByteReader, Malformed, put_varint, unzigzag, varint_length, zigzag};
 

@@ -1,8 +1,8 @@
-//! A struct as consecutive columns of a table row: the one place where a field of a sample is declared for the recording.
+//! Maps a struct to columns of a table row. This is the one place where a field of a sample is declared for the recording.
 //!
-//! Each field takes the next columns after the field before it, each column is 64 bits, and 0 in all of them reads as
-//! "not read". A new field is appended at the end of its list and takes columns that were 0 in older recordings. No field
-//! is ever moved or removed: the number after the type is the room that the struct has in a row, for later fields too.
+//! A column has 64 bits. The fields of a struct take columns in the order of its list; 0 in all columns of a field means "not read".
+//! A new field is appended to the list and takes columns that older recordings leave 0. No field is ever moved or removed: the
+//! number after the type is how many columns the struct reserves, those for later fields included.
 
 use std::sync::Arc;
 

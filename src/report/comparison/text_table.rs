@@ -1,5 +1,6 @@
-//! A text table in lines of 80 characters: each column is as wide as its widest cell; a name that leaves no room for its
-//! figures has a line of its own.
+//! Lays out a text table in lines of 80 characters.
+//!
+//! Each column is as wide as its widest cell. A name that is too long for the line with its figures gets a line of its own.
 
 use unicode_width::UnicodeWidthStr;
 

@@ -1,6 +1,6 @@
-//! One chart as SVG. A step is a horizontal line: its value is the mean over its time.
+//! Draws one time series as SVG: a horizontal line for each interval, at its mean value.
 //!
-//! The drawing is stretched to the width of the page; text is outside of it and is not.
+//! The SVG is stretched to the width of the page. Labels are HTML beside it, since text in it would be stretched, too.
 
 use std::fmt::Write;
 

@@ -1,6 +1,7 @@
-//! Arithmetic of the subcommand nicstat: one line an interface, one for TCP, one for UDP. Besides the formulas of
-//! `interval::network` it has those of nicstat 1.95, bit for bit, to compare with old logs; docs/nicstat.md lists the
-//! differences.
+//! The figures of the subcommand nicstat: a line for each interface, one for TCP, one for UDP.
+//!
+//! The default formulas are those of `interval::network`. With --compat they are those of nicstat 1.95, bit for bit, so that lines can
+//! be compared with old logs; docs/nicstat.md lists the differences.
 
 use crate::ids::NicId;
 use crate::interval::network::{Link, paired_with_older};
