@@ -52,7 +52,7 @@ fn load_side(
         let why = "it holds no two samples that make an interval";
         return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
     }
-    // What somebody says, then what somebody marked, then what was counted.
+    // --ops comes first, then the marks in the recording, then the counter that was recorded.
     let told = operations.or(marked.map(|(.., operations)| operations));
     let work = told.map(|operations| gathered.totals_for_operations(operations)).or_else(|| gathered.counted_operations());
     Ok(ComparedRecording { name: file_label(file), figures: gathered, operation_totals: work })

@@ -41,9 +41,9 @@ impl MountPoints {
     }
 
     /// The mount points of these devices.
-    pub fn of_devices(&self, whose: impl Iterator<Item = DiskId>) -> Vec<Name> {
+    pub fn of_devices(&self, devices: impl Iterator<Item = DiskId>) -> Vec<Name> {
         let mut found: Vec<&MountPoint> = Vec::new();
-        for device in whose {
+        for device in devices {
             let first = self.points.partition_point(|(other, _)| *other < device);
             let those = self.points.iter().skip(first).take_while(|(other, _)| *other == device);
             found.extend(those.map(|(_, point)| point));

@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn it_accounts_for_the_clock_if_no_nanosecond_is_missing() {
         // Ended threads ran for 50 ns.
-        let mut books = CpuTimeCheck::new(Some(180), [ran(100), ran(30)].into_iter());
-        assert!(books.accounts_for(Some(180)));
-        assert!(!books.accounts_for(Some(187)));
-        books.update_thread(ran(30), ran(36));
-        assert!(!books.accounts_for(Some(187)), "one nanosecond is somebody else's");
-        books.update_thread(ran(100), ran(101));
-        assert!(books.accounts_for(Some(187)));
+        let mut check = CpuTimeCheck::new(Some(180), [ran(100), ran(30)].into_iter());
+        assert!(check.accounts_for(Some(180)));
+        assert!(!check.accounts_for(Some(187)));
+        check.update_thread(ran(30), ran(36));
+        assert!(!check.accounts_for(Some(187)), "one nanosecond belongs to another thread");
+        check.update_thread(ran(100), ran(101));
+        assert!(check.accounts_for(Some(187)));
     }
 
     #[test]
@@ -73,8 +73,8 @@ mod tests {
         assert!(!CpuTimeCheck::default().accounts_for(None));
         assert!(!CpuTimeCheck::new(None, [ran(1)].into_iter()).accounts_for(None));
         assert!(!CpuTimeCheck::new(Some(1), [ran(1), None].into_iter()).accounts_for(Some(1)));
-        let mut books = CpuTimeCheck::new(Some(5), [ran(5)].into_iter());
-        books.update_thread(ran(5), None);
-        assert!(!books.accounts_for(Some(5)));
+        let mut check = CpuTimeCheck::new(Some(5), [ran(5)].into_iter());
+        check.update_thread(ran(5), None);
+        assert!(!check.accounts_for(Some(5)));
     }
 }

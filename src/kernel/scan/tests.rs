@@ -242,7 +242,7 @@ fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
     machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
     machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
     machine.scan();
-    assert_eq!(machine.hot(), [40, 41, 42], "nobody asks about a process in which nobody is stuck");
+    assert_eq!(machine.hot(), [40, 41, 42], "a process without a blocked thread is not read");
 }
 
 #[test]

@@ -252,7 +252,7 @@ mod tests {
     fn in_d_some_functions_mean_the_lock_that_they_take() {
         assert_eq!(of(TaskState::Blocked, "ext4_file_write_iter"), Some(WaitClass::Lock));
         assert_eq!(of(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
-        assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO that nobody else has open");
+        assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO without another end");
         assert!(is_file_lock(b"locks_lock_inode_wait") && !is_file_lock(b"futex_do_wait"));
     }
 
