@@ -113,7 +113,7 @@ fn clients_behind_their_server() {
             let waiters = window.looks(waits).least - 1.0;
             let stuck = said.must("idle-but-blocked", "host", "critical");
             said.evidence(&stuck, "group_behind_peer_threads", waiters.min(4.0), 6.2);
-            link(said, &stuck, &format!("the other end of a {mode}"), "who holds the other end");
+            link(said, &stuck, &format!("the other end of a {mode}"), "the processes at the other end");
         });
     }
 }
