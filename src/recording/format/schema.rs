@@ -18,7 +18,7 @@ use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
-use crate::sample::network::{Listener, Nic, Softnet};
+use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue};
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
@@ -119,6 +119,7 @@ pub const LISTS: &[List] = lists! {
     31: BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
     28: IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
     29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
+    40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -189,6 +190,7 @@ mod tests {
             ("waits of blocked threads", LISTS[15].table, columns::<BlockedWait>()),
             ("waiters in pipes and sockets", LISTS[16].table, columns::<IpcWaiter>()),
             ("holders of their other ends", LISTS[17].table, columns::<IpcHolder>()),
+            ("SYN queues", LISTS[18].table, columns::<SynQueue>()),
             ("processes", PROCESSES, columns::<Process>()),
             ("threads", THREADS, columns::<(u32, Thread)>()),
             ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),
