@@ -8,6 +8,7 @@ use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse
 use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -143,7 +144,7 @@ fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Optio
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.disk);
-    let idle = requests.is_some_and(|requests| requests < 0.5);
+    let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
     match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),

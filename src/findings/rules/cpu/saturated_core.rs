@@ -31,11 +31,17 @@ pub const SATURATED_CORE: Rule = Rule {
     evaluate: saturated_core,
 };
 
-/// Share of a CPU's busy time from which its top thread is named.
+/// Share of a CPU's busy time from which its top thread is named. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_SHARE: f64 = 0.1;
 
 /// Share of a CPU's busy time from which its top thread decides the severity.
 const DOMINANT_SHARE: f64 = 0.5;
+
+/// Share of a CPU's time from which a kind of it is listed: less rounds to 0 %.
+const MIN_LISTED_SHARE: f64 = 0.005;
+
+/// A short interval lowers the threshold by half a clock tick, and by at most this share.
+const MAX_TICK_ROUNDING: f64 = 0.1;
 
 fn is_background(context: &RuleContext, task: TaskId) -> bool {
     let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
@@ -50,7 +56,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let is_limit = |core: &&CpuUsage| host_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
-    let limit = thresholds.core_busy_ratio - rounding.min(0.1);
+    let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
     let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.sort_by_key(|core| !is_softirq_dominated(core));
@@ -116,6 +122,6 @@ fn busy_breakdown(core: &CpuUsage) -> String {
         ("softirq", shares.softirq),
         ("hidden from the clock tick", core.hidden),
     ];
-    let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
+    let shown = parts.iter().filter(|(_, share)| *share >= MIN_LISTED_SHARE);
     shown.map(|(word, share)| format!("{word} {}", percent(*share))).collect::<Vec<_>>().join(", ")
 }

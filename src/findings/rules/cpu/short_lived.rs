@@ -112,8 +112,11 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
     words
 }
 
-/// CPU use below this is not reported.
+/// CPU use below this is not reported. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_CPUS: f64 = 0.005;
+
+/// Exits per second from which a group is listed even if it used less CPU time.
+const MIN_REPORTED_RATE: f64 = 5.0;
 
 /// Groups that are listed.
 const MAX_REPORTED: usize = 3;
@@ -122,7 +125,7 @@ const MAX_REPORTED: usize = 3;
 fn top_groups(span: &ShortLived) -> String {
     // The CPU time of threads is part of their process: only their number is reported.
     let costs = |family: &ShortLivedGroup| !family.are_threads && family.cpus >= MIN_REPORTED_CPUS;
-    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
+    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= MIN_REPORTED_RATE);
     let words: Vec<String> = span.groups.iter().filter(worth).take(MAX_REPORTED).map(describe_group).collect();
     words.join(", ")
 }

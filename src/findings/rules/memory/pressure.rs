@@ -7,6 +7,8 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
 use crate::findings::rules::memory::page_waits::{top_major_faulters, waits_for_page};
+use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
+use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::Ratio;
 
@@ -39,8 +41,11 @@ fn memory_pressure(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// Share of available memory below which major faults alone show a lack of memory.
+/// Share of available memory below which major faults alone show a lack of memory. docs/metrics.md, "Fixed thresholds".
 const LOW_AVAILABLE_SHARE: f64 = 0.1;
+
+/// Mean number of the host's threads that wait for pages from which faults alone raise the finding.
+const MIN_PAGE_WAITERS: f64 = 0.5;
 
 /// `limited`: a cgroup is short of memory at its own limit.
 fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
@@ -49,8 +54,8 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let memory = context.interval.memory.as_ref();
     let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
-    // Starting programs have major faults, too: only refaults, or little available memory, show a lack of it.
-    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
+    // Refaults, or little available memory, show a lack of it.
+    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD);
     // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. The host's counters do not include reclaim of a cgroup at its
     // limit, which may be the cause if cgroups cannot be read.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);
@@ -59,7 +64,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
         .map(|available| available < LOW_AVAILABLE_SHARE);
     let wanted = returning && needed || scarce.unwrap_or(true);
-    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= 0.5;
+    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= MIN_PAGE_WAITERS;
     // Pressure that a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
     let explained = limited && scarce != Some(true);
     if explained || !(by_pressure || by_faults) {
@@ -69,7 +74,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
         None => String::new(),
     };
-    let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= 0.05);
+    let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= MIN_REPORTED_THREADS);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
     let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));

@@ -62,7 +62,7 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
                 significant_digits(*dropped)
             )
         }
-        None if !refused_here && requests >= again.0 / 2.0 => {
+        None if !refused_here && requests >= again.0 * MIN_SYN_SHARE => {
             format!("; {} of them are connection requests (SYN) without an answer", significant_digits(requests))
         }
         None => String::new(),
@@ -89,5 +89,9 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
     }]
 }
 
-/// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
+/// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently. docs/metrics.md, "Fixed
+/// thresholds".
 const MIN_REPEATED_LOCAL_DROP_SHARE: f64 = 0.25;
+
+/// Share of the retransmitted segments from which unanswered connection requests are named as the cause.
+const MIN_SYN_SHARE: f64 = 0.5;
