@@ -65,7 +65,7 @@ pub fn find_status(statuses: &[LatencyStatus], disk: DiskId, operation: Operatio
 /// The highest load, of all operations together, at which the latency of a device was within twice its baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselineLoad {
-    /// Completions a second
+    /// Completions per second
     pub rate: f64,
     /// Mean number of requests outstanding
     pub outstanding: f64,

@@ -78,7 +78,7 @@ pub struct CgroupPressure {
 pub struct IoLimit {
     pub cgroup: CgroupId,
     pub disk: DiskId,
-    /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; a second
+    /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; per second
     pub max: IoMax,
     /// v2 io.stat, which includes child groups; v1 blkio.throttle.io_service_bytes and io_serviced, which, like the v1 limits,
     /// do not

@@ -218,7 +218,7 @@ impl Window {
         self.whole().missing(name)
     }
 
-    /// How much a counter grew a second.
+    /// How much a counter grew per second.
     pub fn rate(&self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
         self.whole().rate(counter)
     }

@@ -57,7 +57,7 @@ fn convoy_alone(name: &str, flush_us: u32) {
         let available = ticks.share(ticks.available);
         window.known("available", available, 0.85, 1.0);
         let stuck = said.must("idle-but-blocked", "host", "critical");
-        // The prototype's 10 looks a second gave 93 % of the 96 % that were available.
+        // The prototype's 10 looks per second gave 93 % of the 96 % that were available.
         said.value(&stuck, window.available_each().least * 0.85, 1.0);
         said.figure_is("iowait_ratio", ticks.share(ticks.iowait), 0.03);
         said.figure("free_ratio", 0.0, 0.15);

@@ -235,7 +235,7 @@ fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Wi
     });
 }
 
-/// 50 reads a second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
+/// 50 reads per second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
 #[test]
 fn reads_throttled_by_the_io_limit_of_their_cgroup() {
     reads_under_a_limit("io-limit", 50, |device, reads, window, said| {

@@ -278,7 +278,7 @@ fn a_frozen_file_system() {
     assert!(freeze("-f"), "it freezes");
     let mount = ground.folder.display().to_string();
     ground.check("frozen", 8, |window, said| {
-        window.known("requests a second", window.disk(&ground.device).flushes, 0.0, 0.01);
+        window.known("requests per second", window.disk(&ground.device).flushes, 0.0, 0.01);
         let hung = said.must("hung-task", "load", "warning");
         said.says(&hung, &["no I/O is in flight", &format!("the file system on {mount} is frozen")]);
         for kind in ["disk-stalled", "io-throttled", "idle-but-blocked", "disk-latency"] {

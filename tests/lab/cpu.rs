@@ -74,7 +74,7 @@ fn one_hot_thread_that_moves_more_often() {
     }
 }
 
-/// 13: a quota in periods of 100 ms. With 20 ms: cpu.stat: throttled 0.80 s a second, in each period; mpstat: 88 % idle;
+/// 13: a quota in periods of 100 ms. With 20 ms: cpu.stat: throttled 0.80 s per second, in each period; mpstat: 88 % idle;
 /// PSI cpu 77 % and run delay 80 % lie.
 fn throttled(name: &str, quota_us: u32) {
     let Some(lab) = Lab::open(&[]) else { return };

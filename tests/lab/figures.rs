@@ -161,7 +161,7 @@ pub fn answer(child: Child) -> String {
     String::from_utf8(out.stdout).expect("text")
 }
 
-/// A burnt CPU and a thousand packets a second over loopback, until dropped.
+/// A burnt CPU and a thousand packets per second over loopback, until dropped.
 pub struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,

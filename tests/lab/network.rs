@@ -26,7 +26,7 @@ fn round_trips(text: &str) -> (f64, f64) {
     least
 }
 
-/// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes a second.
+/// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes per second.
 pub fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
     let mut scenario = lab.start("10-nic-saturation", 120, environment);
     scenario.until("sends", |_| {
@@ -143,7 +143,7 @@ fn an_interface_of_another_namespace() {
     });
 }
 
-/// 11: a server with a backlog of 4 that accepts 20 a second, and 40 clients. nstat: 35 ListenOverflows a second; ss: queue
+/// 11: a server with a backlog of 4 that accepts 20 per second, and 40 clients. nstat: 35 ListenOverflows per second; ss: queue
 /// 5 of 4; CPUs 87 to 97 % idle.
 fn overflow(name: &str, port: u32) {
     let Some(lab) = Lab::open(&[]) else { return };

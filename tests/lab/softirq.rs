@@ -6,7 +6,7 @@ use crate::attempt::Attempt;
 use crate::proc::{Ticks, read};
 use crate::scenario::Lab;
 
-/// 117,000 packets a second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
+/// 117,000 packets per second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
 /// sender, which mostly sleeps when the clock ticks.
 #[test]
 fn a_core_saturated_by_softirqs() {

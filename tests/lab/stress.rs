@@ -1,4 +1,4 @@
-//! The monitor on an overloaded machine: 16 CPU hogs, 2,000 forks a second, neighbours that thrash below a memory limit, and a
+//! The monitor on an overloaded machine: 16 CPU hogs, 2,000 forks per second, neighbours that thrash below a memory limit, and a
 //! stalled disk. Its samples are on schedule, or say how late they are.
 
 use std::process::{Command, Stdio};
@@ -70,9 +70,9 @@ fn was_in_trouble(samples: &[Arc<Sample>], unanswered: u64) {
     let reclaimed = |sample: &Sample| sample.memory.as_ref().ok().and_then(|memory| memory.major_faults).unwrap_or(Counter(0));
     let faults = reclaimed(last).since(reclaimed(first)).unwrap_or_default() as f64 / seconds;
     println!("{seconds:.0} s: {forks:.0} forks/s, {running:.1} runnable, {faults:.0} major faults/s, {unanswered} unanswered");
-    assert!(forks > f64::from(FORKS) * 0.8, "{forks:.0} forks a second");
+    assert!(forks > f64::from(FORKS) * 0.8, "{forks:.0} forks per second");
     assert!(running > f64::from(HOGS), "{running:.1} runnable threads");
-    assert!(faults > 10.0, "{faults:.0} major faults a second");
+    assert!(faults > 10.0, "{faults:.0} major faults per second");
     assert!(unanswered >= 4, "{unanswered} requests in flight");
 }
 
@@ -94,7 +94,7 @@ fn on_their_seconds(samples: &[Arc<Sample>], lost: u64) {
     }
     let late = regular.iter().filter(|sample| ms(sample.cost.start_delay_ns) > MOST_MS).count();
     println!("{} samples, {late} late, the latest {latest:.0} ms; {lost} missed, {left_out} left out", regular.len());
-    // One a second, and every one that is not there is told.
+    // One per second, and every one that is not there is told.
     let told = regular.len() as u64 + lost + left_out;
     assert!(told + 2 >= SECONDS - 1, "{told} samples of {SECONDS} s, with those that are said to be missing");
 }

@@ -37,7 +37,7 @@ const OTHERS_BLOCKED: usize = 2;
 /// Requests outstanding on a disk that is not the scenario's, in one second.
 const OTHERS_QUEUE: f64 = 0.5;
 
-/// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten looks a second become
+/// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten looks per second become
 /// uneven when they come more than half their distance late.
 const LATE: Duration = Duration::from_millis(50);
 

@@ -132,7 +132,7 @@ static void sockets(void) {
         for (int j = 0; j < count; j++) { if (j != i) close(s[j][1]); close(s[j][0]); }
         for (;;) { char c = 1; if (send(s[i][1], &c, 1, 0) < 1 || recv(s[i][1], &c, 1, 0) < 1) _exit(0); burn(0.05); } }
 }
-/* Workers that read what a dispatcher gives them, ten jobs a second to each; one thread, one sibling do I/O of their own. */
+/* Workers that read what a dispatcher gives them, ten jobs per second to each; one thread, one sibling do I/O of their own. */
 static int jobs[2];
 static void *worker(void *a) { (void)a; name("worker"); for (;;) { char c; if (read(jobs[0], &c, 1) < 1) return 0; } }
 static void *dispatcher(void *a) { (void)a; name("dispatcher"); for (;;) { for (int i = 0; i < count; i++) if (write(jobs[1], "x", 1) < 1) return 0; nap(100); } }

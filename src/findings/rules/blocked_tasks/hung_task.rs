@@ -129,7 +129,7 @@ fn in_flight(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
     Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
 }
 
-/// Requests that the device completes a second; all devices if it is not known.
+/// Requests that the device completes per second; all devices if it is not known.
 fn completions_per_second(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
     let concerned = context.interval.disks.iter().filter(|span| device.is_none_or(|device| device == span.id));
     PerSecond::over(concerned.map(DiskSpan::completed).fold(0, u64::saturating_add), context.interval.seconds)
@@ -167,7 +167,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
             // A sync waits for all earlier writes, not for one request of its own.
             match completions_per_second(context, thread.disk) {
                 Some(rate) if rate > 0.0 => format!(
-                    "{} meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one that takes \
+                    "{} meanwhile ({} requests per second, {requests} in flight): it waits for many of them, or for one that takes \
                      that long",
                     if thread.disk.is_some() { "the device works" } else { "devices work" },
                     significant_digits(rate)

@@ -21,7 +21,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
     meaning: "CPUs are idle although there is work: the tasks that would use them wait for storage, for memory reclaim, or \
               for a lock whose holder waits there. More CPUs will not help. The figure is an upper bound of what can be \
               gained.",
-    computed: "At each sub-sample (10 a second): the smaller of the number of available CPUs (idle + iowait) and the number \
+    computed: "At each sub-sample (10 per second): the smaller of the number of available CPUs (idle + iowait) and the number \
                of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
                as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \

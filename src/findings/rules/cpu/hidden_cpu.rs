@@ -17,7 +17,7 @@ pub const HIDDEN_CPU: Rule = Rule {
               stime) are right.",
     computed: "Run time of all tasks (including exited ones, from their parents' cutime and cstime) against the ticks of \
                /proc/stat: a difference of more than 5 % of a CPU in one direction for 3 intervals, that neither the time \
-               between the two readings nor chance (4 standard deviations of sampling at 100 ticks a second) explains. A CPU \
+               between the two readings nor chance (4 standard deviations of sampling at 100 ticks per second) explains. A CPU \
                is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
                the fields of /proc/stat add up to more than the elapsed time. Less than a quarter of a CPU that no single \
                CPU hides is a note.",

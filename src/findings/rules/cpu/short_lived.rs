@@ -12,7 +12,7 @@ pub const SHORT_LIVED_PROCESSES: Rule = Rule {
     title: "Processes too short-lived to be sampled",
     meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
               them, is missing from every list of processes.",
-    computed: "At least 50 forks (processes and threads) a second of which a scan found less than half; or CPU time of tasks \
+    computed: "At least 50 forks (processes and threads) per second of which a scan found less than half; or CPU time of tasks \
                that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the host. With \
                CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
                CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
@@ -104,7 +104,7 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
         words += &format!(": {listed}");
     }
     if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
-        words += &format!("; {} exit messages a second were lost", significant_digits(lost.0));
+        words += &format!("; {} exit messages per second were lost", significant_digits(lost.0));
     }
     if context.interval.newer.exits == Err(Absent::NoPermission) {
         words += "; their names need root (CAP_NET_ADMIN)";

@@ -24,7 +24,7 @@ pub fn is_softirq_dominated(core: &CpuUsage) -> bool {
     shares.irq + shares.softirq > shares.user + shares.nice + shares.system
 }
 
-/// `softirq 96.0 %: packets of eth0, not a thread (812000 a second on this CPU, 40 rounds a second out of budget)`
+/// `softirq 96.0 %: packets of eth0, not a thread (812000 per second on this CPU, 40 rounds per second out of budget)`
 pub fn softirq_sentence(context: &RuleContext, core: &CpuUsage) -> String {
     let interrupts = core.shares.irq + core.shares.softirq;
     let word = if core.shares.irq > core.shares.softirq { "interrupts" } else { "softirq" };
@@ -32,15 +32,15 @@ pub fn softirq_sentence(context: &RuleContext, core: &CpuUsage) -> String {
     let Some(softnet) = softnet(context, core.id) else { return format!("{begin}, not a thread") };
     if softnet.processed.0 < MIN_PACKETS_PER_SECOND {
         let packets = significant_digits(softnet.processed.0);
-        return format!("{begin}, not a thread, with few packets ({packets} a second): timers, disks or another driver");
+        return format!("{begin}, not a thread, with few packets ({packets} per second): timers, disks or another driver");
     }
     let whose = busiest_interface(context).map_or_else(String::new, |nic| format!(" from {nic}"));
-    let mut details = vec![format!("{} a second on this CPU", significant_digits(softnet.processed.0))];
+    let mut details = vec![format!("{} per second on this CPU", significant_digits(softnet.processed.0))];
     if softnet.time_squeeze.0 > 0.0 {
-        details.push(format!("{} time_squeeze a second", significant_digits(softnet.time_squeeze.0)));
+        details.push(format!("{} time_squeeze per second", significant_digits(softnet.time_squeeze.0)));
     }
     if softnet.dropped.0 > 0.0 {
-        details.push(format!("{} dropped a second: backlog full", significant_digits(softnet.dropped.0)));
+        details.push(format!("{} dropped per second: backlog full", significant_digits(softnet.dropped.0)));
     }
     format!("{begin}: packets{whose}, not a thread ({})", details.join(", "))
 }

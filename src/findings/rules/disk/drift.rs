@@ -17,7 +17,7 @@ pub const DISK_DRIFT: Rule = Rule {
     computed: "The median of the last 3 days with one request at a time (at least 10 intervals each, and at least 7 days \
                after the reference) against the median of the first 5 days, for one operation and size class: from 2×, at \
                least 0.1 ms more, and only if the best of the last days is worse than the worst of the first. A note; a \
-               warning from 3× if it matters now: (await − reference) × completions a second ≥ 0.5. Never for a baseline \
+               warning from 3× if it matters now: (await − reference) × completions per second ≥ 0.5. Never for a baseline \
                that was set by hand.",
     caveats: "Other work at the same size may be slower on a healthy device: random instead of sequential reads on a \
               rotating disk. An intended change (another storage class) is reported until the old baseline is forgotten.",

@@ -18,17 +18,17 @@ pub const MEMORY_PRESSURE: Rule = Rule {
     meaning: "Tasks spend their time getting memory back: in direct reclaim, or reading again what was just dropped from the \
               page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
-               least 500 a second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
+               least 500 per second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
                or less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that hit it, by its \
                own counters and its own tasks; there also if threads spend half of their time on refaulted pages, however \
-               few a slow disk delivers a second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
+               few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
                activated.",
     caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
               holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
     next_steps: &[
         "which processes have grown: RSS",
         "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
-        "major faults a second of the processes",
+        "major faults per second of the processes",
     ],
     reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
@@ -77,7 +77,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= MIN_REPORTED_THREADS);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
-    let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));
+    let pages = format!("{} pages per second were refaulted or faulted in from storage", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
     let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));

@@ -108,7 +108,7 @@ fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) ->
         Some(LimitedBy::LocalShaper { nic, kind, overlimits: held, dropped }) => {
             let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
             format!(
-                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} a second",
+                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} per second",
                 lossy_name(nic),
                 lossy_name(kind)
             )
