@@ -1,6 +1,6 @@
-//! Combines short intervals to up to a second, by device: at ten samples per second a disk with 30 requests per second never has five
-//! completions in one interval. The evaluated load is that of the shortest run of latest intervals with enough completions. Each
-//! second becomes one observation.
+//! Combines short intervals of a device to up to one second: at ten samples per second a disk with 30 requests per second never
+//! has five completions in one interval. The evaluated load is that of the fewest latest intervals with enough completions.
+//! Each second becomes one observation.
 
 use std::collections::VecDeque;
 

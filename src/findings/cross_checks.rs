@@ -41,10 +41,10 @@ pub fn io_uring_artifact(
     sleeper: impl FnOnce() -> Option<String>,
 ) -> Option<String> {
     let (iowait, psi) = (cross_checks.iowait.unwrap_or(0.0), cross_checks.psi_io_some);
-    let loud = iowait >= MIN_CONTRADICTING_SHARE || psi.is_some_and(|psi| psi >= MIN_CONTRADICTING_SHARE);
+    let is_high = iowait >= MIN_CONTRADICTING_SHARE || psi.is_some_and(|psi| psi >= MIN_CONTRADICTING_SHARE);
     let none_blocked = blocked_threads < NEGLIGIBLE && cross_checks.d_threads < NEGLIGIBLE && !lower_bound;
     let nothing = cross_checks.in_flight.is_some_and(|requests| requests < NEGLIGIBLE);
-    (loud && none_blocked && nothing).then(|| {
+    (is_high && none_blocked && nothing).then(|| {
         let psi = psi.map_or_else(|| "-".into(), percent);
         let label = sleeper().map_or_else(String::new, |label| format!(" of {label}"));
         format!(

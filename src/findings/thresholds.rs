@@ -142,7 +142,7 @@ thresholds! {
     memory_limit_ratio(MemoryPressure): Share = 0.95,
     /// Mean number of a cgroup's threads that wait for pages
     memory_waiting_threads(MemoryPressure): Threads = 0.5,
-    /// Share of their time that a cgroup's threads spend on pages that came back, however few
+    /// Share of their time that a cgroup's threads spend on refaulted pages, however few
     memory_fault_share(MemoryPressure): Share = 0.5,
     /// Bytes per second from or to swap
     swapping_bytes_per_second(Swapping): BytesPerSecond = 1048576.0,

@@ -1,5 +1,5 @@
-//! Wait chains (who waits for whom): from the waiting threads over the lock to the thread on storage (`holder`), its file, mount
-//! and device (`bottleneck`). Each link says how it is known.
+//! Wait chains: from the waiting threads over the lock to the thread on storage (`holder`), its file, mount and device
+//! (`bottleneck`). Each link says how it is known.
 
 pub mod bottleneck;
 pub mod holder;

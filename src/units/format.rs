@@ -1,4 +1,4 @@
-//! Formats numbers for all layers: three significant digits, bytes with a unit, plurals.
+//! Formats numbers, for all layers: three significant digits, bytes with a unit, plurals.
 
 /// Three significant digits, at most two decimals: `0.39`, `41.0`, `1234`.
 pub fn three_digits(value: f64) -> String {

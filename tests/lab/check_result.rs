@@ -106,7 +106,7 @@ impl CheckResult {
         }
     }
 
-    /// The same of the seconds or looks that were measured beside it.
+    /// The same of the seconds or readings that were measured beside it.
     pub fn evidence_in(&mut self, finding: &Value, name: &str, range: Range) {
         self.evidence(finding, name, range.least, range.most);
     }
@@ -131,10 +131,10 @@ impl CheckResult {
     }
 
     /// The sentence that says where iowait and PSI mislead must contain each of these.
-    pub fn witness_says(&mut self, words: &[&str]) {
+    pub fn cross_check_says(&mut self, words: &[&str]) {
         let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
         for word in words {
-            self.expect(sentence.contains(word), || format!("`{word}` is not said of the witnesses: {sentence}"));
+            self.expect(sentence.contains(word), || format!("`{word}` is not in the cross-check: {sentence}"));
         }
     }
 

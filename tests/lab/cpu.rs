@@ -36,7 +36,7 @@ fn one_hot_thread_on_one_cpu() {
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start("07-one-hot-thread-pinned", 120, &[]);
     wait_for_spin(&mut scenario);
-    // A short look, as `check` takes it when nothing is said.
+    // The default duration of `check`.
     Attempt { seconds: 5, ..Attempt::new("07", state.path()) }.check(|window, said| {
         one_hot_thread(window, said);
         let busy = window.ticks("cpu1").busy();

@@ -81,7 +81,7 @@ fn delays_are_those_that_the_kernel_counts() {
     ground.until(READS_COMPLETED, 1000);
     let mut sampler = Sampler::new(Root::host()).expect("/proc");
     let host = Arc::new(sampler.host().clone());
-    // The first sample does not know yet who works.
+    // The first sample does not know yet which threads are active.
     sampler.sample();
     sampler.sub_sample();
     let tids = threads(load.pid());

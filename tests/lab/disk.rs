@@ -33,9 +33,9 @@ pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut CheckRes
     let stuck = said.must("idle-but-blocked", "host", "warning");
     said.word(&stuck, "group", "fio");
     said.word(&stuck, "device", device);
-    let of_looks = window.looks(|place| place.comm == "fio" && place.state == 'D');
-    // Reads end in bursts of eight each 20 ms: all looks of a second, 100 ms apart, may meet the same moment of them.
-    said.evidence(&stuck, "group_on_storage_threads", of_looks.least.min(31.0) - 2.0, 32.5);
+    let of_readings = window.readings(|place| place.comm == "fio" && place.state == 'D');
+    // Reads end in bursts of eight each 20 ms: all readings of a second, 100 ms apart, may be at the same phase.
+    said.evidence(&stuck, "group_on_storage_threads", of_readings.least.min(31.0) - 2.0, 32.5);
     said.says(&stuck, &["fio", "in pread64", device]);
     said.figure("blocked_threads", stuck_threads - 1.5, 33.0);
     // Nothing is learned about this disk yet: against the class default it can be no more than a warning.

@@ -11,7 +11,7 @@ use crate::figures::{SECONDS, answer, tool};
 
 const SPAN: Duration = Duration::from_secs(20);
 
-/// So long after the first moment the tools begin at the earliest: when they look again the second one is written.
+/// The tools start at least this long after the first snapshot, so that their second reading comes after the second one.
 const MARGIN: Duration = Duration::from_secs(1);
 
 const OF_THE_BOX: &[&str] =

@@ -83,11 +83,11 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
             said.must_not("tcp-retransmits");
         }
         let (before, after) = (round_trips(window.from.text(SOCKETS)), round_trips(window.to.text(SOCKETS)));
-        // Twice what the rule asks: it looks in between, and at all connections together.
+        // Twice the threshold of the rule: the rule uses other times, and all connections together.
         if before.0.min(after.0) >= 4.0 && before.0.min(after.0) < f64::INFINITY && before.0.min(after.0) >= after.1 * 6.0 {
             let late = said.must("network-latency", "10.99.0.2", "warning");
             said.says(&late, &["10.99.0.2"]);
-            // A paced sender lets the queue run empty now and then: at the last look nothing may have waited here.
+            // A paced sender lets the queue run empty now and then: the last reading may find it empty.
             if !environment.contains(&("CC", "bbr")) {
                 said.says(&late, &["labA", "tbf"]);
             }
@@ -158,7 +158,7 @@ fn overflow(name: &str, port: u32) {
         window.known("ListenDrops/s", lost, 10.0, 80.0);
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);
         let overflows = said.must("listen-overflow", &format!("127.0.0.1:{port}"), "warning");
-        // Clients that were turned away together come again together, and between them hardly anyone.
+        // Clients whose requests were dropped together retry together, with few requests in between.
         let most = window.rate_each(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", "ListenDrops")).most;
         said.value(&overflows, 0.5, most * 2.0 + 1.0);
         said.evidence(&overflows, "queue_limit", 4.0, 4.0);

@@ -26,7 +26,7 @@ fn tables_agree_with_the_tools_they_are_named_after() {
     let _chat = Chat::start();
     scenario.until("reads", |_| diskstat(&device, IN_FLIGHT) >= 4 && diskstat(&device, READS_COMPLETED) > 100);
 
-    // On the same counters nobody has to be left alone: a busy machine agrees too.
+    // Both read the same counters: they agree on a busy machine, too.
     compare(&mut scenario, &device).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 

@@ -31,7 +31,7 @@ pub const HUNG_TASK: Rule = Rule {
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
         "a disk-stalled finding at the same time",
         "/proc/PID/stack as root",
-        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
+        "FUSE: whether its server runs; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
     ],
     reference: "Wait classes",
     hysteresis: Hysteresis::Immediate,

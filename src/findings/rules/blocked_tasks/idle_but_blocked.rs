@@ -119,7 +119,8 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
-        let one_of = if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
+        let one_of =
+            if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= MIN_REPORTED_THREADS {

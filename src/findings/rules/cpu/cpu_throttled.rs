@@ -56,8 +56,11 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let available = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
-        let room =
-            if available >= MIN_REPORTED_AVAILABLE { format!(" while {} of the host is available", percent(available)) } else { String::new() };
+        let room = if available >= MIN_REPORTED_AVAILABLE {
+            format!(" while {} of the host is available", percent(available))
+        } else {
+            String::new()
+        };
         let sentence = format!(
             "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
             if available >= IDLE_HOST_AVAILABLE { "idle host, throttled container: " } else { "" },

@@ -32,8 +32,8 @@ pub const HIDDEN_CPU: Rule = Rule {
     evaluate: hidden_cpu,
 };
 
-/// CPU time hidden by tasks that migrate between CPUs is a warning from this amount, otherwise a note. docs/metrics.md,
-/// "Fixed thresholds".
+/// CPU time hidden by tasks that migrate between CPUs is a warning from this amount, otherwise a note.
+/// docs/metrics.md, "Fixed thresholds".
 const MIN_WARNING_CPUS: f64 = 0.25;
 
 /// Share of a CPU's time that is in no field of /proc/stat, from which the sentence says it.
@@ -77,7 +77,9 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
     match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
-        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE => (Some(name), format!("{label} used {} of", percent(share))),
+        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE => {
+            (Some(name), format!("{label} used {} of", percent(share)))
+        }
         Some(((name, label), share)) => {
             (Some(name), format!("tasks ({label} most: {}) used {} of", percent(share), percent(used)))
         }

@@ -75,7 +75,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             Some(((_, label), share)) => format!("; {label} ran there most: {}", percent(*share)),
             None => String::new(),
         };
-        let meek =
+        let background =
             core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(context, task));
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
@@ -85,7 +85,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             what,
             percent(cpu.busy()),
             context.of_all_cpus(cpu.busy() * context.cpu_count()),
-            if meek { BACKGROUND_CLAUSE } else { "" },
+            if background { BACKGROUND_CLAUSE } else { "" },
         );
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
@@ -99,7 +99,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if meek { Severity::Note } else { Severity::Warning },
+            severity: if background { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,

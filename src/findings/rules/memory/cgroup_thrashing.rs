@@ -64,7 +64,9 @@ pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
         let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
         is_at_limit(context, group, limit, used).then_some((again(group), limit, group))
     });
-    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_host * MIN_NAMED_CGROUP_SHARE);
+    let most = at_limit
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(again, ..)| *again > 0.0 && *again >= of_host * MIN_NAMED_CGROUP_SHARE);
     most.map_or_else(String::new, |(_, limit, group)| {
         format!("; cgroup {} is at its limit of {}", lossy_name(&group.id.path), bytes(limit))
     })
@@ -97,7 +99,8 @@ impl<'a> CgroupThrashing<'a> {
         // Starting programs have major faults, too: only refaults show a lack of memory. Under a small limit the kernel does not
         // count all refaults, since it keeps few shadow entries (one in five was counted on 6.18).
         let returning = refaults.is_none_or(|rate| {
-            rate >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
+            rate >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD
+                || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
         });
         let by_stall = group.pressure.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
         let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND);
@@ -139,7 +142,7 @@ impl<'a> CgroupThrashing<'a> {
         if !(by_stall || by_reclaim || returning && (by_rate || by_time)) {
             return None;
         }
-        let felt =
+        let is_warning =
             by_stall || time.faulting >= thresholds.memory_waiting_threads || time.waiting_threads() >= MIN_WARNING_READERS;
         let free = context.interval.memory.as_ref().and_then(|memory| memory.available);
         let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
@@ -161,7 +164,7 @@ impl<'a> CgroupThrashing<'a> {
             (false, false) => (time.mean_share(), thresholds.memory_fault_share, "ratio"),
         };
         Some(Candidate {
-            severity: if felt { Severity::Warning } else { Severity::Note },
+            severity: if is_warning { Severity::Warning } else { Severity::Note },
             subject: Subject::Cgroup(group.id.clone()),
             value,
             threshold,

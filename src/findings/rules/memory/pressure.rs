@@ -5,9 +5,9 @@ use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
 use crate::findings::rules::memory::page_waits::{top_major_faulters, waits_for_page};
-use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::Ratio;
@@ -55,7 +55,9 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
     // Refaults, or little available memory, show a lack of it.
-    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD);
+    let returning = memory
+        .and_then(|memory| memory.refaults)
+        .is_none_or(|rate| rate.0 >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD);
     // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. The host's counters do not include reclaim of a cgroup at its
     // limit, which may be the cause if cgroups cannot be read.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);

@@ -89,8 +89,8 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
     }]
 }
 
-/// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently. docs/metrics.md, "Fixed
-/// thresholds".
+/// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
+/// docs/metrics.md, "Fixed thresholds".
 const MIN_REPEATED_LOCAL_DROP_SHARE: f64 = 0.25;
 
 /// Share of the retransmitted segments from which unanswered connection requests are named as the cause.
