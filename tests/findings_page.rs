@@ -1,5 +1,5 @@
 //! docs/findings.md is generated from the rules: `STALLTOP_BLESS=1 cargo test --test findings_page` writes it again. Headings
-//! of docs/metrics.md that the source cites, and files that the documents cite, exist.
+//! of docs/metrics.md that the source cites, and files that the documents cite, exist; its fixed thresholds are those of the source.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Who waits for whom, on loads whose chain is known by construction (loads/load.c).
+//! Wait chains, on loads whose chain is known by construction (loads/load.c).
 //!
 //! They run on a simulated disk (loads/disk.sh): a flush takes 10 ms, a read 2 ms, a write 0.5 ms, eight at once.
 
