@@ -37,6 +37,18 @@ pub struct Invocation {
     pub command: Command,
 }
 
+impl Command {
+    /// Whether it reads a recording from the beginning to the end.
+    pub fn evaluates_whole_recording(&self) -> bool {
+        match self {
+            Command::Report(_) | Command::Compare(_) | Command::Export(_) => true,
+            Command::Check(check) => check.file.is_some(),
+            Command::Table(table) => table.from.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// Options of all commands follow those of each command in help and manual pages.
 const CONFIGURATION_HEADING: &str = "Configuration";
 const DISPLAY_LAST: usize = 900;

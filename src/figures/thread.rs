@@ -98,10 +98,10 @@ columns! {
         |_, row| row.share(|span| span.guest));
     RUN_QUEUE_WAIT_RATIO = Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu,
         "runnable but waiting for a CPU",
-        |_, row| row.share(|span| span.run_queue_wait));
+        |_, row| row.share(|span| span.run_queue_wait)).heading("runq%");
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu));
     LAST_CPU = Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last",
-        |_, row| row.thread().map(|thread| thread.processor).into());
+        |_, row| row.thread().map(|thread| thread.processor).into()).heading("cpu");
     MINOR_FAULTS_PER_SECOND = Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond,
         "minor page faults: without I/O",
         |_, row| row.rate(|span| span.minor_faults));
@@ -119,7 +119,7 @@ columns! {
         |input, row| row.switches(input, |rates| rates.involuntary)).expensive();
     SWITCHES_PER_SECOND = Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond,
         "times it was scheduled on a CPU",
-        |_, row| row.rate(|span| span.timeslices));
+        |_, row| row.rate(|span| span.timeslices)).heading("slices/s");
     RUN_QUEUE_LATENCY_SECONDS = Figure::new("runlat", "run_queue_latency_seconds", Unit::Milliseconds, "mean wait for a CPU",
         |_, row| row.span.and_then(|span| span.run_queue_latency_ms).map(|ms| ms / 1000.0).into())
         .precision(Precision::FourSignificant);

@@ -1,7 +1,7 @@
 //! The operation of a device that limits the threads which wait for it.
 
 use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING, find_status};
-use crate::findings::formatting::{millis, multiple};
+use crate::findings::formatting::{latency, multiple};
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -41,7 +41,7 @@ impl Bottleneck<'_> {
     }
 
     fn versus_baseline(&self, word: &str) -> String {
-        let time = self.span.r#await.map_or_else(|| "-".into(), |time| millis(time.0));
+        let time = self.span.r#await.map_or_else(|| "-".into(), latency);
         let baseline = self.status.and_then(|status| Some((self.multiple()?, status.provisional)));
         let baseline = baseline.map(|(times, provisional)| {
             format!(" = {} its {}baseline", multiple(times), if provisional { "provisional " } else { "" })

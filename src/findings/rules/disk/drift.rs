@@ -1,7 +1,7 @@
 //! Rule disk-drift: the latency of a device at one request at a time has increased since it was first measured.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{millis, multiple, plural, significant_digits};
+use crate::findings::formatting::{latency, multiple, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::interval::disk::Operation;
@@ -52,8 +52,8 @@ fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
                 operation.plural(),
                 multiple(drift.multiple()),
                 format_month(drift.since_day),
-                without_unit(drift.reference.0),
-                millis(drift.current.0),
+                latency(drift.reference),
+                latency(drift.current),
                 plural(f64::from(drift.days), "day", "days")
             );
             let evidence = vec![
@@ -81,11 +81,6 @@ fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
             }
         })
         .collect()
-}
-
-/// `0.50` of `0.50 ms → 1.20 ms`, unless the units differ.
-fn without_unit(ms: f64) -> String {
-    if ms < 10_000.0 { significant_digits(ms) } else { millis(ms) }
 }
 
 fn date_of_day(day: i32) -> Option<Date> {

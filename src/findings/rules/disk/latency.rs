@@ -4,11 +4,12 @@ use crate::baseline::MAX_UNCONTENDED_OUTSTANDING;
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{count, millis, multiple, plural};
+use crate::findings::formatting::{count, latency, multiple, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
 use crate::interval::disk::DiskSpan;
+use crate::units::Millis;
 
 pub const DISK_LATENCY: Rule = Rule {
     kind: Kind::DiskLatency,
@@ -80,8 +81,8 @@ impl SlowOperation<'_> {
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
-            true => format!("~{} (provisional: not learned yet)", millis(self.status.baseline.0)),
-            false => format!("its {}", millis(self.status.baseline.0)),
+            true => format!("~{} (provisional: not learned yet)", latency(self.status.baseline)),
+            false => format!("its {}", latency(self.status.baseline)),
         };
         let queue = count(self.load.concurrency(self.operation));
         let cause = self.cause();
@@ -101,7 +102,7 @@ impl SlowOperation<'_> {
         let sentence = format!(
             "{device}: {} {} = {} {against}, {load}{waited}",
             self.operation.plural(),
-            millis(self.await_ms),
+            latency(Millis(self.await_ms)),
             multiple(self.multiple)
         );
         let mut evidence = vec![

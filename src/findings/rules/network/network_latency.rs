@@ -1,7 +1,7 @@
 //! Rule network-latency: round-trip times to a remote host are far above the minimum of the same connections.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{bytes, count, lossy_name, millis, multiple, percent, plural};
+use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::remote_host_limits::{LimitedBy, evaluated_rtt, limited_by};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
@@ -71,9 +71,9 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let sentence = format!(
         "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
         remote_host.address,
-        format_rtt(rtt.srtt.0),
+        latency(rtt.srtt),
         multiple(times),
-        format_rtt(minimum.0),
+        latency(minimum),
         plural(f64::from(remote_host.connections), "connection", "connections"),
         limited_by_clause(limit.as_ref(), remote_host),
     );
@@ -89,11 +89,6 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
         evidence: evidence(context, remote_host, rtt, limit.as_ref()),
         explained_share: 0.0,
     })
-}
-
-/// Round trips may be microseconds.
-fn format_rtt(ms: f64) -> String {
-    if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
 }
 
 fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) -> String {
