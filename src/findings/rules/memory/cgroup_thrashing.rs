@@ -7,7 +7,7 @@ use crate::findings::formatting::significant_digits;
 use crate::findings::formatting::{bytes, lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
-use crate::findings::rules::memory::page_waits::waits_for_page;
+use crate::findings::page_waits::waits_for_page;
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cgroup::CgroupSpan;
