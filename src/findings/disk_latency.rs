@@ -36,9 +36,9 @@ impl<'a> SlowOperation<'a> {
             true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
             false => thresholds.latency_multiple,
         };
-        let felt = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
-        let slow = multiple >= needed && felt >= thresholds.latency_felt;
-        slow.then_some(SlowOperation { operation, load, status, await_ms: r#await.0, multiple, lost_seconds_per_second: felt })
+        let lost = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
+        let slow = multiple >= needed && lost >= thresholds.latency_felt;
+        slow.then_some(SlowOperation { operation, load, status, await_ms: r#await.0, multiple, lost_seconds_per_second: lost })
     }
 
     /// Orders by multiple; operations with a learned baseline come before those with a provisional one.

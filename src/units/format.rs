@@ -1,4 +1,4 @@
-//! Formats numbers for all layers: three significant digits, latencies and bytes with a unit, plurals.
+//! Formats numbers, for all layers: three significant digits, latencies and bytes with a unit, plurals.
 
 use super::Millis;
 

@@ -104,12 +104,15 @@ pub fn bottleneck<'a>(
     Some(Bottleneck { operation, span: op, status })
 }
 
+/// Writes that take longer than this multiple of a flush are the bottleneck themselves. docs/metrics.md, "Fixed thresholds".
+const MAX_FLUSH_MULTIPLE: f64 = 2.0;
+
 /// The await of a write includes the flush that it waits for or carries. So the flush is the bottleneck, unless writes take
 /// much longer.
 fn durability_operation(span: &DiskSpan) -> Option<Operation> {
     let flush = span.flushes.filter(|op| op.completed > 0).and_then(|op| op.r#await);
     match (flush, span.writes.r#await) {
-        (Some(flush), Some(write)) if write.0 > flush.0 * 2.0 => Some(Operation::Write),
+        (Some(flush), Some(write)) if write.0 > flush.0 * MAX_FLUSH_MULTIPLE => Some(Operation::Write),
         (Some(_), _) => Some(Operation::Flush),
         (None, Some(_)) => Some(Operation::Write),
         (None, None) => None,

@@ -157,16 +157,16 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let (mut client, mut idle) = (TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap());
-        let (mut asked, mut told) = (server.accept().unwrap().0, server.accept().unwrap().0);
+        let (mut asked, mut pushed) = (server.accept().unwrap().0, server.accept().unwrap().0);
         let mut byte = [0];
         // Both had an answer; one asks again later, the other receives something it did not ask for.
-        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut told)] {
+        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut pushed)] {
             client.write_all(b"?").unwrap();
             server.read_exact(&mut byte).unwrap();
             server.write_all(b"!").unwrap();
             client.read_exact(&mut byte).unwrap();
         }
-        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &told].map(socket));
+        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &pushed].map(socket));
         let owing = || awaited_remotes(&wanted);
         let mut found = owing();
         if let Err(why) = found {
@@ -175,7 +175,7 @@ mod tests {
         // The kernel counts milliseconds by its tick: repeated until they differ.
         for _ in 0..1000 {
             client.write_all(b"?").unwrap();
-            told.write_all(b"!").unwrap();
+            pushed.write_all(b"!").unwrap();
             found = owing();
             if found.as_ref().is_ok_and(|found| found.contains_key(&socket(&client)) && !found.contains_key(&socket(&idle))) {
                 break;

@@ -1,6 +1,7 @@
 //! Counts the threads that wait in each queue (mutex, file lock, pipe, socket, remote host) of a group, sub-sample by sub-sample.
 //!
-//! At the end of the interval only the queues of groups with a thread on storage are kept: behind one, others may be blocked.
+//! At the end of the interval only the queues of groups with a thread on storage are kept: only behind such a thread may others
+//! be blocked.
 
 use rustc_hash::FxHashMap;
 

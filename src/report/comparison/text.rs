@@ -31,7 +31,7 @@ fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: 
     let rows: Vec<(&FigureComparison, &FigureDelta)> =
         rows.filter(|(_, delta)| all || delta.change != FigureChange::None).collect();
     if rows.is_empty() {
-        text.push_str("  no figure moved in a way that is felt and is not chance\n");
+        text.push_str("  no figure changed by an amount that matters and is not chance\n");
         return;
     }
     let headings = ["base p50", "p95", "new p50", "p95", "×base", "P(new>)", ""];

@@ -98,7 +98,7 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
 fn announcement(name: &str, device: &DeviceIdentity, sizes: &[(SizeClass, usize)]) -> String {
     let kib: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
     format!(
-        "{name} ({}): at most {} single reads at random offsets, {} a second, for {} s at most, of {}; nothing is written\n",
+        "{name} ({}): at most {} single reads at random offsets, {} per second, for {} s at most, of {}; nothing is written\n",
         device.0,
         sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION,
         1000 / READ_PERIOD.as_millis(),
