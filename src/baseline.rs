@@ -219,7 +219,7 @@ impl Baselines {
         }
     }
 
-    /// Sets a baseline as the user wants it. It does not change until it is forgotten.
+    /// Sets a baseline by hand. It does not change until it is forgotten.
     pub fn set(&mut self, key: BaselineKey, baseline: Millis) {
         let known = Arc::make_mut(&mut self.entries);
         Arc::make_mut(known.entry(key).or_default()).by_hand_ms = Some(baseline.0);

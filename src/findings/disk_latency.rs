@@ -47,7 +47,7 @@ impl<'a> SlowOperation<'a> {
     }
 }
 
-/// The latencies of a device, for evidence: `writes 500 µs = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
+/// The latencies of a device, for evidence: `writes 500 µs = 1.00× its baseline, flushes 40.3 ms = 1.00× its baseline`.
 pub fn latency_summary(context: &RuleContext, id: DiskId) -> String {
     let Some(span) = context.disk_span(id) else { return String::new() };
     let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {

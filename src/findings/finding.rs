@@ -1,6 +1,6 @@
 //! A finding and its parts: kind, severity, subject, evidence.
 
-use super::formatting::{bytes, latency, percent, significant_digits};
+use super::formatting::{bytes, latency, multiple, percent, significant_digits};
 use crate::findings::wait_chain::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
@@ -149,11 +149,12 @@ impl EvidenceUnit {
     pub fn format(self, value: f64) -> String {
         match self {
             EvidenceUnit::Ratio if value.abs() <= 1.5 => percent(value),
-            EvidenceUnit::Ratio => format!("{}×", significant_digits(value)),
+            EvidenceUnit::Ratio => multiple(value),
             EvidenceUnit::Seconds => latency(Millis(value * 1000.0)),
             EvidenceUnit::Bytes => bytes(value),
             EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(value)),
             EvidenceUnit::PerSecond => format!("{}/s", significant_digits(value)),
+            EvidenceUnit::Count if value.fract() == 0.0 => format!("{value:.0}"),
             EvidenceUnit::Count => significant_digits(value),
         }
     }

@@ -6,7 +6,7 @@ use super::window::Window;
 use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
 use crate::units::Millis;
-pub use crate::units::format::{bytes, latency, pluralize, three_digits};
+pub use crate::units::format::{bytes, latency, multiple, pluralize, three_digits};
 pub use crate::units::time::duration;
 
 /// A value of a chart.

@@ -12,7 +12,7 @@ pub struct Cgroup {
     pub quota_us: Option<u64>,
     /// v1 cpu.cfs_period_us, v2 the second word of cpu.max.
     pub period_us: Option<u64>,
-    /// cpu.stat nr_periods: periods in which a task of the group wanted to run
+    /// cpu.stat nr_periods: periods in which a task of the group was runnable
     pub periods: Option<Counter>,
     /// cpu.stat nr_throttled
     pub throttled_periods: Option<Counter>,

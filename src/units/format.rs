@@ -34,6 +34,11 @@ pub fn latency(latency: Millis) -> String {
     }
 }
 
+/// A quotient of two values of one kind: `0.91×`, `13.9×`, `717×`.
+pub fn multiple(value: f64) -> String {
+    format!("{}×", three_digits(value))
+}
+
 /// Bytes in a binary unit: `1.50 KiB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"])

@@ -15,16 +15,16 @@ use crate::proc::{
 };
 use crate::watch::{OTHERS, Place, Watch, Watched, others_now};
 
-/// Looks are taken so often at most.
+/// Maximum number of attempts.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// How long to wait for a quiet machine before each.
+/// Maximum wait for an idle machine before each.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// After so long in all nothing is waited for or taken again: the whole must end within ten minutes.
+/// After this time nothing is repeated or waited for: all tests must end within ten minutes.
 const TIME_LIMIT: Duration = Duration::from_secs(420);
 
-/// Since when this process runs.
+/// The start of this process.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
 fn patient() -> bool {
@@ -156,7 +156,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// What is no number is left out; nothing at all is a range that nothing lies in.
+    /// NaN is left out; without a number it is a range that contains nothing.
     fn of(values: impl Iterator<Item = f64>) -> Range {
         let empty = Range { least: f64::INFINITY, most: f64::NEG_INFINITY };
         values
@@ -181,15 +181,15 @@ impl Window {
         Span { from: &self.from, to: &self.to }
     }
 
-    /// In each second: a finding tells of its last one, which lies between the least and the most of them. What comes in
-    /// bursts may have twice the most, where a burst lies in two of ours and in one of stalltop's.
+    /// In each second: a finding has the figures of its last second, which lie between the least and the most of them. Bursts may
+    /// have twice the most, if a burst is in two seconds of the lab and in one of stalltop's.
     pub fn each(&self, figure: impl Fn(Span) -> f64) -> Range {
         let points: Vec<&Snapshot> = [&self.from].into_iter().chain(&self.watched.snapshots).chain([&self.to]).collect();
         let spans = points.windows(2).map(|pair| Span { from: pair[0], to: pair[1] });
         Range::of(spans.filter(|span| span.seconds() >= 0.5).map(figure))
     }
 
-    /// The load was not what it is known to be: whatever was said of it is not judged.
+    /// The load differed from what is known of it: the result does not count.
     pub fn known(&mut self, what: &str, value: f64, low: f64, high: f64) {
         if !(low..=high).contains(&value) {
             self.strange.push(format!("the load itself was another: {what} {value:.3}, known as {low} to {high}"));
@@ -213,7 +213,7 @@ impl Window {
         })
     }
 
-    /// The part of the time that stands in no field of a CPU's line.
+    /// The part of the time that is in no field of a CPU's line.
     pub fn missing(&self, name: &str) -> f64 {
         self.whole().missing(name)
     }

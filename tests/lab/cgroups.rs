@@ -37,7 +37,7 @@ pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
     let mut scenario = start(&lab, "memory-thrash", &[]);
     let device = scenario.device();
     let before = diskstat(&device, READS_COMPLETED);
-    // Their first 32 MiB are no want of memory yet.
+    // Their first 32 MiB fit into the limit.
     scenario.until("reads what was taken from it", |_| diskstat(&device, READS_COMPLETED) >= before + 20_000);
     Some((lab, scenario, state))
 }
@@ -99,7 +99,7 @@ fn a_backup_that_reaches_its_memory_limit() {
     });
 }
 
-/// CPU 1's own truth: its ticks, and how long the processes that may use no other one have waited for it.
+/// The truth of CPU 1: its ticks, and the run-queue wait of the processes that are pinned to it.
 fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
     let delay = |text: &str| text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
     let waits = spins.iter().map(|file| window.rate(|snapshot| delay(snapshot.text(file))) / 1e9).sum();
@@ -133,7 +133,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Chec
     });
 }
 
-/// Four processes for the one CPU of a cpuset; the other one has nothing to do.
+/// Four processes in a cpuset of one CPU; the other CPU is idle.
 fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut CheckResult) {
     let crowd = said.must("cpu-saturated", subject, "warning");
     said.value(&crowd, waits - 0.15, waits + 0.15);
@@ -252,7 +252,7 @@ fn reads_throttled_by_the_io_limit_of_their_cgroup() {
         // The slices of the limit have a fixed period: several readings of a second may be at the same phase.
         said.evidence(&held, "blocked_threads", 0.45, 1.05);
         said.figure_is("blocked_threads", window.threads("fio", 'D'), 0.2);
-        // What the device holds of them by Little's law.
+        // Requests in the device, by Little's law.
         said.evidence(&held, "requests_in_devices", 0.0, window.each(|span| span.disk(device).queue).most * 2.0 + 0.02);
         said.says(&held, &["/lab-io-limit", "50.0 reads/s", device]);
         said.nothing_wrong_but(&["io-throttled", "idle-but-blocked"]);

@@ -39,7 +39,7 @@ fn processes_behind_the_lock_of_a_file() {
     });
 }
 
-/// The same where one keeps the lock and goes on committing: what the kernel says in /proc/locks must be known.
+/// The same with one process that keeps the lock and goes on committing: /proc/locks must name it.
 #[test]
 fn processes_behind_a_lock_that_is_kept() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -100,7 +100,7 @@ fn threads_behind_a_lock_of_the_kernel() {
     });
 }
 
-/// Six clients ask one server over pipes, or sockets, and wait for its answer; it commits first. All are children of one
+/// Six clients send requests to one server over pipes, or sockets, and wait for its answer; it commits first. All are children of one
 /// parent.
 #[test]
 fn clients_behind_their_server() {
@@ -156,7 +156,7 @@ fn an_idle_io_uring_service_that_counts_as_iowait() {
     });
 }
 
-/// A mutex whose holder burns CPU is no idleness: nothing is blocked on anything.
+/// A mutex whose holder uses CPU time: no thread is blocked on storage.
 #[test]
 fn a_convoy_behind_a_busy_holder() {
     let Some(ground) = DiskLoad::open() else { return };
@@ -172,7 +172,7 @@ fn a_convoy_behind_a_busy_holder() {
 fn a_writer_in_step_with_the_sub_samples() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..3 {
-        // Each time at another moment of the tenth.
+        // Each time at another phase.
         let _load = ground.start("beat", 1);
         ground.until(WRITES_COMPLETED, 20);
         ground.check("beat", 5, |window, said| {
@@ -214,11 +214,11 @@ fn asynchronous_readers() {
     }
 }
 
-/// SIGSTOP of the disk: requests in flight, none completed. It is the device, and no limit above it.
+/// SIGSTOP of the disk: requests in flight, none completed. The cause is the device, not a limit above it.
 #[test]
 fn a_disk_that_completes_nothing() {
     let Some(mut ground) = DiskLoad::open() else { return };
-    // Twice as many as make it critical.
+    // Twice the number from which it is critical.
     let _load = ground.start("direct", 8);
     ground.until(WRITES_COMPLETED, 50);
     let hardware = ground.hardware();
@@ -290,7 +290,7 @@ fn a_frozen_file_system() {
     drop(load);
 }
 
-/// A cgroup that may write 50 times a second (v1 blkio.throttle): the writers wait above the device, which answers at once.
+/// A cgroup that may write 50 times per second (v1 blkio.throttle): the writers wait above the device, which answers at once.
 #[test]
 fn writes_throttled_by_a_cgroup() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -310,7 +310,7 @@ fn writes_throttled_by_a_cgroup() {
     drop(load);
 }
 
-/// The freezer and SIGSTOP: states D and T, and nothing is stuck.
+/// The freezer and SIGSTOP: states D and T, and no thread is hung.
 #[test]
 fn frozen_and_stopped_tasks_are_not_blocked() {
     let Some(ground) = DiskLoad::open() else { return };

@@ -39,7 +39,7 @@ mod stress;
 mod tables;
 mod watch;
 
-/// Whether the loads are asked for that make the whole longer than ten minutes; says so when they are not.
+/// Whether the loads are enabled that make the tests longer than ten minutes; otherwise prints that they are skipped.
 fn long() -> bool {
     let long = std::env::var_os("STALLTOP_LAB_LONG").is_some();
     if !long {

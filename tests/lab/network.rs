@@ -72,7 +72,7 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
         // A second at a limit that tbf holds to within a burst of 32 kB.
         said.evidence_in(&full, "tx_bytes_per_second", sent_each.within(0.03));
         said.evidence_in(&full, "rx_bytes_per_second", received_each.within(0.1).give_or_take(5e3));
-        // Senders probe in bursts, and then hold back for a while: a burst may be in two of our seconds.
+        // Senders probe in bursts, and pause then: a burst may be in two seconds of the lab.
         said.evidence(&full, "qdisc_overlimits_per_second", overlimits.least * 0.4, overlimits.most * 2.0);
         said.evidence(&full, "qdisc_dropped_per_second", dropped.least * 0.1 - 50.0, dropped.most * 2.0 + 200.0);
         if share.least >= 0.015 && again.least >= 20.0 {
@@ -129,7 +129,7 @@ fn a_slower_interface_with_one_flow() {
     }
 }
 
-/// With both ends in other namespaces nothing of it is in this one.
+/// With both ends in other namespaces this one has no figures of it.
 #[test]
 fn an_interface_of_another_namespace() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };

@@ -15,8 +15,8 @@ use crate::disk_load::{DiskLoad, Load, link};
 use crate::proc::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
 use crate::watch::Place;
 
-/// 32 threads that read a mapped file which is not in memory: their faults wait for the disk, and no descriptor of a call says
-/// for which one. Its pages are dropped on purpose: there is memory.
+/// 32 threads that read a mapped file which is not in memory: their page faults wait for the disk, and no system call names the
+/// file. Its pages are dropped by the load: memory is available.
 #[test]
 fn threads_that_fault_on_a_mapped_file() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -69,7 +69,7 @@ impl Drop for DirtyLimit {
 }
 
 /// Twelve writers of more than a disk of 40 ms takes: the kernel holds them in balance_dirty_pages until some of it is
-/// written out. The disk is what they wait for, and no limit.
+/// written out. They wait for the disk, not for an I/O limit.
 #[test]
 fn writers_throttled_in_balance_dirty_pages() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "40000")]) else { return };
@@ -187,7 +187,7 @@ fn python_processes_behind_a_semaphore() {
     });
 }
 
-/// A server that answers each question after a while, until the process ends; its port.
+/// A server that answers each request after a delay, until the process ends; its port.
 fn slow_server() -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
     let port = server.local_addr().expect("its address").port();
@@ -229,7 +229,7 @@ fn clients_of_a_slow_server() {
     });
 }
 
-/// gdb has stopped a process in the middle of its I/O: state t, and nothing is stuck.
+/// gdb has stopped a process in the middle of its I/O: state t, and no thread is hung.
 #[test]
 fn threads_that_a_debugger_has_stopped() {
     let Some(mut ground) = DiskLoad::open_with(&["gdb"], &[]) else { return };

@@ -70,7 +70,7 @@ fn number(row: &Value, field: &str) -> f64 {
     row[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// What the last digit of a figure with two decimals is worth.
+/// The last digit of a figure with two decimals.
 const LAST: f64 = 0.01;
 
 /// Their `all` is the sum of the lines cpuN, ours the line cpu: the kernel cuts each of them to whole ticks, two in 20 s.
@@ -84,7 +84,7 @@ fn cpus(table: &mut Table, rows: &[Value], mpstat: &Value) {
             Err(_) => find(rows, "name", &"all".into()),
         };
         let floor = if name == "all" { CUT } else { LAST };
-        // Theirs is of the sum of the fields, ours of the time.
+        // mpstat divides by the sum of the fields, stalltop by the elapsed time.
         let percent = 100.0 / (1.0 - number(row, "unaccounted_ratio"));
         let guests = [("user_ratio", "usr", "guest"), ("nice_ratio", "nice", "gnice")];
         for (ours, theirs, guest) in guests {

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use crate::proc::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, parse_diskstat, pids, threads, ticks_per_second};
 
-/// The variable in whose presence a process is the scenario's.
+/// The environment variable of the scenario's processes.
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
 
 /// CPUs that other processes may use on average. The figures that are judged have tolerances of 2 to 5 per cent of a
 /// 2-CPU host; a tenth of a CPU is 5 % of it.
 pub const OTHERS: f64 = 0.1;
 
-/// CPUs that they may use in one second: what is said of the last second is off by as much.
+/// CPUs that they may use in one second: figures of the last second have this error.
 const OTHERS_IN_A_SECOND: f64 = 0.2;
 
 /// CPUs used by short-lived processes of others, including the error of the clock ticks.
@@ -47,7 +47,7 @@ const EVERY: Duration = Duration::from_millis(200);
 /// The threads of a scenario with more processes than this are not read: each has two files.
 const MAX_WATCHED_THREADS: usize = 400;
 
-/// Looks on while it lives.
+/// Measures until it is dropped.
 pub struct Watch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Watched>,
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-/// What was seen.
+/// What was measured.
 #[derive(Default)]
 pub struct Watched {
     seconds: Vec<Second>,
@@ -78,7 +78,7 @@ pub struct Watched {
     pub readings: Vec<HashMap<Place, u32>>,
     /// CPUs that the scenario's own processes used, by name
     pub used: HashMap<String, f64>,
-    /// One about each second
+    /// One entry per second
     pub snapshots: Vec<Snapshot>,
 }
 
@@ -290,7 +290,7 @@ impl Household {
         whose
     }
 
-    /// Where the scenario's threads are now; not of a crowd.
+    /// The waits of the scenario's threads now, unless there are too many.
     fn places(&self, sweep: &Sweep) -> Option<HashMap<Place, u32>> {
         let mine = sweep.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
         let mine: Vec<u32> = mine.take(MAX_WATCHED_THREADS + 1).collect();

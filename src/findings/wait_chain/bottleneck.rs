@@ -17,7 +17,7 @@ pub struct Bottleneck<'a> {
 }
 
 impl Bottleneck<'_> {
-    /// `f_await 10.3 ms = 1.0× its baseline`
+    /// `f_await 10.3 ms = 1.00× its baseline`
     pub fn with_iostat_column(&self) -> String {
         let column = match self.operation {
             Operation::Read => "r_await",
@@ -28,7 +28,7 @@ impl Bottleneck<'_> {
         self.versus_baseline(column)
     }
 
-    /// `flushes 10.3 ms = 1.0× its baseline`
+    /// `flushes 10.3 ms = 1.00× its baseline`
     pub fn sentence(&self) -> String {
         self.versus_baseline(self.operation.plural())
     }

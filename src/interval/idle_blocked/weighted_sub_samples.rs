@@ -1,4 +1,4 @@
-//! Weights of sub-samples: the seconds that each stands for, and the CPUs that were available in that time.
+//! Weights of sub-samples: the seconds that each counts for, and the CPUs that were available in that time.
 
 use crate::interval::cpu::idle_ticks;
 use crate::sample::Sample;
@@ -6,7 +6,7 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::SubSample;
 use crate::units::delta;
 
-/// A sub-sample with the time it stands for and the CPUs that were available in that time.
+/// A sub-sample with the time that it counts for and the CPUs that were available in that time.
 pub struct WeightedSubSample<'a> {
     pub sub_sample: &'a SubSample,
     /// Its index in `Waits::sub_samples`
@@ -60,11 +60,11 @@ pub fn weighted_sub_samples<'a>(
     entries
 }
 
-/// A sub-sample after a pause of so many times the mean distance stands for its pause.
+/// A sub-sample after a pause of more than this multiple of the mean distance counts for its pause.
 const PAUSE_FACTOR: f64 = 4.0;
 
 /// The times of sub-samples are jittered (`app/sampling`), so that periodic loads are met at all their phases. The distance to the last one
-/// is therefore random and must not be a weight: each stands for the same time.
+/// is therefore random and must not be a weight: each counts for the same time.
 fn equalize_weights(entries: &mut [WeightedSubSample]) {
     let whole: f64 = entries.iter().map(|entry| entry.seconds).sum();
     let most = entries.iter().map(|entry| entry.seconds).fold(0.0, f64::max);
@@ -100,7 +100,7 @@ mod tests {
 
     const TICKS: f64 = 100.0;
 
-    /// A sample at a second, whose sub-samples are at these hundredths of it, with so many busy and idle ticks since boot.
+    /// A sample at a full second, with sub-samples at these hundredths of it, each with its busy and idle ticks since boot.
     fn sample(second: u64, subs: &[(u64, Option<(u64, u64)>)]) -> Sample {
         let sub = |&(hundredths, cpu): &(u64, Option<(u64, u64)>)| SubSample {
             boottime_ns: (second * 100 + hundredths) * 10_000_000,

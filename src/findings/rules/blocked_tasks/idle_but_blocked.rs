@@ -97,7 +97,7 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 }
 
 /// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
-/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
+/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.00× its baseline`.
 fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let label = describe_group(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
