@@ -9,8 +9,8 @@ use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::idle_blocked::IdleBlocked;
 use crate::units::reaches_threshold;
 
-/// Share of a CPU's busy time from which a thread is the cause that the CPU is saturated.
-const DOMINANT_SHARE: f64 = 0.5;
+/// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
+pub const DOMINANT_SHARE: f64 = 0.5;
 
 /// Share of the blocked threads that must wait for pages, so that a lack of memory is the cause.
 const MIN_PAGE_WAIT_SHARE: f64 = 0.5;
@@ -62,7 +62,9 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         (Kind::Swapping, Kind::MemoryPressure) => true,
         (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
         (Kind::IdleButBlocked, Kind::DiskLatency) => is_slower_device(cause) && disk(&cause.subject).is_some_and(is_waited_for),
-        (Kind::DiskLatency, Kind::IdleButBlocked) => !is_slower_device(finding) && disk(&finding.subject).is_some_and(is_waited_for),
+        (Kind::DiskLatency, Kind::IdleButBlocked) => {
+            !is_slower_device(finding) && disk(&finding.subject).is_some_and(is_waited_for)
+        }
         (Kind::DiskBusyNotSaturated, Kind::IdleButBlocked) => disk(&finding.subject).is_some_and(is_waited_for),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskDrift, Kind::DiskStalled)
         | (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskStalled | Kind::DiskDrift, Kind::DiskLatency) => {
@@ -148,6 +150,7 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         incidents.push(Incident { members: vec![root] });
     }
     let mut left = consequences;
+    left.sort_by(by_weight);
     while !left.is_empty() {
         let before = left.len();
         let mut later = Vec::new();
@@ -163,24 +166,23 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         }
         // Two findings that name each other, or a cause that ended: they stand alone.
         if later.len() == before {
-            incidents.extend(later.drain(..).map(|finding| Incident { members: vec![Finding { follows_from: None, ..finding }] }));
+            incidents
+                .extend(later.drain(..).map(|finding| Incident { members: vec![Finding { follows_from: None, ..finding }] }));
         }
         left = later;
     }
-    for incident in &mut incidents {
-        if let Some((_, consequences)) = incident.members.split_first_mut() {
-            consequences.sort_by(by_weight);
-        }
-    }
-    let place = |incident: &Incident| previous.iter().position(|key| Some(key) == incident.members.first().map(Finding::key).as_ref());
+    let place =
+        |incident: &Incident| previous.iter().position(|key| Some(key) == incident.members.first().map(Finding::key).as_ref());
     incidents.sort_by_key(|incident| place(incident).unwrap_or(usize::MAX));
     // Insertion: an incident passes those before it only where it clearly outweighs them.
     for end in 1..incidents.len() {
         let mut at = end;
-        while at > 0 && incidents.get(at).zip(incidents.get(at - 1)).is_some_and(|(this, before)| {
-            let margin = if place(this).is_some() && place(before).is_some() { Margin::Clear } else { Margin::Any };
-            this.outweighs(before, margin)
-        }) {
+        while at > 0
+            && incidents.get(at).zip(incidents.get(at - 1)).is_some_and(|(this, before)| {
+                let margin = if place(this).is_some() && place(before).is_some() { Margin::Clear } else { Margin::Any };
+                this.outweighs(before, margin)
+            })
+        {
             incidents.swap(at, at - 1);
             at -= 1;
         }
@@ -243,4 +245,98 @@ fn is_used_time(kind: Kind) -> bool {
 fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     let worst = b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share));
     worst.then_with(|| a.key().cmp(&b.key()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::CpuId;
+    use crate::sample::Instant;
+
+    /// About CPU `cpu`; `cause` is the CPU of its cause.
+    fn finding(kind: Kind, cpu: u32, severity: Severity, share: f64, cause: Option<u32>) -> Finding {
+        let subject = |cpu: u32| Subject::Cpu(CpuId(cpu));
+        Finding {
+            kind,
+            severity,
+            subject: subject(cpu),
+            since: Instant::default(),
+            until: None,
+            value: 1.0,
+            threshold: 1.0,
+            unit: "ratio",
+            sentence: String::new(),
+            evidence: Vec::new(),
+            next: Vec::new(),
+            explained_share: share,
+            follows_from: cause.map(|cause| FindingKey { kind, subject: subject(cause) }),
+        }
+    }
+
+    fn keys(findings: &[Finding]) -> Vec<FindingKey> {
+        findings.iter().map(Finding::key).collect()
+    }
+
+    #[test]
+    fn lost_time_comes_before_used_time_and_the_worst_incident_first() {
+        let convoy = finding(Kind::IdleButBlocked, 0, Severity::Warning, 0.47, None);
+        let busy = finding(Kind::SaturatedThread, 1, Severity::Warning, 0.5, None);
+        let small = finding(Kind::DiskLatency, 2, Severity::Warning, 0.1, None);
+        let full = finding(Kind::NicSaturated, 3, Severity::Critical, 0.0, None);
+        let order = order(vec![busy.clone(), small.clone(), convoy.clone(), full.clone()], &[]);
+        assert_eq!(keys(&order), keys(&[full, convoy, busy, small]));
+    }
+
+    #[test]
+    fn a_consequence_raises_the_place_of_its_cause() {
+        let memory = finding(Kind::IdleButBlocked, 0, Severity::Warning, 0.1, None);
+        let blocked = finding(Kind::IdleButBlocked, 1, Severity::Critical, 0.8, Some(0));
+        let disk = finding(Kind::IdleButBlocked, 2, Severity::Note, 0.0, Some(1));
+        let busy = finding(Kind::SaturatedThread, 3, Severity::Warning, 0.5, None);
+        let order = order(vec![busy.clone(), disk.clone(), blocked.clone(), memory.clone()], &[]);
+        assert_eq!(keys(&order), keys(&[memory, blocked, disk, busy]));
+    }
+
+    #[test]
+    fn two_causes_change_places_only_where_the_difference_is_clear() {
+        let pair = |first: f64, second: f64| {
+            let disk = |cpu, share| finding(Kind::DiskLatency, cpu, Severity::Warning, share, None);
+            vec![disk(0, first), disk(1, second)]
+        };
+        let first = |order: Vec<Finding>| order[0].subject.clone();
+        let order_now = keys(&order(pair(0.5, 0.45), &[]));
+        assert_eq!(first(order(pair(0.45, 0.5), &order_now)), Subject::Cpu(CpuId(0)), "as before");
+        assert_eq!(first(order(pair(0.2, 0.6), &order_now)), Subject::Cpu(CpuId(1)), "clearly more");
+        assert_eq!(first(order(pair(0.2, 0.6), &[])), Subject::Cpu(CpuId(1)));
+    }
+
+    const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Critical];
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_causes_come_first(
+            list in prop::collection::vec((0_usize..3, 0.0..1.0_f64, prop::option::of(0_u32..12)), 0..12),
+        ) {
+            let findings: Vec<Finding> = list
+                .iter()
+                .zip(0..)
+                .map(|(&(severity, share, cause), cpu)| finding(Kind::DiskLatency, cpu, SEVERITIES[severity], share, cause))
+                .collect();
+            let ordered = order(findings.clone(), &[]);
+            let (mut before, mut after) = (keys(&findings), keys(&ordered));
+            for (at, finding) in ordered.iter().enumerate() {
+                let Some(cause) = &finding.follows_from else { continue };
+                let place = ordered[..at].iter().rposition(|other| other.key() == *cause);
+                prop_assert!(place.is_some(), "{:?} stands before its cause", finding.subject);
+                let between = &ordered[place.unwrap_or(at)..at];
+                prop_assert!(between.iter().skip(1).all(|other| other.follows_from.is_some()), "another incident between");
+            }
+            prop_assert_eq!(keys(&order(findings, &after)), after.clone(), "the order is not steady");
+            before.sort();
+            after.sort();
+            prop_assert_eq!(before, after);
+        }
+    }
 }

@@ -213,7 +213,8 @@ impl Evaluator {
         for tracked in self.tracked.iter_mut().filter(|tracked| tracked.is_raised()) {
             let others: Vec<&Finding> =
                 findings.iter().map(AsRef::as_ref).filter(|other| !tracked.matches(other.kind, &other.subject)).collect();
-            let is_active = |key: &FindingKey| others.iter().any(|other| other.kind == key.kind && other.subject == key.subject);
+            let is_active =
+                |key: &FindingKey| others.iter().any(|other| other.kind == key.kind && other.subject == key.subject);
             let cause = causes::direct_cause(context, &tracked.finding, &others);
             tracked.cause = cause.or(tracked.cause.take().filter(is_active));
         }
@@ -222,7 +223,8 @@ impl Evaluator {
     /// Active findings, root causes first.
     fn active_findings(&self) -> ActiveFindings {
         let raised = self.tracked.iter().filter(|tracked| tracked.is_raised());
-        let finding = |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
+        let finding =
+            |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
         causes::order(raised.map(finding).collect(), &self.order).into()
     }
 }

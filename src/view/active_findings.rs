@@ -26,7 +26,8 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     let mut y = 0;
     let mut shown = first;
     for (at, incident) in incidents.iter().enumerate().skip(first) {
-        let (Some((finding, consequences)), worst) = (incident.split_first(), incident.iter().map(|one| one.severity).max()) else {
+        let (Some((finding, consequences)), worst) = (incident.split_first(), incident.iter().map(|one| one.severity).max())
+        else {
             continue;
         };
         let left = lines.saturating_sub(usize::from(y));

@@ -452,6 +452,9 @@ pub struct Pressure {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
+    /// The kind of the first finding
+    #[serde(default)]
+    pub first: Option<Kind>,
     /// Words of the cross-check sentence, which says where iowait and PSI mislead; empty: there must be none
     pub cross_check: Option<String>,
     pub figures: BTreeMap<String, Figure>,
@@ -476,6 +479,9 @@ pub struct Expected {
     pub says: Vec<String>,
     #[serde(default)]
     pub never_says: Vec<String>,
+    /// The kind of the finding that it must follow from; `none`: it must be a root cause
+    #[serde(default)]
+    pub follows_from: Option<String>,
     /// Words of the links of its chain
     #[serde(default)]
     pub chain: Vec<String>,
