@@ -54,6 +54,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(Exit::Failed.code());
         }
     };
+    if invocation.command.evaluates_whole_recording() {
+        allocator::configure_for_batch();
+    }
     privileges::drop_privileges_for(&invocation.command);
     exit_code(panics::catch(|| command::run(invocation)))
 }

@@ -37,6 +37,18 @@ pub struct Invocation {
     pub command: Command,
 }
 
+impl Command {
+    /// Whether it reads a recording from the beginning to the end.
+    pub fn evaluates_whole_recording(&self) -> bool {
+        match self {
+            Command::Report(_) | Command::Compare(_) | Command::Export(_) => true,
+            Command::Check(check) => check.file.is_some(),
+            Command::Table(table) => table.from.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// Options of all commands follow those of each command in help and manual pages.
 const CONFIGURATION_HEADING: &str = "Configuration";
 const DISPLAY_LAST: usize = 900;
@@ -175,7 +187,7 @@ pub fn clap_command() -> clap::Command {
 }
 
 /// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
-/// a command: the live screen, or, if standard output is not a terminal, one summary a second
+/// a command: the live screen, or, if standard output is not a terminal, one summary per second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\

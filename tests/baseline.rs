@@ -67,7 +67,7 @@ fn set_show_and_forget() {
     assert_eq!(place.run(&["set", "/dev/sda", "flush", "12ms"]).0, 0);
     assert_eq!(fs::metadata(place.file()).unwrap().permissions().mode() & 0o7777, 0o600);
     let (_, table, _) = place.run(&["show", "sda"]);
-    for words in ["0.50 ms", "12.0 ms", "by hand", "ST4000NM naa.5000c500a1b2c3d4", "<=16K"] {
+    for words in ["500 µs", "12.0 ms", "by hand", "ST4000NM naa.5000c500a1b2c3d4", "<=16K"] {
         assert!(table.contains(words), "{words}: {table}");
     }
     assert_eq!(table.lines().count(), 3, "{table}");
@@ -83,7 +83,7 @@ fn set_show_and_forget() {
     assert!(place.run(&["show"]).1.contains("no baselines yet"));
     // Without a size: all sizes.
     assert_eq!(place.run(&["set", "sda", "write", "200us"]).0, 0);
-    assert_eq!(place.run(&["show"]).1.matches("0.20 ms").count(), 3);
+    assert_eq!(place.run(&["show"]).1.matches("200 µs").count(), 3);
     assert!(place.run(&["forget", "--all"]).1.starts_with("3 baselines"));
 }
 

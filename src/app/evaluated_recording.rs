@@ -13,7 +13,6 @@ use jiff::tz::TimeZone;
 use super::time_range;
 use crate::app::config::Settings;
 use crate::app::evaluation::{SampleEvaluator, SamplePairing};
-use crate::app::program::allocator;
 use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::progress::Progress;
 use crate::app::program::stdio;
@@ -54,7 +53,6 @@ enum GroupSample {
 impl EvaluatedRecording {
     /// Evaluates by the settings of this machine, as far as they hold for the machine of the recording.
     pub fn open(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
-        allocator::configure_for_batch();
         let replayer = Replayer::open(path).map_err(recorder::failure)?;
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());

@@ -14,6 +14,8 @@ pub struct Column<T: 'static> {
 pub struct ColumnDefinition {
     /// The heading, and the name for `--columns`: as in the kernel's own tools
     pub title: &'static str,
+    /// The heading of the screens' tables and the label of their sort order: the title, or a shorter one
+    pub heading: &'static str,
     /// The name in JSON and CSV; it ends with the unit of the number
     pub key: &'static str,
     pub unit: Unit,
@@ -93,6 +95,7 @@ impl<T> Column<T> {
         Column {
             definition: ColumnDefinition {
                 title,
+                heading: title,
                 key,
                 unit,
                 precision,
@@ -127,6 +130,12 @@ impl<T> Column<T> {
         value: fn(&FigureInput, &T) -> Cell,
     ) -> Column<T> {
         Column::four_digits(title, key, Unit::PercentOfCpu, description, value).without_total().hidden_by_default()
+    }
+
+    /// The heading on the screens, where the title is too long or the unit is another.
+    pub(super) const fn heading(mut self, heading: &'static str) -> Column<T> {
+        self.definition.heading = heading;
+        self
     }
 
     pub(super) const fn precision(mut self, precision: Precision) -> Column<T> {

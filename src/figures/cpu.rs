@@ -88,11 +88,11 @@ columns! {
         |_, row| row.shares.nice.into());
     SYSTEM_RATIO = time_share_column("%sys", "system_ratio", "kernel, without interrupts", |_, row| row.shares.system.into());
     IOWAIT_RATIO = time_share_column("%iowait", "iowait_ratio", "idle, and a task that last ran there waits for I/O",
-        |_, row| row.shares.iowait.into());
+        |_, row| row.shares.iowait.into()).heading("iowait");
     IRQ_RATIO = time_share_column("%irq", "irq_ratio", "hardware interrupts", |_, row| row.shares.irq.into());
     SOFTIRQ_RATIO = time_share_column("%soft", "softirq_ratio", "softirqs", |_, row| row.shares.softirq.into());
     STEAL_RATIO = time_share_column("%steal", "steal_ratio", "stolen: the hypervisor ran another guest",
-        |_, row| row.shares.steal.into()).lower_is_better().value_of(Kind::CpuStolen);
+        |_, row| row.shares.steal.into()).lower_is_better().value_of(Kind::CpuStolen).heading("%stl");
     GUEST_RATIO = time_share_column("%guest", "guest_ratio", "the part of %usr that ran guests",
         |_, row| row.shares.guest.into());
     GUEST_NICE_RATIO = time_share_column("%gnice", "guest_nice_ratio", "the part of %nice that ran guests",
@@ -101,7 +101,7 @@ columns! {
         |_, row| row.shares.idle.into());
     BUSY_RATIO = time_share_column("%busy", "busy_ratio",
         "used: user, nice, system, irq, softirq, and what the clock tick did not count",
-        |_, row| row.busy.into()).value_of(Kind::SaturatedCore);
+        |_, row| row.busy.into()).value_of(Kind::SaturatedCore).heading("busy");
 }
 
 columns! {
@@ -146,6 +146,12 @@ columns! {
     TOP_COMMAND = Figure::text("topCommand", "top_command", "that thread's name",
         top_command).without_total().hidden_by_default();
 }
+
+/// The NUMA node of a CPU; only the screens show it.
+pub static NODE: Figure = Figure::new("node", "node", Unit::Id, "its NUMA node", |input, row| {
+    let place = input.interval.host.topology.iter().find(|place| Some(place.cpu) == row.id);
+    place.map(|place| place.node).into()
+});
 
 /// The screens' %usr: user and nice. In the lines of `load` (vmstat's `us`) it has the same key.
 pub static USER_WITH_NICE_RATIO: Figure =

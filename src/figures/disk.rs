@@ -8,53 +8,6 @@ use crate::units::{PerSecond, Ratio};
 
 type Figure = Column<DiskSpan>;
 
-/// The columns of one kind of operation.
-pub struct OperationColumns {
-    pub rate: &'static Figure,
-    /// Bytes a second; a flush moves none
-    pub bytes: Option<&'static Figure>,
-    pub merged: Option<&'static Figure>,
-    pub r#await: &'static Figure,
-    pub size: Option<&'static Figure>,
-}
-
-/// The columns of that kind of operation.
-pub fn columns(operation: Operation) -> &'static OperationColumns {
-    match operation {
-        Operation::Read => &READ_COLUMNS,
-        Operation::Write => &WRITE_COLUMNS,
-        Operation::Discard => &DISCARD_COLUMNS,
-        Operation::Flush => &FLUSH_COLUMNS,
-    }
-}
-
-static READ_COLUMNS: OperationColumns = OperationColumns {
-    rate: &READS_PER_SECOND,
-    bytes: Some(&READ_BYTES_PER_SECOND),
-    merged: Some(&READS_MERGED_RATIO),
-    r#await: &READ_AWAIT_SECONDS,
-    size: Some(&READ_SIZE_BYTES),
-};
-
-static WRITE_COLUMNS: OperationColumns = OperationColumns {
-    rate: &WRITES_PER_SECOND,
-    bytes: Some(&WRITE_BYTES_PER_SECOND),
-    merged: Some(&WRITES_MERGED_RATIO),
-    r#await: &WRITE_AWAIT_SECONDS,
-    size: Some(&WRITE_SIZE_BYTES),
-};
-
-static DISCARD_COLUMNS: OperationColumns = OperationColumns {
-    rate: &DISCARDS_PER_SECOND,
-    bytes: Some(&DISCARD_BYTES_PER_SECOND),
-    merged: Some(&DISCARDS_MERGED_RATIO),
-    r#await: &DISCARD_AWAIT_SECONDS,
-    size: Some(&DISCARD_SIZE_BYTES),
-};
-
-static FLUSH_COLUMNS: OperationColumns =
-    OperationColumns { rate: &FLUSHES_PER_SECOND, bytes: None, merged: None, r#await: &FLUSH_AWAIT_SECONDS, size: None };
-
 pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
     description: "a row per whole block device: iostat -x, and each latency beside its baseline",
@@ -131,9 +84,9 @@ columns! {
     FLUSH_AWAIT_SECONDS = Figure::new("f_await", "flush_await_seconds", Unit::Milliseconds, "mean time of a flush",
         |_, disk| disk.flushes.and_then(|op| op.r#await).into()).lower_is_better();
     QUEUE = Figure::new("aqu-sz", "queue", Unit::Count, "requests outstanding on average",
-        |_, disk| disk.aqu_sz.into()).precision(Precision::TwoDecimals).lower_is_better();
+        |_, disk| disk.aqu_sz.into()).precision(Precision::TwoDecimals).lower_is_better().heading("queue");
     IN_FLIGHT = Figure::new("in-flight", "in_flight", Unit::Count, "requests outstanding at the end",
-        |_, disk| disk.in_flight.into());
+        |_, disk| disk.in_flight.into()).heading("infl");
     BUSY_RATIO = Figure::new("busy%", "busy_ratio", Unit::Percent, "time with a request outstanding: no measure of saturation",
         |_, disk| disk.busy.into()).time_share();
 }
@@ -146,13 +99,13 @@ columns! {
         |input, disk| latency_status(input, disk, Operation::Read).map(|status| status.baseline).into()).reference();
     READ_MULTIPLE = Figure::new("r_x", "read_multiple", Unit::Count, "r_await ÷ r_base",
         |input, disk| baseline_multiple(&disk.reads, latency_status(input, disk, Operation::Read)))
-        .precision(Precision::TwoDecimals).lower_is_better();
+        .precision(Precision::TwoDecimals).lower_is_better().heading("r×base");
     WRITE_BASELINE_SECONDS = Figure::new("w_base", "write_baseline_seconds", Unit::Milliseconds,
         "baseline of w_await: one request at a time",
         |input, disk| latency_status(input, disk, Operation::Write).map(|status| status.baseline).into()).reference();
     WRITE_MULTIPLE = Figure::new("w_x", "write_multiple", Unit::Count, "w_await ÷ w_base",
         |input, disk| baseline_multiple(&disk.writes, latency_status(input, disk, Operation::Write)))
-        .precision(Precision::TwoDecimals).lower_is_better();
+        .precision(Precision::TwoDecimals).lower_is_better().heading("w×base");
     FLUSH_BASELINE_SECONDS = Figure::new("f_base", "flush_baseline_seconds", Unit::Milliseconds,
         "baseline of f_await: one request at a time",
         |input, disk| latency_status(input, disk, Operation::Flush).map(|status| status.baseline).into())
@@ -243,7 +196,7 @@ fn request_size(op: &OpSpan) -> Cell {
     op.request_size_kib.map(|kib| kib * 1024.0).into()
 }
 
-/// Requests a second, those included that were merged.
+/// Requests per second, those included that were merged.
 fn request_rate(op: &OpSpan) -> f64 {
     op.rate.0 + op.merged.0
 }
@@ -252,7 +205,7 @@ fn response_time(op: &OpSpan) -> Cell {
     Ratio::new(op.concurrency, request_rate(op)).into()
 }
 
-/// Seconds of one request, of what is counted in seconds a second.
+/// Seconds of one request, of what is counted in seconds per second.
 fn seconds_per_request(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
     Ratio::new(seconds, request_rate(&disk.reads) + request_rate(&disk.writes))
 }

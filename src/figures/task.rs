@@ -48,11 +48,11 @@ pub static TASK_TABLE: TypedTable<ProcessRow> = TypedTable {
 columns! {
     COLUMNS: ProcessRow;
 
-    PID = Figure::new("PID", "pid", Unit::Id, "the process", |_, row| row.process.pid.into());
+    PID = Figure::new("PID", "pid", Unit::Id, "the process", |_, row| row.process.pid.into()).heading("pid");
     PARENT_PID = Figure::new("PPID", "parent_pid", Unit::Id, "its parent",
         |_, row| row.process.ppid.into()).hidden_by_default();
     UID = Figure::new("UID", "uid", Unit::Id, "its user's number", |_, row| row.process.uid.into()).hidden_by_default();
-    USER = Figure::text("User", "user", "its user's name", user_name).hidden_by_default();
+    USER = Figure::text("User", "user", "its user's name", user_name).hidden_by_default().heading("user");
     USER_RATIO = Figure::four_digits("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program",
         |_, row| row.span.user.into());
     SYSTEM_RATIO = Figure::four_digits("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel",
@@ -61,7 +61,7 @@ columns! {
         |_, row| row.span.guest.into());
     RUN_QUEUE_WAIT_RATIO = Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu,
         "runnable but waiting for a CPU, its threads added up",
-        |_, row| row.span.run_queue_wait.into());
+        |_, row| row.span.run_queue_wait.into()).heading("runq");
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu,
         "on a CPU, its threads added up, ended threads included",
         |_, row| row.span.cpu.into());
@@ -77,13 +77,13 @@ columns! {
         "major page faults: from storage",
         |_, row| row.span.major_faults.into());
     RESIDENT_BYTES = Figure::new("RSS", "resident_bytes", Unit::Kilobytes, "resident memory",
-        |input, row| row.span.resident_pages.saturating_mul(input.interval.host.page_size).into());
+        |input, row| row.span.resident_pages.saturating_mul(input.interval.host.page_size).into()).heading("memory");
     READ_BYTES_PER_SECOND = Figure::four_digits("kB_rd/s", "read_bytes_per_second", Unit::KilobytesPerSecond,
         "read from storage",
-        |_, row| row.span.read_bytes.into());
+        |_, row| row.span.read_bytes.into()).heading("read/s");
     WRITE_BYTES_PER_SECOND = Figure::four_digits("kB_wr/s", "write_bytes_per_second", Unit::KilobytesPerSecond,
         "written to storage, now or by writeback",
-        |_, row| row.span.write_bytes.into());
+        |_, row| row.span.write_bytes.into()).heading("write/s");
     BLOCK_IO_DELAY_RATIO = Figure::four_digits("iodelay", "block_io_delay_ratio", Unit::PercentOfCpu,
         "waiting for block I/O, its threads added up; kernel.task_delayacct",
         |_, row| row.span.block_io_delay.into());
@@ -96,7 +96,7 @@ columns! {
     SWITCHES_PER_SECOND = Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond,
         "times its threads were scheduled on a CPU",
         |_, row| row.span.timeslices.into());
-    THREADS = Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into());
+    THREADS = Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into()).heading("thr");
 }
 
 columns! {
@@ -104,9 +104,9 @@ columns! {
     STATES: ProcessRow;
 
     DISK_RATIO = Figure::sampled_share("%disk", "disk_ratio", "its threads in waits for storage",
-        |_, row| state_share(row, |states| states.disk));
+        |_, row| state_share(row, |states| states.disk)).heading("disk");
     LOCK_RATIO = Figure::sampled_share("%lock", "lock_ratio", "its threads in waits for locks",
-        |_, row| state_share(row, |states| states.lock));
+        |_, row| state_share(row, |states| states.lock)).heading("lock");
     OTHER_BLOCKED_RATIO = Figure::sampled_share("%otherD", "other_blocked_ratio", "its threads in D for other reasons",
         |_, row| state_share(row, |states| states.other_blocked));
 }
@@ -114,7 +114,7 @@ columns! {
 columns! {
     COMMANDS: ProcessRow;
 
-    COMMAND = Figure::text("Command", "command", "its name", |_, row| (&row.process.comm).into());
+    COMMAND = Figure::text("Command", "command", "its name", |_, row| (&row.process.comm).into()).heading("command");
     COMMAND_LINE = Figure::text("Cmdline", "command_line", "its command line, arguments separated by blanks",
         command_line).hidden_by_default();
 }
@@ -137,7 +137,7 @@ fn state_share(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {
     row.span.cpu.map(|_| of(&row.span.states)).into()
 }
 
-/// It did not run, did not want to, and is not stuck.
+/// Whether it was idle: it did not run, was not runnable and is not blocked.
 fn is_idle(row: &ProcessRow) -> bool {
     let span = &row.span;
     let none = |value: Option<f64>| value.is_none_or(|value| value == 0.0);

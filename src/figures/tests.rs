@@ -31,12 +31,13 @@ fn one_cpu_of_256_is_not_rounded_to_zero() {
 }
 
 #[test]
-fn titles_and_keys_are_unique_and_keys_end_with_their_unit() {
+fn titles_headings_and_keys_are_unique_and_keys_end_with_their_unit() {
     for table in TABLES {
         let columns = table.columns();
-        let (mut names, mut usual): (BTreeSet<&str>, BTreeSet<&str>) = Default::default();
+        let (mut names, mut usual, mut headings): (BTreeSet<&str>, BTreeSet<&str>, BTreeSet<&str>) = Default::default();
         for column in &columns {
             assert!(names.insert(column.title), "{}: {} twice", table.name(), column.title);
+            assert!(headings.insert(column.heading), "{}: {} twice", table.name(), column.heading);
             assert!(!column.shown_by_default || usual.insert(column.key), "{}: {} twice", table.name(), column.key);
             assert!(
                 !column.description.is_empty() && !column.title.contains([',', ' ', ':']),

@@ -69,7 +69,7 @@ pub static THREAD_TABLE: TypedTable<ThreadRow> = TypedTable {
     capacity: unit_capacity,
 };
 
-/// The states of its time, and what tells threads apart.
+/// The states of its time, and the columns that distinguish threads.
 static STATE_COLUMNS: &[&Figure] = &[
     &PID,
     &TID,
@@ -98,10 +98,10 @@ columns! {
         |_, row| row.share(|span| span.guest));
     RUN_QUEUE_WAIT_RATIO = Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu,
         "runnable but waiting for a CPU",
-        |_, row| row.share(|span| span.run_queue_wait));
+        |_, row| row.share(|span| span.run_queue_wait)).heading("runq%");
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu));
     LAST_CPU = Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last",
-        |_, row| row.thread().map(|thread| thread.processor).into());
+        |_, row| row.thread().map(|thread| thread.processor).into()).heading("cpu");
     MINOR_FAULTS_PER_SECOND = Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond,
         "minor page faults: without I/O",
         |_, row| row.rate(|span| span.minor_faults));
@@ -119,7 +119,7 @@ columns! {
         |input, row| row.switches(input, |rates| rates.involuntary)).expensive();
     SWITCHES_PER_SECOND = Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond,
         "times it was scheduled on a CPU",
-        |_, row| row.rate(|span| span.timeslices));
+        |_, row| row.rate(|span| span.timeslices)).heading("slices/s");
     RUN_QUEUE_LATENCY_SECONDS = Figure::new("runlat", "run_queue_latency_seconds", Unit::Milliseconds, "mean wait for a CPU",
         |_, row| row.span.and_then(|span| span.run_queue_latency_ms).map(|ms| ms / 1000.0).into())
         .precision(Precision::FourSignificant);
@@ -129,7 +129,7 @@ columns! {
         |_, row| row.state(0.0, |states| states.lock));
     OTHER_BLOCKED_RATIO = Figure::sampled_share("%otherD", "other_blocked_ratio", "in D for another reason",
         |_, row| row.state(0.0, |states| states.other_blocked));
-    SLEEP_RATIO = Figure::sampled_share("%sleep", "sleep_ratio", "sleeping until there is work",
+    SLEEP_RATIO = Figure::sampled_share("%sleep", "sleep_ratio", "asleep (state S) in any other wait",
         |_, row| row.state(1.0, |states| states.sleep));
     UNKNOWN_RATIO = Figure::sampled_share("%unknown", "unknown_ratio", "not known",
         |_, row| row.span.map_or(0.0, |span| span.states.unknown).into());

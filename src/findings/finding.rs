@@ -1,8 +1,10 @@
 //! A finding and its parts: kind, severity, subject, evidence.
 
+use super::formatting::{bytes, latency, multiple, percent, significant_digits};
 use crate::findings::wait_chain::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
+use crate::units::Millis;
 use serde::{Deserialize, Serialize};
 
 /// Kinds of findings. Users script against their names, so these do not change.
@@ -142,6 +144,20 @@ impl EvidenceUnit {
         ("seconds", EvidenceUnit::Seconds),
         ("ratio", EvidenceUnit::Ratio),
     ];
+
+    /// The number as text: shares in per cent, from 1.5 as multiples.
+    pub fn format(self, value: f64) -> String {
+        match self {
+            EvidenceUnit::Ratio if value.abs() <= 1.5 => percent(value),
+            EvidenceUnit::Ratio => multiple(value),
+            EvidenceUnit::Seconds => latency(Millis(value * 1000.0)),
+            EvidenceUnit::Bytes => bytes(value),
+            EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(value)),
+            EvidenceUnit::PerSecond => format!("{}/s", significant_digits(value)),
+            EvidenceUnit::Count if value.fract() == 0.0 => format!("{value:.0}"),
+            EvidenceUnit::Count => significant_digits(value),
+        }
+    }
 }
 
 impl Evidence {

@@ -2,29 +2,12 @@
 
 use crate::sample::Name;
 use crate::units::format;
-pub use crate::units::format::{bytes, significant_digits};
+pub use crate::units::format::{bytes, latency, multiple, significant_digits};
 pub use crate::units::time::duration;
 
 /// A share as per cent: `50.5 %`.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", significant_digits(ratio * 100.0))
-}
-
-/// A latency: `108.7 ms`, `0.15 ms`, `2.50 s`.
-pub fn millis(ms: f64) -> String {
-    match ms {
-        _ if ms >= 10_000.0 => format!("{} s", significant_digits(ms / 1000.0)),
-        _ if ms >= 0.95 => format!("{ms:.1} ms"),
-        _ => format!("{} ms", significant_digits(ms)),
-    }
-}
-
-/// `13.9×`.
-pub fn multiple(value: f64) -> String {
-    match value {
-        _ if value >= 99.95 => format!("{value:.0}×"),
-        _ => format!("{value:.1}×"),
-    }
 }
 
 /// A mean number of threads or requests: whole where it is whole, or large.

@@ -3,7 +3,7 @@
 //!
 //! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
 //! those in memory reclaim, and, in a group with a thread on storage, those that wait for a lock or for a process of the group.
-//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how long each sub-sample stands for.
+//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how much time each sub-sample counts for.
 
 mod blocked_counts;
 mod weighted_sub_samples;

@@ -124,7 +124,7 @@ impl WaitCounts {
     }
 
     /// By index into `Waits::groups`: whether the group has a thread on storage for enough of the interval. `weights`: how long
-    /// each sub-sample stands for.
+    /// each sub-sample counts for.
     pub fn groups_on_storage(&self, groups: usize, weights: impl Iterator<Item = f64>) -> Vec<bool> {
         let (mut on_storage, mut whole) = (vec![0.0; groups], 0.0);
         for (rows, weight) in self.sub_samples.iter().zip(weights) {

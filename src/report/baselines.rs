@@ -8,7 +8,7 @@ use super::text::printable;
 use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
-use crate::units::format::significant_digits;
+use crate::units::format;
 use crate::units::time;
 
 /// One baseline.
@@ -29,7 +29,7 @@ pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
     for row in rows {
         let baseline = row.effective.map_or_else(
             || "-".to_owned(),
-            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, significant_digits(ms.0)),
+            |(ms, provisional)| format!("{}{}", if provisional { "~" } else { "" }, format::latency(ms)),
         );
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -43,7 +43,9 @@ pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
             format_date(row.learned.last_s),
             row.learned.confidence(now_s).as_str(),
             printable(&row.key.device.0),
-            row.learned.drift().map_or_else(String::new, |drift| format!(" ({:.1}× slower than at first)", drift.multiple())),
+            row.learned
+                .drift()
+                .map_or_else(String::new, |drift| format!(" ({} slower than at first)", format::multiple(drift.multiple()))),
         );
     }
     text

@@ -3,9 +3,10 @@
 use super::report_data::series_definitions::ChartUnit;
 use super::text::printable;
 use super::window::Window;
-use crate::findings::{Evidence, EvidenceUnit, Severity, Subject, Value};
+use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
-pub use crate::units::format::{bytes, pluralize, three_digits};
+use crate::units::Millis;
+pub use crate::units::format::{bytes, latency, multiple, pluralize, three_digits};
 pub use crate::units::time::duration;
 
 /// A value of a chart.
@@ -13,34 +14,16 @@ pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
     match unit {
         ChartUnit::Ratio => format!("{} %", three_digits(value * 100.0)),
         ChartUnit::Threads | ChartUnit::Cpus => three_digits(value),
-        ChartUnit::Seconds => format_latency(value),
+        ChartUnit::Seconds => latency(Millis(value * 1000.0)),
         ChartUnit::Bytes => bytes(value),
         ChartUnit::BytesPerSecond => format!("{}/s", bytes(value)),
-    }
-}
-
-/// A latency.
-pub fn format_latency(seconds: f64) -> String {
-    match seconds.abs() {
-        s if s >= 0.9995 => format!("{} s", three_digits(seconds)),
-        s if s >= 0.000_999_5 || s == 0.0 => format!("{} ms", three_digits(seconds * 1e3)),
-        _ => format!("{} µs", three_digits(seconds * 1e6)),
     }
 }
 
 /// Label and value of evidence.
 pub fn format_evidence(evidence: &Evidence) -> (String, String) {
     let value = match &evidence.value {
-        Value::Number(value) => match evidence.unit() {
-            EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(*value)),
-            EvidenceUnit::PerSecond => format!("{}/s", three_digits(*value)),
-            EvidenceUnit::Bytes => bytes(*value),
-            EvidenceUnit::Seconds => format_latency(*value),
-            // Shares are printed in per cent, multiples as multiples.
-            EvidenceUnit::Ratio if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
-            EvidenceUnit::Ratio => format!("{}×", three_digits(*value)),
-            EvidenceUnit::Count => three_digits(*value),
-        },
+        Value::Number(value) => evidence.unit().format(*value),
         Value::Text(text) => printable(&text.to_string_lossy()),
         Value::Chain(links) => links.iter().map(|link| printable(&link.what)).collect::<Vec<_>>().join(" ← "),
         Value::Unknown => "-".to_owned(),
@@ -75,14 +58,13 @@ pub fn no_problem_sentence(window: &Window) -> Option<String> {
     let notes = window.findings().len() as u64;
     match (window.worst_severity(), window.includes_all_kinds()) {
         (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
-        (None, false) => Some("Nothing of the kinds asked for is wrong, as far as it can be seen".into()),
+        (None, false) => Some("Nothing of the selected kinds is wrong, as far as it can be seen".into()),
         (Some(Severity::Note), true) => {
             Some(format!("Nothing to warn of as far as it can be seen; {}", pluralize(notes, "note")))
         }
-        (Some(Severity::Note), false) => Some(format!(
-            "Nothing to warn of among the kinds asked for, as far as it can be seen; {}",
-            pluralize(notes, "note")
-        )),
+        (Some(Severity::Note), false) => {
+            Some(format!("Nothing to warn of among the selected kinds, as far as it can be seen; {}", pluralize(notes, "note")))
+        }
         (Some(_), _) => None,
     }
 }
@@ -102,6 +84,6 @@ mod tests {
             format_quantity(1023.0, ChartUnit::Bytes),
             format_quantity(61.04, ChartUnit::Threads),
         ];
-        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0.00 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
+        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
     }
 }

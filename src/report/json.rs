@@ -228,7 +228,7 @@ impl FindingJson {
     }
 }
 
-/// The subject of a finding; `type` tells the other fields.
+/// The subject of a finding; `type` determines the other fields.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum SubjectJson {

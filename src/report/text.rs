@@ -29,7 +29,7 @@ pub fn check(window: &Window) -> String {
         text.push_str(&finding_line(found));
     }
     if let Some(words) = window.artefact() {
-        let _ = writeln!(text, "  witness: {}", printable(&words));
+        let _ = writeln!(text, "  cross-check: {}", printable(&words));
     }
     if let Some(words) = formatting::no_problem_sentence(window) {
         let _ = writeln!(text, "{words}.");

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
-use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, disk, network};
+use crate::figures::disk_operation::{self, OperationRow};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, network};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::{DiskSpan, Operation};
@@ -270,7 +271,8 @@ impl DiskSummary {
     fn from_span(input: &FigureInput, disk: &DiskSpan) -> DiskSummary {
         let mut awaits = [f32::NAN; 4];
         for (operation, _) in disk.operations() {
-            let time = disk::columns(operation).r#await.displayed(input, disk);
+            let row = OperationRow::new(disk, operation);
+            let time = row.and_then(|row| disk_operation::AWAIT_SECONDS.displayed(input, &row));
             if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), time) {
                 *slot = time as f32;
             }

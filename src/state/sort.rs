@@ -6,14 +6,13 @@ use super::screen::Screen;
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::task::{self, ProcessRow};
 use crate::figures::thread::{self, ThreadRow};
-use crate::figures::{Column, disk, network};
+use crate::figures::{Column, ColumnDefinition, disk, network};
 use crate::interval::disk::DiskSpan;
 use crate::interval::network::NicSpan;
 
 /// A sort order of a list: descending, unless `ascending`.
 #[derive(Clone, Copy)]
 pub struct SortColumn {
-    label: &'static str,
     pub(super) by: SortBy,
     ascending: bool,
 }
@@ -35,57 +34,53 @@ pub(super) enum SortBy {
 }
 
 impl SortColumn {
-    pub const NAME: SortColumn = SortColumn::new("name", SortBy::Position).ascending();
+    pub const NAME: SortColumn = SortColumn::new(SortBy::Position).ascending();
 
-    pub const CPU_BUSY: SortColumn = SortColumn::new("busy", SortBy::Cpu(&cpu::BUSY_RATIO));
-    pub const CPU_USER: SortColumn = SortColumn::new("%usr", SortBy::Cpu(&cpu::USER_WITH_NICE_RATIO));
-    pub const CPU_SYSTEM: SortColumn = SortColumn::new("%sys", SortBy::Cpu(&cpu::SYSTEM_RATIO));
-    pub const CPU_SOFTIRQ: SortColumn = SortColumn::new("%soft", SortBy::Cpu(&cpu::SOFTIRQ_RATIO));
-    pub const CPU_STEAL: SortColumn = SortColumn::new("%stl", SortBy::Cpu(&cpu::STEAL_RATIO));
+    pub const CPU_BUSY: SortColumn = SortColumn::new(SortBy::Cpu(&cpu::BUSY_RATIO));
+    pub const CPU_USER: SortColumn = SortColumn::new(SortBy::Cpu(&cpu::USER_WITH_NICE_RATIO));
+    pub const CPU_SYSTEM: SortColumn = SortColumn::new(SortBy::Cpu(&cpu::SYSTEM_RATIO));
+    pub const CPU_SOFTIRQ: SortColumn = SortColumn::new(SortBy::Cpu(&cpu::SOFTIRQ_RATIO));
+    pub const CPU_STEAL: SortColumn = SortColumn::new(SortBy::Cpu(&cpu::STEAL_RATIO));
 
-    pub const DISK_RATE: SortColumn = SortColumn::new("rate", SortBy::Disk(&disk::OPERATIONS_PER_SECOND));
-    pub const DISK_AWAIT: SortColumn = SortColumn::new("await", SortBy::Disk(&disk::LONGEST_AWAIT_SECONDS));
-    pub const DISK_QUEUE: SortColumn = SortColumn::new("queue", SortBy::Disk(&disk::QUEUE));
-    pub const DISK_BUSY: SortColumn = SortColumn::new("busy", SortBy::Disk(&disk::BUSY_RATIO));
+    pub const DISK_RATE: SortColumn = SortColumn::new(SortBy::Disk(&disk::OPERATIONS_PER_SECOND));
+    pub const DISK_AWAIT: SortColumn = SortColumn::new(SortBy::Disk(&disk::LONGEST_AWAIT_SECONDS));
+    pub const DISK_QUEUE: SortColumn = SortColumn::new(SortBy::Disk(&disk::QUEUE));
+    pub const DISK_BUSY: SortColumn = SortColumn::new(SortBy::Disk(&disk::BUSY_RATIO));
 
-    pub const NIC_READ: SortColumn = SortColumn::new("read", SortBy::Nic(&network::RECEIVED_BYTES_PER_SECOND));
-    pub const NIC_WRITE: SortColumn = SortColumn::new("write", SortBy::Nic(&network::SENT_BYTES_PER_SECOND));
-    pub const NIC_BUSY: SortColumn = SortColumn::new("busy", SortBy::Nic(&network::UTILIZATION_RATIO));
-    pub const NIC_SATURATION: SortColumn = SortColumn::new("Sat", SortBy::Nic(&network::SATURATION_PER_SECOND));
+    pub const NIC_READ: SortColumn = SortColumn::new(SortBy::Nic(&network::RECEIVED_BYTES_PER_SECOND));
+    pub const NIC_WRITE: SortColumn = SortColumn::new(SortBy::Nic(&network::SENT_BYTES_PER_SECOND));
+    pub const NIC_BUSY: SortColumn = SortColumn::new(SortBy::Nic(&network::UTILIZATION_RATIO));
+    pub const NIC_SATURATION: SortColumn = SortColumn::new(SortBy::Nic(&network::SATURATION_PER_SECOND));
 
-    pub const TASK_ACTIVITY: SortColumn = SortColumn::new("activity", SortBy::Activity);
-    pub const TASK_CPU: SortColumn = SortColumn::task("%CPU", &task::CPU_RATIO, Some(&thread::CPU_RATIO));
+    pub const TASK_ACTIVITY: SortColumn = SortColumn::new(SortBy::Activity);
+    pub const TASK_CPU: SortColumn = SortColumn::new(SortBy::Task(&task::CPU_RATIO, Some(&thread::CPU_RATIO)));
     pub const TASK_RUN_QUEUE: SortColumn =
-        SortColumn::task("run queue", &task::RUN_QUEUE_WAIT_RATIO, Some(&thread::RUN_QUEUE_WAIT_RATIO));
-    pub const TASK_DISK: SortColumn = SortColumn::task("disk", &task::DISK_RATIO, Some(&thread::DISK_RATIO));
-    pub const TASK_LOCK: SortColumn = SortColumn::task("lock", &task::LOCK_RATIO, Some(&thread::LOCK_RATIO));
-    pub const TASK_RESIDENT: SortColumn = SortColumn::task("memory", &task::RESIDENT_BYTES, None);
-    pub const TASK_READ: SortColumn = SortColumn::task("read", &task::READ_BYTES_PER_SECOND, None);
-    pub const TASK_WRITE: SortColumn = SortColumn::task("write", &task::WRITE_BYTES_PER_SECOND, None);
-    pub const TASK_THREADS: SortColumn = SortColumn::task("threads", &task::THREADS, None);
-    pub const TASK_USER: SortColumn = SortColumn::new("user", SortBy::User).ascending();
-    pub const TASK_PID: SortColumn = SortColumn::task("pid", &task::PID, None).ascending();
-    pub const TASK_COMMAND: SortColumn = SortColumn::new("name", SortBy::Command).ascending();
+        SortColumn::new(SortBy::Task(&task::RUN_QUEUE_WAIT_RATIO, Some(&thread::RUN_QUEUE_WAIT_RATIO)));
+    pub const TASK_DISK: SortColumn = SortColumn::new(SortBy::Task(&task::DISK_RATIO, Some(&thread::DISK_RATIO)));
+    pub const TASK_LOCK: SortColumn = SortColumn::new(SortBy::Task(&task::LOCK_RATIO, Some(&thread::LOCK_RATIO)));
+    pub const TASK_RESIDENT: SortColumn = SortColumn::new(SortBy::Task(&task::RESIDENT_BYTES, None));
+    pub const TASK_READ: SortColumn = SortColumn::new(SortBy::Task(&task::READ_BYTES_PER_SECOND, None));
+    pub const TASK_WRITE: SortColumn = SortColumn::new(SortBy::Task(&task::WRITE_BYTES_PER_SECOND, None));
+    pub const TASK_THREADS: SortColumn = SortColumn::new(SortBy::Task(&task::THREADS, None));
+    pub const TASK_USER: SortColumn = SortColumn::new(SortBy::User).ascending();
+    pub const TASK_PID: SortColumn = SortColumn::new(SortBy::Task(&task::PID, None)).ascending();
+    pub const TASK_COMMAND: SortColumn = SortColumn::new(SortBy::Command).ascending();
 
-    const fn new(label: &'static str, by: SortBy) -> SortColumn {
-        SortColumn { label, by, ascending: false }
-    }
-
-    const fn task(
-        label: &'static str,
-        process: &'static Column<ProcessRow>,
-        thread: Option<&'static Column<ThreadRow>>,
-    ) -> SortColumn {
-        SortColumn::new(label, SortBy::Task(process, thread))
+    const fn new(by: SortBy) -> SortColumn {
+        SortColumn { by, ascending: false }
     }
 
     const fn ascending(self) -> SortColumn {
         SortColumn { ascending: true, ..self }
     }
 
-    /// The name on the screen.
+    /// The name on the screen: the heading of its column.
     pub fn label(self) -> &'static str {
-        self.label
+        match self.by {
+            SortBy::Position => "name",
+            SortBy::Activity => "activity",
+            by => by.definition().map_or("", |definition| definition.heading),
+        }
     }
 
     /// Whether the usual direction is ascending.
@@ -140,24 +135,27 @@ impl Screen {
 }
 
 impl SortBy {
-    /// A name for comparison and debugging; a column has its key.
-    fn name(self) -> &'static str {
+    /// Its column of the catalogue; `None` for an order that no column has.
+    fn definition(self) -> Option<&'static ColumnDefinition> {
         match self {
-            SortBy::Position => "position",
-            SortBy::Activity => "activity",
-            SortBy::Command => "command",
-            SortBy::User => "user",
-            SortBy::Cpu(column) => column.definition.key,
-            SortBy::Disk(column) => column.definition.key,
-            SortBy::Nic(column) => column.definition.key,
-            SortBy::Task(column, _) => column.definition.key,
+            SortBy::Position | SortBy::Activity => None,
+            SortBy::Command => Some(&task::COMMAND.definition),
+            SortBy::User => Some(&task::USER.definition),
+            SortBy::Cpu(column) => Some(&column.definition),
+            SortBy::Disk(column) => Some(&column.definition),
+            SortBy::Nic(column) => Some(&column.definition),
+            SortBy::Task(column, _) => Some(&column.definition),
         }
     }
 }
 
 impl PartialEq for SortColumn {
     fn eq(&self, other: &SortColumn) -> bool {
-        (self.label, self.by.name()) == (other.label, other.by.name())
+        match (self.by.definition(), other.by.definition()) {
+            (Some(own), Some(other)) => std::ptr::eq(own, other),
+            (None, None) => std::mem::discriminant(&self.by) == std::mem::discriminant(&other.by),
+            _ => false,
+        }
     }
 }
 
@@ -165,6 +163,6 @@ impl Eq for SortColumn {}
 
 impl fmt::Debug for SortColumn {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str(self.by.name())
+        formatter.write_str(self.label())
     }
 }

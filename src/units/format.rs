@@ -1,8 +1,11 @@
-//! Formats numbers for all layers: three significant digits, bytes with a unit, plurals.
+//! Formats numbers, for all layers: three significant digits, latencies and bytes with a unit, plurals.
 
-/// Three significant digits, at most two decimals: `0.39`, `41.0`, `1234`.
+use super::Millis;
+
+/// Three significant digits, at most two decimals: `0`, `0.39`, `41.0`, `1234`.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
+        0.0 => return "0".to_owned(),
         size if size >= 99.95 => 0,
         size if size >= 9.995 => 1,
         _ => 2,
@@ -18,6 +21,22 @@ pub fn significant_digits(value: f64) -> String {
         size if size >= 0.000_995 => format!("{value:.4}"),
         _ => format!("{value:.1e}"),
     }
+}
+
+/// A latency with three significant digits, in s, ms or µs: `2.50 s`, `109 ms`, `7.80 ms`, `52.0 µs`.
+pub fn latency(latency: Millis) -> String {
+    let ms = latency.0;
+    match ms.abs() {
+        size if size >= 999.5 => format!("{} s", three_digits(ms / 1000.0)),
+        size if size >= 0.9995 => format!("{} ms", three_digits(ms)),
+        0.0 => "0 ms".to_owned(),
+        _ => format!("{} µs", three_digits(ms * 1000.0)),
+    }
+}
+
+/// A quotient of two values of one kind: `0.91×`, `13.9×`, `717×`.
+pub fn multiple(value: f64) -> String {
+    format!("{}×", three_digits(value))
 }
 
 /// Bytes in a binary unit: `1.50 KiB`.
@@ -67,11 +86,16 @@ mod tests {
     fn numbers_have_three_digits() {
         assert_eq!(
             [0.0, 0.39, 9.99, 9.999, 41.04, 99.97, 1234.5].map(three_digits),
-            ["0.00", "0.39", "9.99", "10.0", "41.0", "100", "1234"]
+            ["0", "0.39", "9.99", "10.0", "41.0", "100", "1234"]
         );
+        assert_eq!([0.0, 0.15, 0.052, 0.0012, 0.000_012].map(significant_digits), ["0", "0.15", "0.052", "0.0012", "1.2e-5"]);
+    }
+
+    #[test]
+    fn latencies_have_three_digits() {
         assert_eq!(
-            [0.0, 0.15, 0.052, 0.0012, 0.000_012].map(significant_digits),
-            ["0.00", "0.15", "0.052", "0.0012", "1.2e-5"]
+            [0.0, 0.000_52, 0.0996, 0.15, 0.9996, 7.8, 108.7, 999.6, 12_500.0].map(|ms| latency(Millis(ms))),
+            ["0 ms", "0.52 µs", "99.6 µs", "150 µs", "1.00 ms", "7.80 ms", "109 ms", "1.00 s", "12.5 s"]
         );
     }
 

@@ -10,8 +10,8 @@ use super::wait_location;
 use super::widgets::bar::stacked_bar;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};
-use crate::figures::Column;
 use crate::figures::cpu::{self as figures, CpuRow};
+use crate::figures::{Column, thread};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
@@ -21,6 +21,7 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
+use crate::units::Millis;
 use crate::units::format;
 
 /// A row of the table of CPUs.
@@ -34,31 +35,29 @@ pub struct CpuLine<'a> {
 
 type Spec = ColumnSpec<fn(&CpuLine, CellArea)>;
 
-const NUMBER: Spec = Spec::numeric("CPU", 4, |line, cell| {
+const NUMBER: Spec = Spec::figure(&figures::CPU, 4, |line, cell| {
     cell.text(safe!("{}", line.cpu.id.0), if line.is_full() { StyleRole::Bold } else { StyleRole::Plain });
 })
 .sorted_by(SortColumn::NAME);
-const NODE: Spec = Spec::numeric("node", 4, |line, cell| {
-    let topology = &line.evaluation.interval.host.topology;
-    let node = topology.iter().find(|place| place.cpu == line.cpu.id).map(|place| place.node);
-    cell.text(safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), StyleRole::Dim);
-});
+const NODE: Spec = Spec::figure(&figures::NODE, 4, |line, cell| cell.text(line.figure(&figures::NODE), StyleRole::Dim));
 const USER: Spec =
-    Spec::numeric("%usr", 5, |line, cell| line.share(cell, &figures::USER_WITH_NICE_RATIO)).sorted_by(SortColumn::CPU_USER);
-const SYSTEM: Spec =
-    Spec::numeric("%sys", 5, |line, cell| line.share(cell, &figures::SYSTEM_RATIO)).sorted_by(SortColumn::CPU_SYSTEM);
-const IRQ: Spec = Spec::numeric("%irq", 5, |line, cell| line.share(cell, &figures::IRQ_RATIO));
-const SOFTIRQ: Spec =
-    Spec::numeric("%soft", 5, |line, cell| line.share(cell, &figures::SOFTIRQ_RATIO)).sorted_by(SortColumn::CPU_SOFTIRQ);
-const STEAL: Spec =
-    Spec::numeric("%stl", 5, |line, cell| line.share(cell, &figures::STEAL_RATIO)).sorted_by(SortColumn::CPU_STEAL);
-const BUSY: Spec = Spec::numeric("busy", 5, |line, cell| {
+    Spec::figure(&figures::USER_WITH_NICE_RATIO, 5, |line, cell| line.share(cell, &figures::USER_WITH_NICE_RATIO))
+        .sorted_by(SortColumn::CPU_USER);
+const SYSTEM: Spec = Spec::figure(&figures::SYSTEM_RATIO, 5, |line, cell| line.share(cell, &figures::SYSTEM_RATIO))
+    .sorted_by(SortColumn::CPU_SYSTEM);
+const IRQ: Spec = Spec::figure(&figures::IRQ_RATIO, 5, |line, cell| line.share(cell, &figures::IRQ_RATIO));
+const SOFTIRQ: Spec = Spec::figure(&figures::SOFTIRQ_RATIO, 5, |line, cell| line.share(cell, &figures::SOFTIRQ_RATIO))
+    .sorted_by(SortColumn::CPU_SOFTIRQ);
+const STEAL: Spec = Spec::figure(&figures::STEAL_RATIO, 5, |line, cell| line.share(cell, &figures::STEAL_RATIO))
+    .sorted_by(SortColumn::CPU_STEAL);
+const BUSY: Spec = Spec::figure(&figures::BUSY_RATIO, 5, |line, cell| {
     let role = if line.is_full() { StyleRole::Warning } else { StyleRole::Bold };
     cell.text(line.figure(&figures::BUSY_RATIO), role);
 })
 .sorted_by(SortColumn::CPU_BUSY);
-const IDLE: Spec = Spec::numeric("idle", 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
-const IOWAIT: Spec = Spec::numeric("iowait", 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
+const IDLE: Spec =
+    Spec::figure(&figures::IDLE_WITH_IOWAIT_RATIO, 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
+const IOWAIT: Spec = Spec::figure(&figures::IOWAIT_RATIO, 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
 const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
     let cells = line.state.history.graph_cells(line.evaluation.interval.at(), usize::from(cell.width));
     let full = line.evaluation.thresholds().core_busy_ratio;
@@ -228,24 +227,25 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     HotSpec::text("HOT THREADS", 17, |hot, cell| {
         cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
     }),
-    HotSpec::numeric("pid/tid", 15, |hot, cell| {
+    HotSpec::text("pid/tid", 15, |hot, cell| {
         cell.text(safe!("{}/{}", hot.span.id.pid, hot.span.id.tid), StyleRole::Dim);
     })
+    .right_aligned()
     .min_table_width(60),
-    HotSpec::numeric("%CPU", 5, |hot, cell| {
+    HotSpec::figure(&thread::CPU_RATIO, 5, |hot, cell| {
         let role =
             if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
         cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
     }),
-    HotSpec::numeric("runq%", 5, |hot, cell| {
+    HotSpec::figure(&thread::RUN_QUEUE_WAIT_RATIO, 5, |hot, cell| {
         let wait = hot.span.run_queue_wait.map(|wait| wait.0);
         cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
     }),
-    HotSpec::numeric("slices/s", 8, |hot, cell| {
+    HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
         cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
     .min_table_width(60),
-    HotSpec::numeric("cpu", 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
+    HotSpec::figure(&thread::LAST_CPU, 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
     HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
         .min_table_width(60),
     HotSpec::text("cgroup", 0, |hot, cell| {
@@ -347,10 +347,12 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));
-    let looks = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
+    let sub_samples = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
     let skipped =
         if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
-    for more in [format!(", scan {} ms", format_number(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
+    for more in
+        [format!(", scan {}", format::latency(Millis(cost.scan_cpu_ns as f64 / 1e6))), format!(", {sub_samples}"), skipped]
+    {
         if words.len() + more.len() > width {
             break;
         }

@@ -1,16 +1,17 @@
-//! The disk screen: one line per operation, each latency against its own baseline. The values are columns of `figures::disk`.
+//! The disk screen: one line per operation, each latency against its own baseline. The values are columns of
+//! `figures::disk_operation` and `figures::disk`.
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::safe_text::SafeText;
-use super::text::{format_figure, format_number, format_optional};
+use super::text::{format_figure, format_number};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::baseline::{self, LatencyStatus};
-use crate::figures::disk::{self, OperationColumns};
-use crate::figures::{Column, FigureInput};
+use crate::figures::disk_operation::{self, OperationRow};
+use crate::figures::{Column, FigureInput, disk};
 use crate::findings::{Evaluation, Kind, Severity, Subject};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -28,8 +29,8 @@ pub struct DiskLine<'a> {
     disk: &'a DiskSpan,
     /// 0 is the first line of the device
     line: usize,
-    /// `None` if no operation is active
-    operation: Option<Operation>,
+    /// Its operation; `None` if none is active
+    row: Option<OperationRow>,
 }
 
 type Spec = ColumnSpec<fn(&DiskLine, CellArea)>;
@@ -37,97 +38,84 @@ type Spec = ColumnSpec<fn(&DiskLine, CellArea)>;
 const DISK_COLUMNS: [Spec; 11] = [
     Spec::text("DISK", 8, device_cell).sorted_by(SortColumn::NAME),
     Spec::text("op", 2, operation_cell),
-    Spec::numeric("/s", 6, |line, cell| {
-        if let Some(columns) = line.columns() {
-            cell.text(line.figure(columns.rate, 6), StyleRole::Plain);
-        }
+    Spec::figure(&disk_operation::OPERATIONS_PER_SECOND, 6, |line, cell| {
+        line.operation_figure(cell, &disk_operation::OPERATIONS_PER_SECOND, 6, StyleRole::Plain);
     })
     .sorted_by(SortColumn::DISK_RATE),
-    Spec::numeric("MB/s", 5, |line, cell| {
-        if let Some(columns) = line.columns() {
-            let bytes = columns.bytes.and_then(|bytes| bytes.number(&line.input(), line.disk));
-            let megabytes = format_optional(bytes.map(|bytes| bytes / MEGABYTE), 5);
-            cell.text(safe!("{megabytes}"), if columns.bytes.is_some() { StyleRole::Plain } else { StyleRole::Dim });
-        }
+    Spec::figure(&disk_operation::BYTES_PER_SECOND, 5, |line, cell| {
+        let moves_bytes = line.operation() != Some(Operation::Flush);
+        let role = if moves_bytes { StyleRole::Plain } else { StyleRole::Dim };
+        line.operation_figure(cell, &disk_operation::BYTES_PER_SECOND, 5, role);
     })
     .min_table_width(60),
-    Spec::numeric("KB/req", 6, |line, cell| {
-        if let Some(columns) = line.columns() {
-            cell.text(columns.size.map_or("-".into(), |size| line.figure(size, 6)), StyleRole::Dim);
-        }
+    Spec::figure(&disk_operation::SIZE_BYTES, 6, |line, cell| {
+        line.operation_figure(cell, &disk_operation::SIZE_BYTES, 6, StyleRole::Dim);
     })
     .min_table_width(72),
-    Spec::numeric("await", 5, |line, cell| {
-        if let Some(columns) = line.columns() {
-            cell.text(line.figure(columns.r#await, 5), StyleRole::Plain);
-        }
+    Spec::figure(&disk_operation::AWAIT_SECONDS, 5, |line, cell| {
+        line.operation_figure(cell, &disk_operation::AWAIT_SECONDS, 5, StyleRole::Plain);
     })
     .sorted_by(SortColumn::DISK_AWAIT),
-    Spec::numeric("base", 5, |line, cell| {
+    Spec::figure(&disk_operation::BASELINE_SECONDS, 5, |line, cell| {
         if let Some(status) = line.status() {
             let mark = if status.provisional { "~" } else { "" };
             cell.text(safe!("{}{mark}", format_number(status.baseline.0, 4)), StyleRole::Dim);
         }
     })
     .min_table_width(50),
-    Spec::numeric("×base", 6, |line, cell| {
-        if line.operation.is_some() {
+    Spec::figure(&disk_operation::BASELINE_MULTIPLE, 6, |line, cell| {
+        if line.row.is_some() {
             let (words, role) = baseline_multiple(line.evaluation, line.status());
             cell.text(&words, role);
         }
     }),
-    Spec::numeric("queue", 5, |line, cell| line.device_figure(cell, &disk::QUEUE, 5, StyleRole::Plain))
+    Spec::figure(&disk::QUEUE, 5, |line, cell| line.device_figure(cell, &disk::QUEUE, 5, StyleRole::Plain))
         .sorted_by(SortColumn::DISK_QUEUE)
         .min_table_width(50),
-    Spec::numeric("infl", 4, |line, cell| {
-        if line.line == 0 {
-            let role = if line.disk.stalled { StyleRole::Critical } else { StyleRole::Plain };
-            cell.text(safe!("{}", line.disk.in_flight), role);
-        }
+    Spec::figure(&disk::IN_FLIGHT, 4, |line, cell| {
+        let role = if line.disk.stalled { StyleRole::Critical } else { StyleRole::Plain };
+        line.device_figure(cell, &disk::IN_FLIGHT, 4, role);
     })
     .min_table_width(60),
-    Spec::numeric("busy%", 5, |line, cell| line.device_figure(cell, &disk::BUSY_RATIO, 5, StyleRole::Dim))
+    Spec::figure(&disk::BUSY_RATIO, 5, |line, cell| line.device_figure(cell, &disk::BUSY_RATIO, 5, StyleRole::Dim))
         .sorted_by(SortColumn::DISK_BUSY)
         .min_table_width(60),
 ];
 
-const MERGED: Spec = Spec::numeric("merged%", 7, |line, cell| {
-    if let Some(columns) = line.columns() {
-        // The kernel merges no flushes.
-        let words = columns.merged.map_or("0".into(), |merged| line.figure(merged, 6));
-        cell.text(words, StyleRole::Dim);
-    }
+const MERGED: Spec = Spec::figure(&disk_operation::MERGED_RATIO, 7, |line, cell| {
+    line.operation_figure(cell, &disk_operation::MERGED_RATIO, 6, StyleRole::Dim);
 });
 
 const HISTORY: Spec = Spec::text("await, log", 0, |line, cell| {
-    if let Some(operation) = line.operation {
+    if let Some(operation) = line.operation() {
         latency_history(line.state, line.evaluation, (line.disk.id, operation), cell);
     }
 });
-
-const MEGABYTE: f64 = 1_048_576.0;
 
 impl DiskLine<'_> {
     fn input(&self) -> FigureInput<'_> {
         self.evaluation.into()
     }
 
-    fn columns(&self) -> Option<&'static OperationColumns> {
-        self.operation.map(disk::columns)
+    fn operation(&self) -> Option<Operation> {
+        self.row.as_ref().map(|row| row.operation)
     }
 
     fn status(&self) -> Option<&LatencyStatus> {
-        latency_status(self.evaluation, self.disk.id, self.operation?)
+        self.row.as_ref()?.latency_status(&self.input())
     }
 
-    fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
-        format_figure(figure, &self.input(), self.disk, cells)
+    /// A value of the operation.
+    fn operation_figure(&self, cell: CellArea, figure: &Column<OperationRow>, cells: usize, role: StyleRole) {
+        if let Some(row) = &self.row {
+            cell.text(format_figure(figure, &self.input(), row, cells), role);
+        }
     }
 
     /// A value of the device, on its first line only.
     fn device_figure(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize, role: StyleRole) {
         if self.line == 0 {
-            cell.text(self.figure(figure, cells), role);
+            cell.text(format_figure(figure, &self.input(), self.disk, cells), role);
         }
     }
 }
@@ -151,7 +139,7 @@ fn device_cell(line: &DiskLine, cell: CellArea) {
 }
 
 fn operation_cell(line: &DiskLine, cell: CellArea) {
-    match line.operation {
+    match line.operation() {
         Some(operation) => cell.text(operation_letter(operation), StyleRole::Plain),
         None => {
             let (words, role) = match line.disk.stalled {
@@ -222,7 +210,8 @@ fn disk_lines(
 ) {
     let operations: Vec<Operation> = active_operations(disk).map(|(operation, _)| operation).collect();
     for (line, at) in (0..operations.len().max(1)).zip(y..) {
-        let row = DiskLine { state, evaluation, disk, line, operation: operations.get(line).copied() };
+        let row = operations.get(line).and_then(|&operation| OperationRow::new(disk, operation));
+        let row = DiskLine { state, evaluation, disk, line, row };
         table.draw_row(canvas, at, |draw, cell| draw(&row, cell));
     }
 }

@@ -3,11 +3,11 @@
 use super::canvas::Canvas;
 use super::displayed_time;
 use super::safe_text::SafeText;
-use super::text::format_number;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::sample::SamplingCost;
 use crate::state::{RecorderState, Source, SourceStatus, State};
+use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
 
@@ -114,9 +114,9 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
 /// A note that samples are skipped or late.
 fn sampling_delay_note(cost: &SamplingCost) -> Option<SafeText> {
     if cost.skipped_samples > 0 {
-        let scan = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
-        return Some(safe!("1 sample in {}: a scan takes {scan} ms", cost.skipped_samples.saturating_add(1)));
+        let scan = format::latency(Millis(cost.scan_cpu_ns as f64 / 1e6));
+        return Some(safe!("1 sample in {}: a scan takes {scan}", cost.skipped_samples.saturating_add(1)));
     }
     (cost.start_delay_ns >= LATE_SAMPLE_NS)
-        .then(|| safe!("sampled {} ms late", format_number(cost.start_delay_ns as f64 / 1e6, 4)))
+        .then(|| safe!("sampled {} late", format::latency(Millis(cost.start_delay_ns as f64 / 1e6))))
 }

@@ -32,15 +32,23 @@ type Spec = ColumnSpec<fn(&NicLine, CellArea)>;
 const NIC_COLUMNS: [Spec; 10] = [
     Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain))
         .sorted_by(SortColumn::NAME),
-    Spec::numeric("rKB/s", 7, |line, cell| line.traffic(cell, &figures::RECEIVED_BYTES_PER_SECOND, 7))
-        .sorted_by(SortColumn::NIC_READ),
-    Spec::numeric("wKB/s", 7, |line, cell| line.traffic(cell, &figures::SENT_BYTES_PER_SECOND, 7))
+    Spec::figure(&figures::RECEIVED_BYTES_PER_SECOND, 7, |line, cell| {
+        line.traffic(cell, &figures::RECEIVED_BYTES_PER_SECOND, 7)
+    })
+    .sorted_by(SortColumn::NIC_READ),
+    Spec::figure(&figures::SENT_BYTES_PER_SECOND, 7, |line, cell| line.traffic(cell, &figures::SENT_BYTES_PER_SECOND, 7))
         .sorted_by(SortColumn::NIC_WRITE),
-    Spec::numeric("rPk/s", 6, |line, cell| line.traffic(cell, &figures::RECEIVED_PACKETS_PER_SECOND, 6)).min_table_width(60),
-    Spec::numeric("wPk/s", 6, |line, cell| line.traffic(cell, &figures::SENT_PACKETS_PER_SECOND, 6)).min_table_width(60),
-    Spec::numeric("rAvs", 5, |line, cell| line.traffic(cell, &figures::RECEIVED_SIZE_BYTES, 5)).min_table_width(72),
-    Spec::numeric("wAvs", 5, |line, cell| line.traffic(cell, &figures::SENT_SIZE_BYTES, 5)).min_table_width(72),
-    Spec::numeric("%Util", 5, |line, cell| match line.number(&figures::UTILIZATION_RATIO) {
+    Spec::figure(&figures::RECEIVED_PACKETS_PER_SECOND, 6, |line, cell| {
+        line.traffic(cell, &figures::RECEIVED_PACKETS_PER_SECOND, 6)
+    })
+    .min_table_width(60),
+    Spec::figure(&figures::SENT_PACKETS_PER_SECOND, 6, |line, cell| line.traffic(cell, &figures::SENT_PACKETS_PER_SECOND, 6))
+        .min_table_width(60),
+    Spec::figure(&figures::RECEIVED_SIZE_BYTES, 5, |line, cell| line.traffic(cell, &figures::RECEIVED_SIZE_BYTES, 5))
+        .min_table_width(72),
+    Spec::figure(&figures::SENT_SIZE_BYTES, 5, |line, cell| line.traffic(cell, &figures::SENT_SIZE_BYTES, 5))
+        .min_table_width(72),
+    Spec::figure(&figures::UTILIZATION_RATIO, 5, |line, cell| match line.number(&figures::UTILIZATION_RATIO) {
         Some(share) => {
             let role = if share >= line.evaluation.thresholds().nic_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
             cell.text(line.figure(&figures::UTILIZATION_RATIO, 5), role);
@@ -48,7 +56,7 @@ const NIC_COLUMNS: [Spec; 10] = [
         None => cell.text("?", StyleRole::Dim),
     })
     .sorted_by(SortColumn::NIC_BUSY),
-    Spec::numeric("Sat", 5, |line, cell| {
+    Spec::figure(&figures::SATURATION_PER_SECOND, 5, |line, cell| {
         let limit = line.evaluation.thresholds().nic_saturation_per_second;
         let saturated = line.number(&figures::SATURATION_PER_SECOND).is_some_and(|rate| rate >= limit);
         let role = if saturated { StyleRole::Warning } else { StyleRole::Plain };
@@ -264,36 +272,59 @@ type ProtocolSpec = ColumnSpec<fn(&ProtocolLine, CellArea)>;
 
 const TCP_COLUMNS: [ProtocolSpec; 11] = [
     ProtocolSpec::text("TCP", 5, |_, _| {}),
-    ProtocolSpec::numeric("InSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_IN_PER_SECOND)),
-    ProtocolSpec::numeric("OutSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_OUT_PER_SECOND)),
-    ProtocolSpec::numeric("%ReTX", 6, |line, cell| {
+    ProtocolSpec::figure(&protocols::SEGMENTS_IN_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::SEGMENTS_IN_PER_SECOND)
+    }),
+    ProtocolSpec::figure(&protocols::SEGMENTS_OUT_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::SEGMENTS_OUT_PER_SECOND)
+    }),
+    ProtocolSpec::figure(&protocols::RETRANSMITTED_RATIO, 6, |line, cell| {
         let (share, rate) = (&protocols::RETRANSMITTED_RATIO, &protocols::RETRANSMITTED_PER_SECOND);
         let thresholds = line.0.thresholds();
         let many = line.number(share).is_some_and(|share| share >= thresholds.retransmitted_ratio)
             && line.number(rate).is_some_and(|rate| rate >= thresholds.retransmitted_per_second);
         cell.text(line.figure(&protocols::RETRANSMITTED_RATIO), if many { StyleRole::Warning } else { StyleRole::Plain });
     }),
-    ProtocolSpec::numeric("Reset", 6, |line, cell| line.rate(cell, &protocols::RESETS_PER_SECOND)).min_table_width(60),
-    ProtocolSpec::numeric("AttF", 6, |line, cell| line.rate(cell, &protocols::ATTEMPT_FAILS_PER_SECOND)).min_table_width(60),
-    ProtocolSpec::numeric("InCon", 6, |line, cell| line.rate(cell, &protocols::CONNECTIONS_IN_PER_SECOND)).min_table_width(60),
-    ProtocolSpec::numeric("OutCon", 6, |line, cell| line.rate(cell, &protocols::CONNECTIONS_OUT_PER_SECOND))
+    ProtocolSpec::figure(&protocols::RESETS_PER_SECOND, 6, |line, cell| line.rate(cell, &protocols::RESETS_PER_SECOND))
         .min_table_width(60),
-    ProtocolSpec::numeric("Estab", 6, |line, cell| line.rate(cell, &protocols::ESTABLISHED)).min_table_width(70),
-    ProtocolSpec::numeric("Drops", 6, |line, cell| {
+    ProtocolSpec::figure(&protocols::ATTEMPT_FAILS_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::ATTEMPT_FAILS_PER_SECOND)
+    })
+    .min_table_width(60),
+    ProtocolSpec::figure(&protocols::CONNECTIONS_IN_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::CONNECTIONS_IN_PER_SECOND)
+    })
+    .min_table_width(60),
+    ProtocolSpec::figure(&protocols::CONNECTIONS_OUT_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::CONNECTIONS_OUT_PER_SECOND)
+    })
+    .min_table_width(60),
+    ProtocolSpec::figure(&protocols::ESTABLISHED, 6, |line, cell| line.rate(cell, &protocols::ESTABLISHED)).min_table_width(70),
+    ProtocolSpec::figure(&protocols::LISTEN_DROPS_PER_SECOND, 6, |line, cell| {
         let dropped = line.number(&protocols::LISTEN_DROPS_PER_SECOND).is_some_and(|rate| rate > 0.0);
         let role = if dropped { StyleRole::Warning } else { StyleRole::Plain };
         cell.text(line.figure(&protocols::LISTEN_DROPS_PER_SECOND), role);
     }),
-    ProtocolSpec::numeric("SynReTX", 7, |line, cell| line.rate(cell, &protocols::SYN_RETRANSMITS_PER_SECOND))
-        .min_table_width(78),
+    ProtocolSpec::figure(&protocols::SYN_RETRANSMITS_PER_SECOND, 7, |line, cell| {
+        line.rate(cell, &protocols::SYN_RETRANSMITS_PER_SECOND)
+    })
+    .min_table_width(78),
 ];
 
 const UDP_COLUMNS: [ProtocolSpec; 5] = [
     ProtocolSpec::text("UDP", 5, |_, _| {}),
-    ProtocolSpec::numeric("InDG", 6, |line, cell| line.rate(cell, &protocols::DATAGRAMS_IN_PER_SECOND)),
-    ProtocolSpec::numeric("OutDG", 6, |line, cell| line.rate(cell, &protocols::DATAGRAMS_OUT_PER_SECOND)),
-    ProtocolSpec::numeric("InErr", 6, |line, cell| line.rate(cell, &protocols::DATAGRAM_ERRORS_IN_PER_SECOND)),
-    ProtocolSpec::numeric("OutErr", 6, |line, cell| line.rate(cell, &protocols::DATAGRAM_ERRORS_OUT_PER_SECOND)),
+    ProtocolSpec::figure(&protocols::DATAGRAMS_IN_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::DATAGRAMS_IN_PER_SECOND)
+    }),
+    ProtocolSpec::figure(&protocols::DATAGRAMS_OUT_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::DATAGRAMS_OUT_PER_SECOND)
+    }),
+    ProtocolSpec::figure(&protocols::DATAGRAM_ERRORS_IN_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::DATAGRAM_ERRORS_IN_PER_SECOND)
+    }),
+    ProtocolSpec::figure(&protocols::DATAGRAM_ERRORS_OUT_PER_SECOND, 6, |line, cell| {
+        line.rate(cell, &protocols::DATAGRAM_ERRORS_OUT_PER_SECOND)
+    }),
 ];
 
 /// TCP and UDP of the network namespace as in nicstat -t and -u, and listening sockets with a queue. Returns the line after.

@@ -9,6 +9,7 @@ use super::theme::{StyleRole, blocked_role, used_role};
 use super::wait_location;
 use super::widgets::bar::{Segment, stacked_bar};
 use super::widgets::table::{CellArea, ColumnSpec, Table};
+use crate::figures::task;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
@@ -40,41 +41,41 @@ pub struct TaskLine<'a> {
 type Spec = ColumnSpec<fn(&TaskLine, CellArea)>;
 
 const TASK_COLUMNS: [Spec; 9] = [
-    Spec::numeric("pid", 7, |line, cell| {
+    Spec::figure(&task::PID, 7, |line, cell| {
         cell.text(safe!("{}", line.thread.map_or(line.process.pid, |thread| thread.tid)), StyleRole::Plain);
     })
     .sorted_by(SortColumn::TASK_PID),
-    Spec::numeric("thr", 4, |line, cell| match line.thread {
+    Spec::figure(&task::THREADS, 4, |line, cell| match line.thread {
         None => cell.text(safe!("{}", line.span.threads), StyleRole::Dim),
         Some(thread) if thread.tid == line.process.pid => cell.text("main", StyleRole::Dim),
         Some(_) => cell.text("·", StyleRole::Dim),
     })
     .sorted_by(SortColumn::TASK_THREADS)
     .min_table_width(72),
-    Spec::text("user", 8, |line, cell| {
+    Spec::figure(&task::USER, 8, |line, cell| {
         let uid = line.process.uid;
         let user = line.sample.users.get(&uid).map_or_else(|| safe!("{uid}"), SafeText::from_name);
         cell.text(&user, StyleRole::Dim);
     })
     .sorted_by(SortColumn::TASK_USER)
     .min_table_width(96),
-    Spec::numeric("%CPU", 5, |line, cell| {
+    Spec::figure(&task::CPU_RATIO, 5, |line, cell| {
         let used = line.cpu.map_or(0.0, |cpu| cpu.0);
         let role = if used >= line.evaluation.thresholds().thread_busy_ratio { StyleRole::Bold } else { used_role(used) };
         cell.text(safe!("{}", text::format_percent(line.cpu.map(|cpu| cpu.0), 5)), role);
     })
     .sorted_by(SortColumn::TASK_CPU),
-    Spec::numeric("runq", 5, |line, cell| {
+    Spec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
         let waited = line.run_queue_wait.map(|wait| wait.0);
         cell.text(safe!("{}", text::format_optional(waited, 5)), used_role(waited.unwrap_or(0.0)));
     })
     .sorted_by(SortColumn::TASK_RUN_QUEUE)
     .min_table_width(66),
-    Spec::numeric("disk", 5, |line, cell| {
+    Spec::figure(&task::DISK_RATIO, 5, |line, cell| {
         cell.text(safe!("{}", format_number(line.states.disk, 5)), blocked_role(line.states.disk));
     })
     .sorted_by(SortColumn::TASK_DISK),
-    Spec::numeric("lock", 5, |line, cell| {
+    Spec::figure(&task::LOCK_RATIO, 5, |line, cell| {
         let hidden = wait_location::waits_are_hidden(line.interval, line.process);
         cell.text(wait_location::lock_waits_text(line.states.lock, hidden), blocked_role(line.states.lock));
     })
@@ -90,7 +91,7 @@ const TASK_COLUMNS: [Spec; 9] = [
     .sorted_by(SortColumn::TASK_ACTIVITY),
 ];
 
-const COMMAND: Spec = Spec::text("command", 14, |line, cell| {
+const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
     match line.depth {
         0 => cell.text(&name, StyleRole::Bold),
@@ -107,22 +108,23 @@ const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
 const COMMAND_INDEX: usize = 7;
 
 const WIDE_COLUMNS: [Spec; 3] = [
-    Spec::numeric("memory", 6, |line, cell| {
+    Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| {
         if line.thread.is_none() {
             cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
         }
     })
     .sorted_by(SortColumn::TASK_RESIDENT),
-    Spec::numeric("read/s", 6, |line, cell| line.io_rate(cell, line.span.read_bytes)).sorted_by(SortColumn::TASK_READ),
-    Spec::numeric("write/s", 7, |line, cell| line.io_rate(cell, line.span.write_bytes)).sorted_by(SortColumn::TASK_WRITE),
+    Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| line.io_rate(cell, line.span.read_bytes))
+        .sorted_by(SortColumn::TASK_READ),
+    Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| line.io_rate(cell, line.span.write_bytes))
+        .sorted_by(SortColumn::TASK_WRITE),
 ];
 
 impl TaskLine<'_> {
     /// Bytes per second of a process; unknown for threads.
     fn io_rate(&self, cell: CellArea, rate: Option<PerSecond>) {
         if self.thread.is_none() {
-            let words =
-                rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { format::short_bytes(rate.0) } else { "0".to_owned() });
+            let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
             cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
         }
     }
@@ -163,8 +165,8 @@ type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellArea)>;
 
 const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold)),
-    WaitClassSpec::numeric("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)),
-    WaitClassSpec::text("who", 26, |line, cell| {
+    WaitClassSpec::text("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)).right_aligned(),
+    WaitClassSpec::text("processes", 26, |line, cell| {
         let members = wait_class_members(line.interval, line.sample, line.class);
         let words: Vec<String> = (members.into_iter().take(4))
             .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })

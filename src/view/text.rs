@@ -6,8 +6,10 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::safe_text::SafeText;
-use crate::figures::{Column, FigureInput, Unit};
-use crate::units::format::{short_bytes, short_number, three_digits};
+use crate::figures::{Column, FigureInput, Precision, Unit};
+use crate::safe;
+use crate::units::Millis;
+use crate::units::format::{self, short_bytes, short_number, three_digits};
 use crate::units::time::{in_zone, time_of_day};
 
 /// `text` cut to this number of cells, with `…` if it was longer.
@@ -109,13 +111,10 @@ pub fn format_number(value: f64, cells: usize) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
-    let size = value.abs();
-    let text = if size == 0.0 {
-        "0".to_owned()
-    } else if size < 0.005 {
-        if value > 0.0 { "<.01".to_owned() } else { "0".to_owned() }
-    } else {
-        three_digits(value)
+    let text = match value {
+        value if value > 0.0 && value < 0.005 => "<.01".to_owned(),
+        value if value > -0.005 && value < 0.0 => "0".to_owned(),
+        value => three_digits(value),
     };
     if text.len() <= cells { text } else { short_number(value) }
 }
@@ -123,6 +122,19 @@ pub fn format_number(value: f64, cells: usize) -> String {
 /// A number, or `-` without a value.
 pub fn format_optional(value: Option<f64>, cells: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format_number(value, cells))
+}
+
+/// A latency with its unit, or `-` without a value.
+pub fn format_latency(latency: Option<Millis>) -> String {
+    latency.map_or_else(|| "-".to_owned(), format::latency)
+}
+
+/// A number of milliseconds, or `-` without a value; below 0.1 with three decimals where they fit.
+pub fn format_millis(ms: Option<f64>, cells: usize) -> String {
+    match ms {
+        Some(ms) if ms > 0.0 && ms < 0.0995 && cells >= 5 => format!("{ms:.3}"),
+        other => format_optional(other, cells),
+    }
 }
 
 /// A value in KB. If it does not fit, it gets its own unit: `1.31G`, since `1.37M` would read as megabytes.
@@ -136,6 +148,8 @@ pub fn format_figure<T>(figure: &Column<T>, input: &FigureInput, row: &T, cells:
     let value = figure.displayed(input, row);
     match (figure.definition.unit, value) {
         (Unit::KilobytesPerSecond, Some(kilobytes)) => SafeText::sanitize(format_kilobytes(kilobytes, cells)),
+        (Unit::Milliseconds, value) => SafeText::sanitize(format_millis(value, cells)),
+        (Unit::Id | Unit::Count, Some(value)) if figure.definition.precision == Precision::Integer => safe!("{value:.0}"),
         (_, value) => SafeText::sanitize(format_optional(value, cells)),
     }
 }

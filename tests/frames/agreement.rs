@@ -76,7 +76,7 @@ fn values_of_a_page_are_aligned() {
     let page = whole_page(&machine, "6\n");
     let column =
         |label: &str, figure: &str| page.lines().find(|line| line.starts_with(label) && line.contains(figure))?.find(figure);
-    let first = column("  iowait ", "5.00%");
+    let first = column("  iowait ", "5.00 %");
     assert!(first.is_some() && first == column("  group on storage threads ", "1.92"), "{page}");
 }
 

@@ -89,7 +89,7 @@ pub fn lock_convoy() -> Machine {
                 Kind::DiskLatency,
                 Severity::Critical,
                 Subject::Disk { id: sdb.id(), name: Name::from("sdb") },
-                "sdb: writes 108 ms = 13.9× their 7.8 ms, queue 64.9",
+                "sdb: writes 108 ms = 13.9× their 7.80 ms, queue 64.9",
             ),
         ],
         standings: vec![
@@ -125,7 +125,7 @@ pub fn saturated_disk() -> Machine {
             Kind::DiskLatency,
             Severity::Warning,
             Subject::Disk { id: sdb.id(), name: Name::from("sdb") },
-            "sdb: reads 230 ms = 28.8× their provisional 8 ms, queue 32.2",
+            "sdb: reads 230 ms = 28.8× their provisional 8.00 ms, queue 32.2",
         )],
         standings: vec![standing(sdb.id(), Operation::Read, 8.0, 28.8, true)],
         drives: vec![sdb],
@@ -213,7 +213,7 @@ pub fn shaped_network() -> Machine {
         host("127.0.0.1", 120, (60, 2), (50, 20), 9_000_000, (40, 0)),
         host("192.0.2.40", 3, (0, 0), (0, 0), 0, (0, 0)),
     ];
-    let slow = "10.99.0.2: round trips of 4.3 ms = 717× their minimum of 6 µs; they wait here, in the queue of eth0";
+    let slow = "10.99.0.2: round trips of 4.30 ms = 717× their minimum of 6.00 µs; they wait here, in the queue of eth0";
     Machine {
         hostname: b"web3",
         findings: vec![finding(Kind::NetworkLatency, Severity::Warning, Subject::RemoteHost(Name::from("10.99.0.2")), slow)],
@@ -223,7 +223,7 @@ pub fn shaped_network() -> Machine {
             listener: Some(("127.0.0.1:18091".parse().unwrap(), 5, 4, 35)),
             shaped: Some((8, 110, 5300)),
             softnet: Some((1, 91_000, 12, 3)),
-            looks: None,
+            scans: None,
         },
         ..quiet()
     }

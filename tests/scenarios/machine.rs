@@ -1,4 +1,4 @@
-//! A machine made of a scenario: keeps cumulative counters as a kernel does, and gives a sample whenever asked.
+//! The machine of a scenario: keeps cumulative counters as a kernel does, and makes samples of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const TICKS: f64 = 100.0;
 const SUB_SAMPLES: u32 = 10;
 const PAGE: f64 = 4096.0;
 
-/// Counters under names like `disk sdb reads`; whole numbers only when read, so that fractions are not lost.
+/// Counters by name, such as `disk sdb reads`; whole numbers only when read, so that fractions are not lost.
 #[derive(Default)]
 pub struct Machine {
     counters: BTreeMap<String, f64>,
@@ -37,7 +37,7 @@ pub struct Machine {
     cpus: u32,
     hidepid: bool,
     samples: u32,
-    /// The last look at the connections
+    /// The last scan of the connections
     peers: Option<RemoteHosts>,
 }
 
@@ -78,13 +78,13 @@ impl Machine {
         if index == 0 && phase.suspended_seconds > 0.0 {
             self.boottime_ns += (phase.suspended_seconds * 1e9) as u64;
         }
-        for look in 0..SUB_SAMPLES {
+        for sub_sample in 0..SUB_SAMPLES {
             self.pass(phase, phase.seconds / f64::from(SUB_SAMPLES));
             waits.sub_samples.push(SubSample {
                 boottime_ns: self.boottime_ns,
                 cpu: Some(self.cpu_times(None)),
                 in_flight: Some(phase.disk.iter().map(|disk| disk.in_flight).sum()),
-                waits: rows(phase, &waits.groups, look),
+                waits: rows(phase, &waits.groups, sub_sample),
             });
         }
         if index == 0 {
@@ -96,8 +96,8 @@ impl Machine {
         add_ipc_peers(phase, &mut waits);
         add_queues(phase, &mut waits);
         self.samples += 1;
-        if (index + 1).is_multiple_of(phase.look_every) {
-            self.look(phase);
+        if (index + 1).is_multiple_of(phase.connection_scan_interval) {
+            self.scan_connections(phase);
         }
         let mut sample = self.sample(phase, waits);
         if let (Ok(tasks), true) = (&mut sample.tasks, index + 1 == phase.intervals) {
@@ -220,7 +220,7 @@ impl Machine {
     }
 
     fn read(&self, name: &str) -> Counter {
-        // A hair, so that ten times a tenth is one.
+        // Rounding: ten times a tenth must be one.
         Counter((self.counters.get(name).copied().unwrap_or(0.0) + 1e-6) as u64)
     }
 
@@ -232,7 +232,7 @@ impl Machine {
         }
     }
 
-    /// One CPU, or all of them.
+    /// The times of one CPU, or of all.
     fn cpu_times(&self, cpu: Option<u32>) -> CpuTimes {
         let of = |field: &str| match cpu {
             Some(cpu) => self.read(&format!("cpu {cpu} {field}")),
@@ -402,12 +402,12 @@ impl Machine {
         synthetic::nic(2, name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
     }
 
-    /// A look at the connections, as the reader would add them up.
-    fn look(&mut self, phase: &Phase) {
+    /// A scan of the connections, summed as the reader does.
+    fn scan_connections(&mut self, phase: &Phase) {
         for peer in &phase.peer {
             for (word, count) in [("active", peer.active), ("pressed", peer.pressed)] {
                 let mut add = |what: &str, by: f64| self.add(&format!("peer {} {word} {what}", peer.address), by);
-                add("looks", f64::from(count));
+                add("scans", f64::from(count));
                 add("smoothed", f64::from(count) * peer.rtt_ms * 1000.0);
                 add("minimum", f64::from(count) * peer.min_ms * 1000.0);
             }
@@ -430,7 +430,7 @@ impl Machine {
     fn peer(&self, peer: &format::Peer) -> RemoteHost {
         let read = |word: &str| self.read(&format!("peer {} {word}", peer.address));
         let round_trips = |word: &str| RttSums {
-            count: read(&format!("{word} looks")),
+            count: read(&format!("{word} scans")),
             srtt_us: read(&format!("{word} smoothed")),
             min_rtt_us: Some(read(&format!("{word} minimum"))),
         };
@@ -576,7 +576,7 @@ impl Machine {
     }
 }
 
-/// Those at the end of a chain who wait for the lock themselves at other sub-samples.
+/// Threads at the end of a chain that wait for the lock themselves in other sub-samples.
 fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
     let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
     let rows = holders.filter(|(_, holder)| holder.queues > 0).flat_map(|(process, holder)| {
@@ -587,7 +587,7 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
     rows.collect()
 }
 
-/// Threads that wait in a pipe whose other end the process itself has open, which is on storage, and others in the same pipes.
+/// Threads that wait in a pipe whose other end is held by a process on storage, and other threads in the same pipes.
 fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     for process in phase.process.iter().filter(|process| process.waits.peer > 0) {
         let group = group_index(process, &waits.groups);
@@ -714,7 +714,7 @@ fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
     u16::try_from(groups.iter().position(|group| *group == id).expect("its group")).unwrap()
 }
 
-fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWait> {
+fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
     let mut rows: Vec<GroupWait> = Vec::new();
     for (wait, process, queue) in lock_queues(phase) {
         let at_shared_address = if queue.at_one > 0 { queue.threads } else { 0 };
@@ -731,7 +731,7 @@ fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWait> {
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
-            running: waits.running.get(look as usize % waits.running.len().max(1)).copied().unwrap_or(0),
+            running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
             storage: waits.storage,
             aio: waits.aio,
             memory: waits.memory,

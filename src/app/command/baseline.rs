@@ -21,6 +21,7 @@ use crate::kernel::{self, Root};
 use crate::report::baselines::{BaselineRow, json, table};
 use crate::report::formatting::pluralize;
 use crate::sample::disk::Disk;
+use crate::units::format;
 
 pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
     let file = BaselineFile::open(root)?;
@@ -115,9 +116,9 @@ impl BaselineFile {
             _ => String::new(),
         };
         let text = format!(
-            "{name}: {}{sized} are set to {} ms; running stalltops use it within a few seconds\n",
+            "{name}: {}{sized} are set to {}; running stalltops use it within a few seconds\n",
             operation.plural(),
-            set.value.0
+            format::latency(set.value)
         );
         stdio::print_localized(&text).map(|_| Exit::Success)
     }

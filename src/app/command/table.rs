@@ -91,7 +91,7 @@ impl TableOutput {
         })
     }
 
-    /// Adds an interval. Returns whether more lines are wanted.
+    /// Adds an interval. Returns whether more lines are to be printed.
     fn add(&mut self, evaluation: &Evaluation) -> Result<bool, Failure> {
         if let Some(run) = &mut self.total {
             run.add(evaluation);

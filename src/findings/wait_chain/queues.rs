@@ -41,9 +41,12 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
 }
 
+/// Share of a queue's threads at one futex address from which it is one mutex. docs/metrics.md, "Fixed thresholds".
+const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;
+
 /// Whether (nearly) all of them wait at one futex address.
 fn is_one_address(queue: &WaitQueueSpan) -> bool {
-    queue.one_address_share >= 0.8
+    queue.one_address_share >= MIN_ONE_ADDRESS_SHARE
 }
 
 fn lock_description(queue: &WaitQueueSpan) -> String {

@@ -36,7 +36,7 @@ pub struct BlockedCounts {
 }
 
 impl GroupConditions {
-    /// `weighted`: the sub-samples, with the time that each stands for.
+    /// `weighted`: the sub-samples, with the time that each counts for.
     pub fn new(
         older: &Sample,
         newer: &Sample,

@@ -125,20 +125,20 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let (mut client, mut idle) = (TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap());
-        let (mut asked, mut told) = (server.accept().unwrap().0, server.accept().unwrap().0);
+        let (mut asked, mut pushed) = (server.accept().unwrap().0, server.accept().unwrap().0);
         let mut byte = [0];
         // Both had an answer; one asks again later, the other receives something it did not ask for.
-        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut told)] {
+        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut pushed)] {
             client.write_all(b"?").unwrap();
             server.read_exact(&mut byte).unwrap();
             server.write_all(b"!").unwrap();
             client.read_exact(&mut byte).unwrap();
         }
-        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &told].map(socket));
+        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &pushed].map(socket));
         // The kernel counts milliseconds by its tick: repeated until they differ.
         for _ in 0..1000 {
             client.write_all(b"?").unwrap();
-            told.write_all(b"!").unwrap();
+            pushed.write_all(b"!").unwrap();
             let found = match connections(&wanted) {
                 Ok(found) => found,
                 Err(why) => return println!("skipped: this kernel has no INET_DIAG ({why:?})"),
@@ -148,7 +148,7 @@ mod tests {
                 let info = &of(stream).0.tcp_info;
                 info.last_data_sent_ms <= info.last_data_received_ms
             };
-            assert_eq!([&client, &idle, &asked, &told].map(|stream| of(stream).1), [false, false, true, true]);
+            assert_eq!([&client, &idle, &asked, &pushed].map(|stream| of(stream).1), [false, false, true, true]);
             assert_eq!((of(&client).0.remote_address, of(&client).0.ports.1), (address.ip(), address.port()));
             if sent_last(&client) && !sent_last(&idle) {
                 return;

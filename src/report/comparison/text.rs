@@ -4,8 +4,9 @@ use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
 use crate::interval::statistics::Certainty;
-use crate::report::formatting::{bytes, duration, format_latency, three_digits};
+use crate::report::formatting::{bytes, duration, latency, multiple, three_digits};
 use crate::report::text::printable;
+use crate::units::Millis;
 
 /// `all`: unchanged figures, too.
 pub fn text(comparison: &Comparison, all: bool) -> String {
@@ -30,7 +31,7 @@ fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: 
     let rows: Vec<(&FigureComparison, &FigureDelta)> =
         rows.filter(|(_, delta)| all || delta.change != FigureChange::None).collect();
     if rows.is_empty() {
-        text.push_str("  no figure moved in a way that is felt and is not chance\n");
+        text.push_str("  no figure changed by an amount that matters and is not chance\n");
         return;
     }
     let headings = ["base p50", "p95", "new p50", "p95", "×base", "P(new>)", ""];
@@ -118,7 +119,7 @@ fn write_per_operation(text: &mut String, recordings: &[ComparedRecording]) {
         let format_optional = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);
         let cells = [
             format_optional(own.operations_per_second, three_digits),
-            format_optional(own.cpu_seconds, format_latency),
+            format_optional(own.cpu_seconds, |seconds| latency(Millis(seconds * 1000.0))),
             format_optional(own.context_switches, three_digits),
             format_optional(own.reads, three_digits),
             format_optional(own.writes, three_digits),
@@ -139,7 +140,7 @@ fn write_per_operation(text: &mut String, recordings: &[ComparedRecording]) {
             relative.read_bytes,
             relative.written_bytes,
         ];
-        table.push(String::new(), figures.map(|value| format_optional(value, |value| format!("{value:.2}×"))).to_vec());
+        table.push(String::new(), figures.map(|value| format_optional(value, multiple)).to_vec());
     }
     text.push_str(&table.render());
 }

@@ -26,9 +26,9 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
             _ => safe!("{} {}", key.operation.plural(), key.size.as_str()),
         };
         let baseline = match (learned.latency(), learned.lowest()) {
-            (Some(baseline), _) => safe!("{:>6} ms", format_number(baseline.0, 6)),
-            (None, Some(lowest)) => safe!("~{:>5} ms", format_number(lowest.0, 5)),
-            (None, None) => "     - ms".into(),
+            (Some(baseline), _) => safe!("{:>9}", format::latency(baseline)),
+            (None, Some(lowest)) => safe!("{:>9}", format!("~{}", format::latency(lowest))),
+            (None, None) => "        -".into(),
         };
         let word = learned.confidence(now_s).as_str();
         let words = match learned.intervals {
@@ -41,8 +41,8 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
         };
         page.labelled(label, words);
         if let Some(drift) = learned.drift() {
-            let (was, times) = (format_number(drift.reference.0, 5), format_number(drift.multiple(), 4));
-            page.labelled("", safe!("was {was} ms in the first days, now {times}× that"));
+            let (was, times) = (format::latency(drift.reference), format_number(drift.multiple(), 4));
+            page.labelled("", safe!("was {was} in the first days, now {times}× that"));
         }
     }
     if !any {

@@ -9,8 +9,8 @@ use crate::sample::Name;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::state::layout::active_operations;
-use crate::units::PerSecond;
 use crate::units::format;
+use crate::units::{Millis, PerSecond};
 use crate::view::disk::latency_status;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
@@ -55,12 +55,12 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         safe!("{}/s{size}, {}% merged", format_number(op.rate.0, 6), text::format_percent(op.merged_share().map(|s| s.0), 4)),
     );
     let status = latency_status(evaluation, span.id, operation);
-    let time = format_optional(op.r#await.map(|time| time.0), 6);
+    let time = text::format_latency(op.r#await);
     match status {
         Some(status) => {
             let times = format_optional(status.multiple, 5);
-            let base = format_number(status.baseline.0, 6);
-            page.labelled("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
+            let base = format::latency(status.baseline);
+            page.labelled("await", safe!("{time} = {times}× its baseline of {base}"));
             page.labelled(
                 "baseline",
                 match (status.provisional, status.learned_intervals) {
@@ -72,10 +72,17 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
                 },
             );
         }
-        None => page.labelled("await", safe!("{time} ms")),
+        None => page.labelled("await", safe!("{time}")),
     }
     let baseline = status.map(|status| status.baseline.0 as f32);
-    graph(state, evaluation, page, baseline.map(|base| base * 3.0), " ms", |summary| summary.disk_await(span.id, operation));
+    graph(state, evaluation, page, baseline.map(|base| base * 3.0), latency_label, |summary| {
+        summary.disk_await(span.id, operation)
+    });
+}
+
+/// The label of a latency in milliseconds.
+pub fn latency_label(ms: f64) -> String {
+    format::latency(Millis(ms))
 }
 
 /// A graph of a figure over the history, with a line at the threshold.
@@ -84,7 +91,7 @@ pub fn graph(
     evaluation: &Evaluation,
     page: &mut Page,
     threshold: Option<f32>,
-    unit: &'static str,
+    format: fn(f64) -> String,
     value: impl Fn(&IntervalSummary) -> Option<f32>,
 ) {
     let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
@@ -97,7 +104,7 @@ pub fn graph(
         return;
     }
     let top = threshold.map_or(most, |threshold| most.max(threshold * 1.2));
-    let label = |value: f32| safe!("{}{unit}", format_number(f64::from(value), 5));
+    let label = |value: f32| safe!("{}", format(f64::from(value)));
     page.plot(Plot {
         values,
         threshold,
@@ -191,7 +198,7 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
         page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
         let inward = words == "IN";
         let value = |summary: &IntervalSummary| summary.nic_kilobytes(id).map(|(rx, tx)| if inward { rx } else { tx });
-        graph(state, evaluation, page, None, " KB/s", value);
+        graph(state, evaluation, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), value);
     }
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
@@ -253,7 +260,14 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
         }
     }
     page.heading("BUSY OVER TIME");
-    graph(state, evaluation, page, None, "", |summary| summary.cpu_busy(id).map(|busy| busy * 100.0));
+    graph(
+        state,
+        evaluation,
+        page,
+        None,
+        |percent| format_number(percent, 5),
+        |summary| summary.cpu_busy(id).map(|busy| busy * 100.0),
+    );
     page.heading("THREADS LAST SEEN ON IT");
     let Some(tasks) = &interval.tasks else { return };
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();

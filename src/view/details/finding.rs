@@ -8,7 +8,6 @@ use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
-use crate::units::format;
 use crate::units::time;
 use crate::view::displayed_time;
 use crate::view::safe_text::SafeText;
@@ -88,13 +87,18 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
     }
     let most = values.iter().flatten().copied().fold(0.0_f32, f32::max).max(finding.threshold as f32 * 1.2);
     let top = if finding.value_unit() == EvidenceUnit::Ratio && most <= 1.0 { most.min(1.0) } else { most };
+    // Both labels are in the same unit.
+    let label = |value: f64| match finding.value_unit() {
+        EvidenceUnit::Ratio if top > 1.5 => safe!("{}×", format_number(value, 5)),
+        unit => safe!("{}", unit.format(value)),
+    };
     page.heading("OVER TIME");
     page.plot(Plot {
         values,
         threshold: Some(finding.threshold as f32),
         max: top,
-        max_label: format_in_unit(f64::from(top), finding.value_unit()),
-        threshold_label: format_in_unit(finding.threshold, finding.value_unit()),
+        max_label: label(f64::from(top)),
+        threshold_label: label(finding.threshold),
         height: 5,
         role_above_threshold: StyleRole::from(finding.severity),
     });
@@ -112,23 +116,10 @@ fn disk_and_baseline(evaluation: &Evaluation, finding: &Finding) -> Option<(Disk
     Some((*id, status.operation, status.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
-fn format_in_unit(value: f64, unit: EvidenceUnit) -> SafeText {
-    match unit {
-        EvidenceUnit::Ratio if value <= 1.5 => safe!("{}%", format_number(value * 100.0, 5)),
-        EvidenceUnit::Ratio => safe!("{}×", format_number(value, 5)),
-        EvidenceUnit::Seconds if value < 1.0 => safe!("{}ms", format_number(value * 1000.0, 5)),
-        EvidenceUnit::Seconds => safe!("{}s", format_number(value, 5)),
-        EvidenceUnit::PerSecond => safe!("{}/s", format_number(value, 6)),
-        EvidenceUnit::Bytes => safe!("{}", format::short_bytes(value)),
-        EvidenceUnit::BytesPerSecond => safe!("{}/s", format::short_bytes(value)),
-        EvidenceUnit::Count => safe!("{}", format_number(value, 6)),
-    }
-}
-
 /// Label and value of evidence.
 fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
     let value = match &evidence.value {
-        Value::Number(number) => format_in_unit(*number, evidence.unit()),
+        Value::Number(number) => safe!("{}", evidence.unit().format(*number)),
         Value::Text(name) => SafeText::from_name(name),
         // Chains have a section of their own.
         Value::Chain(_) | Value::Unknown => "-".into(),

@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 
 use super::Page;
-use super::device::{graph, subject_findings};
+use super::device::{graph, latency_label, subject_findings};
 use crate::findings::{self, Evaluation, Subject};
 use crate::interval::network::remote_hosts::RttSpan;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
-use crate::units::PerSecond;
 use crate::units::format;
-use crate::view::network::remote_hosts::{footnote, format_millis, format_rtt, limited_by};
+use crate::units::{Millis, PerSecond};
+use crate::view::network::remote_hosts::{footnote, format_rtt, limited_by};
 use crate::view::safe_text::SafeText;
-use crate::view::text::{format_number, format_optional, format_percent};
+use crate::view::text::{format_latency, format_optional, format_percent};
 use crate::view::theme::StyleRole;
 
 /// The page of a remote host.
@@ -31,8 +31,8 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
     );
     page.heading("ROUND TRIP");
     let trip = findings::evaluated_rtt(span);
-    page.labelled("smoothed", safe!("{} ms", format_rtt(span, 7)));
-    page.labelled("minimum", safe!("{} ms", format_millis(trip.and_then(|trip| trip.min_rtt).map(|ms| ms.0), 6)));
+    page.labelled("smoothed", safe!("{}", format_rtt(span)));
+    page.labelled("minimum", safe!("{}", format_latency(trip.and_then(|trip| trip.min_rtt))));
     page.labelled("× minimum", safe!("{}", format_optional(trip.and_then(RttSpan::srtt_to_min_ratio), 6)));
     page.labelled("connections", safe!("{} with enough data for an estimate", trip.map_or(0, |trip| trip.count)));
     if span.send_backlogged.is_none() && trip.is_some() {
@@ -44,7 +44,7 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
             StyleRole::Dim,
         );
     }
-    graph(state, evaluation, page, None, " ms", |summary: &IntervalSummary| summary.round_trip(address));
+    graph(state, evaluation, page, None, latency_label, |summary: &IntervalSummary| summary.round_trip(address));
     page.heading("CONNECTIONS");
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     page.labelled("open", safe!("{}", span.connections));
@@ -69,11 +69,11 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
     let nic = span.ifindex.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
     page.labelled("interface", nic.map_or("-".into(), |nic| SafeText::from_name(&nic.id.name)));
     if let Some(peers) = &evaluation.remote_hosts {
-        let cost = format_number(peers.scan_cpu_seconds * 1000.0, 4);
+        let cost = format::latency(Millis(peers.scan_cpu_seconds * 1000.0));
         page.labelled(
             "cost",
             safe!(
-                "{cost} ms of CPU for {} with {}",
+                "{cost} of CPU for {} with {}",
                 format::plural(peers.connection_count, "connection", "connections"),
                 format::plural(peers.host_count, "host", "hosts")
             ),

@@ -10,6 +10,7 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
+use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
 use crate::view::safe_text::SafeText;
@@ -106,7 +107,7 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
             page.heading("RUNS");
             page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
             page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-            page.labelled("run-queue latency", safe!("{} ms", format_optional(span.run_queue_latency_ms, 6)));
+            page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
             page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
             page.labelled("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
         }

@@ -1,23 +1,23 @@
 //! The table of remote hosts: round-trip time against its minimum, and what limits the connections.
 
+use crate::figures::{Column, remote_host};
 use crate::findings::{self, Evaluation, Finding, Kind, LimitedBy, Subject};
 use crate::interval::Interval;
-use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan, RttSpan};
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan};
 use crate::safe;
 use crate::state::State;
-use crate::units::PerSecond;
+use crate::units::Millis;
 use crate::units::format;
 use crate::view::canvas::Canvas;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{format_number, format_optional};
+use crate::view::text::{format_figure, format_latency, format_number};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
 /// A row of the table of remote hosts.
 pub struct RemoteHostRow<'a> {
-    interval: &'a Interval,
+    evaluation: &'a Evaluation,
     host: &'a RemoteHostSpan,
-    rtt: Option<&'a RttSpan>,
     finding: Option<&'a Finding>,
 }
 
@@ -28,16 +28,24 @@ const REMOTE_HOST_COLUMNS: [Spec; 9] = [
         let role = if row.finding.is_some() { StyleRole::Bold } else { row.role() };
         cell.text(safe!("{}", row.host.address), role);
     }),
-    Spec::numeric("conns", 5, |row, cell| cell.text(safe!("{}", row.host.connections), row.role())),
-    Spec::numeric("rKB/s", 6, |row, cell| row.rate(cell, row.host.kilobytes_in)).min_table_width(100),
-    Spec::numeric("wKB/s", 6, |row, cell| row.rate(cell, row.host.kilobytes_out)).min_table_width(100),
-    Spec::numeric("rtt ms", 7, |row, cell| cell.text(safe!("{}", format_rtt(row.host, 7)), row.role())),
-    Spec::numeric("min", 6, |row, cell| {
-        let minimum = row.rtt.and_then(|rtt| rtt.min_rtt).map(|minimum| minimum.0);
-        cell.text(safe!("{}", format_millis(minimum, 6)), StyleRole::Dim);
+    Spec::figure(&remote_host::CONNECTIONS, 5, |row, cell| row.figure(cell, &remote_host::CONNECTIONS, 5, row.role())),
+    Spec::figure(&remote_host::RECEIVED_BYTES_PER_SECOND, 6, |row, cell| {
+        row.figure(cell, &remote_host::RECEIVED_BYTES_PER_SECOND, 6, row.role());
+    })
+    .min_table_width(100),
+    Spec::figure(&remote_host::SENT_BYTES_PER_SECOND, 6, |row, cell| {
+        row.figure(cell, &remote_host::SENT_BYTES_PER_SECOND, 6, row.role());
+    })
+    .min_table_width(100),
+    Spec::figure(&remote_host::RTT_SECONDS, 7, |row, cell| {
+        let rtt = format_figure(&remote_host::RTT_SECONDS, &row.evaluation.into(), row.host, 6);
+        cell.text(safe!("{}{rtt}", rtt_bound(row.host)), row.role());
     }),
-    Spec::numeric("×min", 6, |row, cell| {
-        let times = format_optional(row.rtt.and_then(RttSpan::srtt_to_min_ratio), 5);
+    Spec::figure(&remote_host::MIN_RTT_SECONDS, 6, |row, cell| {
+        row.figure(cell, &remote_host::MIN_RTT_SECONDS, 6, StyleRole::Dim);
+    }),
+    Spec::figure(&remote_host::RTT_MULTIPLE, 6, |row, cell| {
+        let times = format_figure(&remote_host::RTT_MULTIPLE, &row.evaluation.into(), row.host, 5);
         match row.finding {
             Some(finding) => {
                 cell.text(safe!("{times}{}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
@@ -45,18 +53,22 @@ const REMOTE_HOST_COLUMNS: [Spec; 9] = [
             None => cell.text(safe!("{times} "), row.role()),
         }
     }),
-    Spec::numeric("retr/s", 6, |row, cell| row.rate(cell, row.host.segments_retransmitted)).min_table_width(60),
-    Spec::text("limited by", 0, |row, cell| cell.text(limited_by(row.interval, row.host), StyleRole::Dim)).min_table_width(60),
+    Spec::figure(&remote_host::RETRANSMITTED_PER_SECOND, 6, |row, cell| {
+        row.figure(cell, &remote_host::RETRANSMITTED_PER_SECOND, 6, row.role());
+    })
+    .min_table_width(60),
+    Spec::text("limited by", 0, |row, cell| cell.text(limited_by(&row.evaluation.interval, row.host), StyleRole::Dim))
+        .min_table_width(60),
 ];
 
 impl RemoteHostRow<'_> {
     /// Dim without a known round-trip time.
     fn role(&self) -> StyleRole {
-        if self.rtt.is_some() { StyleRole::Plain } else { StyleRole::Dim }
+        if findings::evaluated_rtt(self.host).is_some() { StyleRole::Plain } else { StyleRole::Dim }
     }
 
-    fn rate(&self, cell: CellArea, rate: Option<PerSecond>) {
-        cell.text(safe!("{}", format_optional(rate.map(|rate| rate.0), 6)), self.role());
+    fn figure(&self, cell: CellArea, figure: &Column<RemoteHostSpan>, cells: usize, role: StyleRole) {
+        cell.text(format_figure(figure, &self.evaluation.into(), self.host, cells), role);
     }
 }
 
@@ -90,11 +102,9 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
     let nominal = evaluation.interval.seconds.max(state.setup.interval_ms as f64 / 1000.0);
     let age = evaluation.interval.at().boottime_ns.saturating_sub(peers.scan_boottime_ns) as f64 / 1e9;
     (peers.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
-        let (every, cost) = (format_number(peers.seconds.max(age), 4), format_number(peers.scan_cpu_seconds * 1000.0, 4));
-        format!(
-            "scanned every {every} s: {} take {cost} ms",
-            format::plural(peers.connection_count, "connection", "connections")
-        )
+        let every = format_number(peers.seconds.max(age), 4);
+        let cost = format::latency(Millis(peers.scan_cpu_seconds * 1000.0));
+        format!("scanned every {every} s: {} take {cost}", format::plural(peers.connection_count, "connection", "connections"))
     })
 }
 
@@ -109,23 +119,19 @@ pub fn row(
         finding.kind == Kind::NetworkLatency
             && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *host.address.to_string().as_bytes())
     });
-    let row = RemoteHostRow { interval: &evaluation.interval, host, rtt: findings::evaluated_rtt(host), finding };
+    let row = RemoteHostRow { evaluation, host, finding };
     table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
 /// The smoothed RTT; `≤` if it includes the time that the host takes to answer.
-pub fn format_rtt(host: &RemoteHostSpan, cells: usize) -> String {
-    let Some(trip) = findings::evaluated_rtt(host) else { return "-".to_owned() };
-    let bound = if host.send_backlogged.is_none() { "≤" } else { "" };
-    format!("{bound}{}", format_millis(Some(trip.srtt.0), cells - 1))
+pub fn format_rtt(host: &RemoteHostSpan) -> String {
+    let rtt = findings::evaluated_rtt(host).map(|rtt| rtt.srtt);
+    format!("{}{}", rtt_bound(host), format_latency(rtt))
 }
 
-/// Milliseconds, with three decimals below 0.1.
-pub fn format_millis(ms: Option<f64>, cells: usize) -> String {
-    match ms {
-        Some(ms) if ms > 0.0 && ms < 0.0995 => format!("{ms:.3}"),
-        other => format_optional(other, cells),
-    }
+fn rtt_bound(host: &RemoteHostSpan) -> &'static str {
+    let is_bound = host.send_backlogged.is_none() && findings::evaluated_rtt(host).is_some();
+    if is_bound { "≤" } else { "" }
 }
 
 /// What limits the connections.

@@ -1,6 +1,6 @@
 //! The tables of the overview: disks, interfaces and process groups, as many rows as fit.
 
-use crate::figures::{Column, disk};
+use crate::figures::{Column, disk, load, task};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -40,16 +40,19 @@ const DISK_COLUMNS: [DiskSpec; 11] = [
     DiskSpec::text("DISK", 8, |line, cell| {
         cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
     }),
-    DiskSpec::numeric("r/s", 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
-    DiskSpec::numeric("rkB/s", 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6)).min_table_width(72),
-    DiskSpec::numeric("r_await", 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
-    DiskSpec::numeric("r×base", 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
-    DiskSpec::numeric("w/s", 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6)).min_table_width(60),
-    DiskSpec::numeric("wkB/s", 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6)).min_table_width(72),
-    DiskSpec::numeric("w_await", 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
-    DiskSpec::numeric("w×base", 6, |line, cell| line.multiple(cell, Operation::Write)),
-    DiskSpec::numeric("queue", 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
-    DiskSpec::numeric("busy%", 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
+    DiskSpec::figure(&disk::READS_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::figure(&disk::READ_BYTES_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6))
+        .min_table_width(72),
+    DiskSpec::figure(&disk::READ_AWAIT_SECONDS, 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
+    DiskSpec::figure(&disk::READ_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
+    DiskSpec::figure(&disk::WRITES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6))
+        .min_table_width(60),
+    DiskSpec::figure(&disk::WRITE_BYTES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6))
+        .min_table_width(72),
+    DiskSpec::figure(&disk::WRITE_AWAIT_SECONDS, 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
+    DiskSpec::figure(&disk::WRITE_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Write)),
+    DiskSpec::figure(&disk::QUEUE, 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
+    DiskSpec::figure(&disk::BUSY_RATIO, 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
         .min_table_width(66),
 ];
 
@@ -159,25 +162,26 @@ type TaskSpec = ColumnSpec<fn(&TaskLine, CellArea)>;
 
 const TASK_COLUMNS: [TaskSpec; 9] = [
     TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
-    TaskSpec::numeric("pid", 7, |line, cell| {
+    TaskSpec::figure(&task::PID, 7, |line, cell| {
         let group = line.group;
         let pid = if group.processes > 1 { safe!("×{}", group.processes) } else { safe!("{}", group.pid) };
         cell.text(&pid, StyleRole::Dim);
     })
     .min_table_width(66),
-    TaskSpec::numeric("procs", 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
+    TaskSpec::figure(&load::PROCESSES, 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
         .min_table_width(100),
-    TaskSpec::numeric("thr", 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim)).min_table_width(72),
-    TaskSpec::numeric("%CPU", 5, |line, cell| {
+    TaskSpec::figure(&task::THREADS, 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim))
+        .min_table_width(72),
+    TaskSpec::figure(&task::CPU_RATIO, 5, |line, cell| {
         cell.text(safe!("{}", format_number(line.group.cpu * 100.0, 5)), used_role(line.group.cpu));
     }),
-    TaskSpec::numeric("runq", 5, |line, cell| {
+    TaskSpec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
         cell.text(safe!("{}", format_number(line.group.run_queue, 5)), used_role(line.group.run_queue));
     }),
-    TaskSpec::numeric("disk", 5, |line, cell| {
+    TaskSpec::figure(&task::DISK_RATIO, 5, |line, cell| {
         cell.text(safe!("{}", format_number(line.group.disk, 5)), blocked_role(line.group.disk));
     }),
-    TaskSpec::numeric("lock", 5, |line, cell| {
+    TaskSpec::figure(&task::LOCK_RATIO, 5, |line, cell| {
         let group = line.group;
         cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
     })

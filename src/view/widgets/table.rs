@@ -2,6 +2,7 @@
 //!
 //! Each column has a function that draws its cell. The column positions also map clicks on headings to sort columns.
 
+use crate::figures::{Column, Unit};
 use crate::state::{Sort, SortColumn};
 use crate::view::canvas::{Canvas, DisplayText};
 use crate::view::theme::StyleRole;
@@ -20,14 +21,19 @@ pub struct ColumnSpec<C> {
 }
 
 impl<C: Copy> ColumnSpec<C> {
-    /// A right-aligned column.
-    pub const fn numeric(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
-        ColumnSpec { heading, width, right_aligned: true, sort_column: None, min_table_width: 0, cell }
+    /// A figure of the catalogue, with its heading there; right-aligned, unless it is a name.
+    pub const fn figure<T>(column: &'static Column<T>, width: u16, cell: C) -> ColumnSpec<C> {
+        let right_aligned = !matches!(column.definition.unit, Unit::Name);
+        ColumnSpec { right_aligned, ..ColumnSpec::text(column.definition.heading, width, cell) }
     }
 
-    /// A left-aligned column, for text or graphs.
+    /// What is no figure: a graph, a description, names below the title of the table. Left-aligned.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0, cell }
+    }
+
+    pub const fn right_aligned(self) -> ColumnSpec<C> {
+        ColumnSpec { right_aligned: true, ..self }
     }
 
     pub const fn sorted_by(self, column: SortColumn) -> ColumnSpec<C> {

@@ -20,6 +20,7 @@ use crate::kernel::{self, host};
 use crate::sample::Sample;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
+use crate::units::format::{latency, three_digits};
 
 /// How long the device is observed before the first read.
 const IDLE_CHECK_DURATION: Duration = Duration::from_secs(1);
@@ -97,7 +98,7 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
 fn announcement(name: &str, device: &DeviceIdentity, sizes: &[(SizeClass, usize)]) -> String {
     let kib: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
     format!(
-        "{name} ({}): at most {} single reads at random offsets, {} a second, for {} s at most, of {}; nothing is written\n",
+        "{name} ({}): at most {} single reads at random offsets, {} per second, for {} s at most, of {}; nothing is written\n",
         device.0,
         sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION,
         1000 / READ_PERIOD.as_millis(),
@@ -142,18 +143,23 @@ fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Opt
     else {
         return format!("{line} not learned: other programs used the device all the time\n");
     };
-    let line =
-        format!("{line} {median:.3} ms ({lowest:.3} to {highest:.3}, {} times {READS_PER_OBSERVATION} reads)", latencies.len());
+    let line = format!(
+        "{line} {} ({} to {}, {} times {READS_PER_OBSERVATION} reads)",
+        latency(Millis(*median)),
+        latency(Millis(*lowest)),
+        latency(Millis(*highest)),
+        latencies.len()
+    );
     match baseline {
         None => format!("{line}: not enough yet: learn again\n"),
         Some(baseline) if *median > 2.0 * baseline.0 => {
-            let times = median / baseline.0;
+            let times = three_digits(median / baseline.0);
             format!(
-                "{line}: {times:.1} times its baseline of {:.3} ms, not learned: if the baseline is wrong, forget it first\n",
-                baseline.0
+                "{line}: {times} times its baseline of {}, not learned: if the baseline is wrong, forget it first\n",
+                latency(baseline)
             )
         }
-        Some(baseline) => format!("{line}: its baseline is {:.3} ms\n", baseline.0),
+        Some(baseline) => format!("{line}: its baseline is {}\n", latency(baseline)),
     }
 }
 
@@ -320,8 +326,8 @@ mod tests {
             size_class_line("sda", SizeClass::Small, latencies, baseline.map(Millis))
         };
         assert!(line(&[], None).contains("other programs used the device"));
-        assert!(line(&[5.0, 5.2, 5.3], None).contains("5.200 ms (5.000 to 5.300, 3 times 5 reads): not enough yet"));
-        assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.200 ms"));
-        assert!(line(&[12.0], Some(5.0)).contains("2.4 times its baseline of 5.000 ms, not learned"));
+        assert!(line(&[5.0, 5.2, 5.3], None).contains("5.20 ms (5.00 ms to 5.30 ms, 3 times 5 reads): not enough yet"));
+        assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.20 ms"));
+        assert!(line(&[12.0], Some(5.0)).contains("2.40 times its baseline of 5.00 ms, not learned"));
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{millis, multiple, percent, plural};
+use crate::findings::formatting::{latency, multiple, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject};
 use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
+use crate::units::Millis;
 
 pub const DISK_BUSY_NOT_SATURATED: Rule = Rule {
     kind: Kind::DiskBusyNotSaturated,
@@ -44,7 +45,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         };
         let Some(answer) = answers.into_iter().max_by(most) else { continue };
         let device = context.disk_name(span.id);
-        let (baseline, operation) = (millis(answer.status.baseline.0), answer.status.operation);
+        let (baseline, operation) = (latency(answer.status.baseline), answer.status.operation);
         // Requests of that operation at a time; requests of others may be in flight beside them.
         let at_once = if answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING {
             format!("it has one {} at a time", operation.as_str())
@@ -59,7 +60,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
             "{device}: busy {}, not saturated: {at_once} and answers {} in {}{against}",
             percent(busy.0),
             operation.plural(),
-            millis(answer.await_ms),
+            latency(Millis(answer.await_ms)),
         );
         let mut evidence = vec![
             evidence_text("operation", operation.plural()),

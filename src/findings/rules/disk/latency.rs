@@ -4,11 +4,12 @@ use crate::baseline::MAX_UNCONTENDED_OUTSTANDING;
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{count, millis, multiple, plural};
+use crate::findings::formatting::{count, latency, multiple, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
 use crate::interval::disk::DiskSpan;
+use crate::units::Millis;
 
 pub const DISK_LATENCY: Rule = Rule {
     kind: Kind::DiskLatency,
@@ -18,10 +19,10 @@ pub const DISK_LATENCY: Rule = Rule {
               sentence says which.",
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
                against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
-               excess matters: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from \
+               excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
                10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
-               which the device answered within 2× its baseline, or fewer than 0.8 of the requests a second that it \
+               which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
                completed then. Otherwise: more load.",
     caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
               latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
@@ -80,8 +81,8 @@ impl SlowOperation<'_> {
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
-            true => format!("~{} (provisional: not learned yet)", millis(self.status.baseline.0)),
-            false => format!("its {}", millis(self.status.baseline.0)),
+            true => format!("~{} (provisional: not learned yet)", latency(self.status.baseline)),
+            false => format!("its {}", latency(self.status.baseline)),
         };
         let queue = count(self.load.concurrency(self.operation));
         let cause = self.cause();
@@ -101,7 +102,7 @@ impl SlowOperation<'_> {
         let sentence = format!(
             "{device}: {} {} = {} {against}, {load}{waited}",
             self.operation.plural(),
-            millis(self.await_ms),
+            latency(Millis(self.await_ms)),
             multiple(self.multiple)
         );
         let mut evidence = vec![

@@ -1,7 +1,7 @@
 //! Rule network-latency: round-trip times to a remote host are far above the minimum of the same connections.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{bytes, count, lossy_name, millis, multiple, percent, plural};
+use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::remote_host_limits::{LimitedBy, evaluated_rtt, limited_by};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
@@ -34,8 +34,11 @@ pub const NETWORK_LATENCY: Rule = Rule {
     evaluate: network_latency,
 };
 
-/// Hosts that are reported one by one.
+/// Hosts that are reported one by one. docs/metrics.md, "Fixed thresholds".
 const MAX_REPORTED_HOSTS: usize = 3;
+
+/// KB per second sent to a host from which the sentence says it.
+const MIN_REPORTED_KILOBYTES: f64 = 1.0;
 
 fn network_latency(context: &RuleContext) -> Vec<Candidate> {
     let Some(remote_hosts) = context.state.remote_hosts() else { return Vec::new() };
@@ -61,16 +64,16 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let rtt = evaluated_rtt(remote_host)?;
     let (times, minimum) = (rtt.srtt_to_min_ratio()?, rtt.min_rtt?);
     let limit = limited_by(context.interval, remote_host);
-    let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= 1.0);
+    let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= MIN_REPORTED_KILOBYTES);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
     let waiting = waiting_groups(context.interval, remote_host.address);
     let waiting = waiting.map_or_else(String::new, |label| format!("; waiting for its answers, by inference: {label}"));
     let sentence = format!(
         "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
         remote_host.address,
-        format_rtt(rtt.srtt.0),
+        latency(rtt.srtt),
         multiple(times),
-        format_rtt(minimum.0),
+        latency(minimum),
         plural(f64::from(remote_host.connections), "connection", "connections"),
         limited_by_clause(limit.as_ref(), remote_host),
     );
@@ -88,11 +91,6 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     })
 }
 
-/// Round trips may be microseconds.
-fn format_rtt(ms: f64) -> String {
-    if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
-}
-
 fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) -> String {
     let share = |of: fn(&crate::interval::network::remote_hosts::SendLimitShares) -> f64| {
         remote_host.send_limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
@@ -105,7 +103,7 @@ fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) ->
         Some(LimitedBy::LocalShaper { nic, kind, overlimits: held, dropped }) => {
             let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
             format!(
-                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} a second",
+                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} per second",
                 lossy_name(nic),
                 lossy_name(kind)
             )
