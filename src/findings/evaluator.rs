@@ -12,7 +12,7 @@ use super::rules::RULES;
 use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
-use crate::sample::Instant;
+use crate::sample::{Instant, Sample};
 
 /// The evaluator and all its state. It keeps no interval and no sample, so that checkpoints of it are small.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +98,16 @@ impl Evaluator {
     /// The baselines with everything learned so far.
     pub fn baselines(&self) -> &Baselines {
         &self.baselines
+    }
+
+    /// The baselines for a recording that begins with this sample: those learned before it, and those of the configuration, which
+    /// a replay on another machine does not have.
+    pub fn baselines_for_recording(&self, first: &Sample) -> Baselines {
+        let mut baselines = self.baselines.clone();
+        if let Ok(disks) = &first.disks {
+            self.rule_config.apply_baseline_overrides(disks, &mut baselines);
+        }
+        baselines
     }
 
     /// Evaluates the next interval.

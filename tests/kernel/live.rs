@@ -7,6 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use procfs::prelude::*;
+use stalltop::interval::remote_waits::remote_queues;
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::Sampler;
 use stalltop::kernel::cpu::CpuReader;
 use stalltop::kernel::disk::DiskReader;
@@ -17,7 +19,6 @@ use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
 use stalltop::kernel::users::UserNames;
 use stalltop::sample::Absent;
-use stalltop::sample::waits::WaitQueueKind;
 use stalltop::units::Counter;
 
 /// A network namespace may have none that is up.
@@ -285,8 +286,7 @@ fn a_remote_host_whose_answer_is_awaited_is_named() {
             sampler.sub_sample();
         }
         let waits = sampler.sample().waits;
-        let remote = waits.wait_queues.into_iter().filter(|queue| queue.kind == WaitQueueKind::Remote);
-        found.extend(remote.map(|queue| (queue.file, queue.seen_count == queue.seen_at_one_address)));
+        found.extend(remote_queues(&waits, &WaitCounts::new(sampler.host(), &waits)));
         if !found.is_empty() {
             break;
         }
@@ -295,7 +295,6 @@ fn a_remote_host_whose_answer_is_awaited_is_named() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let ours: Vec<_> = [asked, telling].map(|address| Some(address.to_string().as_str().into())).into();
-    found.retain(|(file, _)| ours.contains(file));
-    assert_eq!(found, [(ours[0].clone(), true)]);
+    found.retain(|queue| [asked, telling].contains(&queue.remote));
+    assert_eq!(found.iter().map(|queue| (queue.remote, queue.is_only_remote)).collect::<Vec<_>>(), [(asked, true)]);
 }

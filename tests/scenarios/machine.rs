@@ -15,7 +15,8 @@ use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdis
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
+    Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -93,7 +94,7 @@ impl Machine {
         waits.observed = synthetic::waits::observed();
         waits.threads = queuing(phase, &waits.groups);
         add_ipc_peers(phase, &mut waits);
-        waits.wait_queues = queues(phase, &waits.groups);
+        add_queues(phase, &mut waits);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.connection_scan_interval) {
             self.scan_connections(phase);
@@ -634,29 +635,61 @@ fn cgroup_id(path: &str) -> CgroupId {
     CgroupId { version: CgroupVersion::V2, path: path.into() }
 }
 
-fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<WaitQueue> {
-    let queue = |process: &format::Process, queue: &format::Queue| WaitQueue {
-        group: group_index(process, groups),
-        kind: match queue.kind.as_str() {
-            "mutex" => WaitQueueKind::Mutex,
-            "futex" => WaitQueueKind::Futex,
-            "file-lock" => WaitQueueKind::FileLock,
-            "kernel-lock" => WaitQueueKind::KernelLock,
-            "pipe" => WaitQueueKind::Pipe,
-            "socket" => WaitQueueKind::Socket,
-            "remote" => WaitQueueKind::Remote,
+/// `ObservedWait::id` of the wait in the first `queue` of a phase; the next ones follow.
+const FIRST_QUEUE: u32 = 200;
+
+/// The queues of a phase that are for locks, numbered, with their process.
+fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &format::Queue)> {
+    let all = phase.process.iter().flat_map(|process| process.queue.iter().map(move |queue| (process, queue)));
+    let locks = all.filter(|(_, queue)| queue.kind != "remote" && queue.kind != "pipe");
+    (FIRST_QUEUE..).zip(locks).map(|(id, (process, queue))| (id, process, queue))
+}
+
+fn add_queues(phase: &Phase, waits: &mut Waits) {
+    for (id, process, queue) in lock_queues(phase) {
+        let futex = |operation, value| Some(RawSyscall { number: 202, arguments: [0, operation, value] });
+        let (state, wchan, syscall) = match queue.kind.as_str() {
+            "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
+            "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
+            "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", None),
             other => panic!("no kind of queue {other}"),
-        },
-        seen_count: u32::from(queue.threads) * SUB_SAMPLES,
-        seen_at_one_address: u32::from(queue.at_one) * SUB_SAMPLES,
-        wchan: queue.channel.as_deref().map(Name::from),
-        file: queue.file.as_deref().map(Name::from),
-        holder: queue.holder,
-    };
-    let mut list: Vec<WaitQueue> =
-        phase.process.iter().flat_map(|process| process.queue.iter().map(move |one| queue(process, one))).collect();
-    list.sort_by_key(|queue| (queue.group, queue.kind));
-    list
+        };
+        let wchan = Some(Name::from(queue.channel.as_deref().unwrap_or(wchan)));
+        waits.observed.push(ObservedWait { id, state, wchan, syscall, has_timeout: false });
+        let at_one = u32::from(queue.at_one);
+        waits.wait_queues.push(WaitQueue {
+            group: group_index(process, &waits.groups),
+            wait: id,
+            futex_address: (at_one > 0).then_some(0x1000),
+            seen_count: if at_one > 0 { at_one } else { u32::from(queue.threads) } * SUB_SAMPLES,
+            file: queue.file.as_deref().map(Name::from),
+            lock_holder: queue.holder,
+        });
+    }
+    for process in &phase.process {
+        for queue in process.queue.iter().filter(|queue| queue.kind == "remote") {
+            let group = group_index(process, &waits.groups);
+            let remote = queue.file.as_deref().and_then(|file| file.parse().ok()).expect("address and port of the remote host");
+            for at in 0..queue.threads {
+                assert_eq!(queue.at_one, queue.threads, "one remote host");
+                let task = TaskId { pid: process.pid, tid: 60_000 + u32::from(at), start_ticks: 1 };
+                waits.threads.extend(synthetic::waits::thread(task, group, &[(WaitClass::Net, 10)]));
+                let (last_data_sent_ms, last_data_received_ms) = (100, 200);
+                let local_port_listens = false;
+                waits.socket_waiters.push(SocketWaiter {
+                    task,
+                    group,
+                    remote,
+                    local_port_listens,
+                    last_data_sent_ms,
+                    last_data_received_ms,
+                });
+            }
+        }
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.socket_waiters.sort_by_key(|waiter| waiter.task);
 }
 
 fn group_of(process: &format::Process) -> GroupId {
@@ -683,8 +716,19 @@ fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
 
 fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
     let mut rows: Vec<GroupWait> = Vec::new();
+    for (wait, process, queue) in lock_queues(phase) {
+        let at_shared_address = if queue.at_one > 0 { queue.threads } else { 0 };
+        let group = group_index(process, groups);
+        rows.push(GroupWait { group, wait, active: true, threads: queue.threads, at_shared_address });
+    }
     for process in &phase.process {
         let waits = &process.waits;
+        let queued = |kinds: &[&str]| {
+            let queues = process.queue.iter().filter(|queue| kinds.contains(&queue.kind.as_str()));
+            queues.map(|queue| queue.threads).sum::<u16>()
+        };
+        let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock"]);
+        rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
             running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
@@ -693,12 +737,13 @@ fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
             memory: waits.memory,
             other_blocked: waits.other + waits.hidden,
             hidden_blocked: waits.hidden,
-            lock_contended: waits.lock_by_call,
-            lock_inferred: waits.lock_by_inference,
+            lock_contended: waits.file_lock - queued(&["file-lock"]),
+            lock_inferred: waits.lock_by_inference - queued(&["futex"]),
             ipc_peer: waits.peer,
-            file_lock: waits.file_lock,
+            file_lock: waits.file_lock - queued(&["file-lock"]),
         }));
     }
+    rows.retain(|row| row.threads > 0);
     rows.sort_by_key(|row| (row.group, row.wait));
     rows
 }

@@ -234,33 +234,12 @@ fn reading_counter<T>(reading: &Reading<T>, field: impl Fn(&T) -> Option<Counter
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::sample::network::NicFacts;
-    use crate::sample::{Absent, Name};
+    use crate::synthetic;
 
     fn nic(name: &str, ifindex: u32, bytes: u64, packets: u64) -> Nic {
-        let direction = Direction { bytes: Counter(bytes), packets: Counter(packets), ..Direction::default() };
-        let facts = NicFacts {
-            speed_mbps: Err(Absent::Unsupported),
-            duplex: Err(Absent::Unsupported),
-            up: Some(true),
-            loopback: false,
-            virtual_device: false,
-        };
-        Nic {
-            id: NicId { ifindex, name: Name::from(name) },
-            facts: Arc::new(facts),
-            rx: direction,
-            tx: direction,
-            multicast: Counter(0),
-            collisions: Counter(0),
-            carrier_losses: Counter(0),
-            rx_missed: None,
-            rx_nohandler: None,
-            qdisc: None,
-        }
+        let direction = synthetic::traffic(bytes, packets);
+        synthetic::nic(ifindex, name).rx(direction).tx(direction).build()
     }
 
     fn lines(older: &[Nic], newer: &[Nic], arithmetic: Arithmetic, link: Link) -> Vec<NicLine> {
