@@ -65,7 +65,7 @@ pub fn find_status(statuses: &[LatencyStatus], disk: DiskId, operation: Operatio
 /// The highest load, of all operations together, at which the latency of a device was within twice its baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselineLoad {
-    /// Completions a second
+    /// Completions per second
     pub rate: f64,
     /// Mean number of requests outstanding
     pub outstanding: f64,
@@ -219,7 +219,7 @@ impl Baselines {
         }
     }
 
-    /// Sets a baseline as the user wants it. It does not change until it is forgotten.
+    /// Sets a baseline by hand. It does not change until it is forgotten.
     pub fn set(&mut self, key: BaselineKey, baseline: Millis) {
         let known = Arc::make_mut(&mut self.entries);
         Arc::make_mut(known.entry(key).or_default()).by_hand_ms = Some(baseline.0);

@@ -187,7 +187,7 @@ pub fn clap_command() -> clap::Command {
 }
 
 /// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
-/// a command: the live screen, or, if standard output is not a terminal, one summary a second
+/// a command: the live screen, or, if standard output is not a terminal, one summary per second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\

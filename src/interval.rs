@@ -20,12 +20,14 @@ pub mod new_tasks;
 mod pairing;
 pub mod pressure;
 pub mod process_groups;
+pub mod remote_waits;
 pub mod run;
 pub mod short_lived;
 pub mod statistics;
 pub mod task;
 pub mod task_activity;
 pub mod wait_counts;
+pub mod wait_queues;
 
 #[cfg(test)]
 mod tests;

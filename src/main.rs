@@ -1,4 +1,4 @@
-//! Reads the command line, runs it, says once what went wrong, and chooses the exit code.
+//! Parses the command line, runs the command, prints an error once, and chooses the exit code.
 
 #![forbid(unsafe_code)]
 

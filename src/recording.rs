@@ -43,7 +43,7 @@ impl From<crate::sample::Instant> for Timestamp {
 }
 
 impl From<Timestamp> for crate::sample::Instant {
-    /// A recording does not keep CLOCK_MONOTONIC: CLOCK_BOOTTIME stands in for it.
+    /// A recording does not keep CLOCK_MONOTONIC: CLOCK_BOOTTIME replaces it.
     fn from(at: Timestamp) -> crate::sample::Instant {
         crate::sample::Instant { boottime_ns: at.boottime_ns, monotonic_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
     }

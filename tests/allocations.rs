@@ -47,11 +47,11 @@ fn tasks_that_ran_cost_a_bounded_number_each() {
     let asleep = allocations(|| {
         tree.sample();
     });
-    for look in 1..6 {
+    for round in 1..6 {
         for ran in [20, 200] {
             for pid in FIRST_PID..FIRST_PID + ran {
-                tree.run(pid, pid, look * 2 + u64::from(ran == 200));
-                tree.clock(pid, look * 2 + u64::from(ran == 200));
+                tree.run(pid, pid, round * 2 + u64::from(ran == 200));
+                tree.clock(pid, round * 2 + u64::from(ran == 200));
             }
             let asked = allocations(|| {
                 tree.sample();
@@ -68,11 +68,11 @@ fn of_a_process_with_many_threads_only_those_that_ran_are_read() {
     let mut tree = SampledTree::new(1, THREADS);
     let mut asked = 0;
     let mut read = 0;
-    for look in 1..8 {
+    for round in 1..8 {
         for tid in FIRST_PID..FIRST_PID + 50 {
-            tree.run(FIRST_PID, tid, look);
+            tree.run(FIRST_PID, tid, round);
         }
-        tree.clock(FIRST_PID, look * 50);
+        tree.clock(FIRST_PID, round * 50);
         asked = allocations(|| read = tree.sample().cost.tasks_read);
     }
     println!("50 of {THREADS} threads ran: {asked} allocations, {read} tasks read");

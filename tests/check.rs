@@ -53,7 +53,7 @@ fn a_note_is_reported_with_code_0() {
     // The parts of the load, as in metrics.md.
     assert!(text.contains("load 228 = 2 running + 1000 in D"), "{text}");
     let (_, line, _) = check("06-vfork-thousand", &["--format", "nagios", "--only", "load-not-cpu"]);
-    assert!(line.contains("OK - nothing to warn of among the kinds asked for, as far as it can be seen; 1 note |"), "{line}");
+    assert!(line.contains("OK - nothing to warn of among the selected kinds, as far as it can be seen; 1 note |"), "{line}");
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn only_ignore_and_fail_on_select_findings() {
         (
             &["--ignore", "idle-but-blocked", "--ignore", "disk-latency"],
             0,
-            &["Nothing to warn of among the kinds asked for"],
+            &["Nothing to warn of among the selected kinds"],
             &["critical: ", "warning: "],
         ),
-        (&["--only", "oom-kill"], 0, &["Nothing of the kinds asked for"], &["critical: "]),
+        (&["--only", "oom-kill"], 0, &["Nothing of the selected kinds"], &["critical: "]),
         (&["--fail-on", "critical"], 2, &["critical: "], &[]),
         (&["--fail-on", "critical", "--ignore", "idle-but-blocked"], 0, &["warning: "], &[]),
     ];
@@ -192,7 +192,7 @@ fn the_nagios_format_is_one_line_with_perfdata() {
         assert_eq!(value("criticals"), Some((criticals as f64, "")), "{line}");
     }
     let (code, text, _) = check(HOT, &["--format", "nagios", "--only", "oom-kill"]);
-    assert!(code == 0 && text.contains("OK - nothing of the kinds asked for is wrong"), "{text}");
+    assert!(code == 0 && text.contains("OK - nothing of the selected kinds is wrong"), "{text}");
 }
 
 #[test]

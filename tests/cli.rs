@@ -328,3 +328,14 @@ fn escape_sequences_in_paths_are_not_printed() {
     let (_, _, stderr) = run(&["info", "/tmp/\u{1b}[31m\u{202e}x\n"]);
     assert!(is_one_line(&stderr) && !stderr.contains('\u{1b}') && !stderr.contains('\u{202e}'), "{stderr:?}");
 }
+
+#[test]
+fn record_says_why_it_receives_no_marks() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("stalltop"), "not a directory").unwrap();
+    let file = directory.path().join("kept.stalltop");
+    let mut record = stalltop(&["record", "--for", "500ms", "-i", "200ms", file.to_str().unwrap()]);
+    let (code, _, stderr) = read(&record.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("'stalltop mark' does not reach this program: cannot create its socket: "), "{stderr}");
+}

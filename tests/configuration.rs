@@ -239,7 +239,7 @@ fn a_file_that_others_can_write_is_refused() {
     fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(home.run(&["nicstat", "-l"]).0, 6);
     if !nix::unistd::geteuid().is_root() {
-        return println!("skipped: only root can give a file to somebody else");
+        return println!("skipped: only root can change the owner of a file");
     }
     let home = Home::with("[thresholds]\n");
     chown(home.config(), Some(65534), None).unwrap();

@@ -1,5 +1,5 @@
 //! docs/findings.md is generated from the rules: `STALLTOP_BLESS=1 cargo test --test findings_page` writes it again. Headings
-//! of docs/metrics.md that the source cites, and files that the documents cite, exist.
+//! of docs/metrics.md that the source cites, and files that the documents cite, exist; its fixed thresholds are those of the source.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,6 +62,45 @@ fn every_cited_heading_of_the_metrics_page_exists() {
     }
     let missing: Vec<&String> = cited.iter().filter(|heading| !headings.contains(&heading.as_str())).collect();
     assert!(cited.len() > stalltop::findings::RULES.len() && missing.is_empty(), "not in docs/metrics.md: {missing:?}");
+}
+
+/// Both ways: each row is a constant with that value, and each `f64` constant of the arithmetic and the rules has a row.
+#[test]
+fn the_table_of_fixed_thresholds_matches_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/metrics.md")).expect("docs/metrics.md");
+    let (_, table) = page.split_once("\n## Fixed thresholds\n").expect("its heading");
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let documented: Vec<String> =
+        rows.filter_map(|(name, rest)| Some(format!("{name} = {}", rest.split_once(" |")?.0))).collect();
+    let mut folders = vec![root.join("src/interval"), root.join("src/findings")];
+    let (mut all, mut required) = (Vec::new(), Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder of src") {
+            let path = entry.expect("an entry of src").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            for line in fs::read_to_string(&path).unwrap_or_default().lines() {
+                let Some(declaration) = line.strip_prefix("const ").or_else(|| line.strip_prefix("pub const ")) else {
+                    continue;
+                };
+                let Some((name, (kind, value))) =
+                    declaration.split_once(": ").and_then(|(name, rest)| Some((name, rest.split_once(" = ")?)))
+                else {
+                    continue;
+                };
+                let constant = format!("{name} = {}", value.trim_end_matches(';'));
+                required.extend((kind == "f64").then(|| constant.clone()));
+                all.push(constant);
+            }
+        }
+    }
+    let missing: Vec<&String> = required.iter().filter(|constant| !documented.contains(constant)).collect();
+    let stale: Vec<&String> = documented.iter().filter(|constant| !all.contains(constant)).collect();
+    assert!(missing.is_empty() && stale.is_empty(), "docs/metrics.md lacks {missing:?}, and has {stale:?}");
 }
 
 /// Paths below `src`, `tests`, `benches` and `docs`, with or without the suffix `.rs`.

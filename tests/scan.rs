@@ -47,7 +47,7 @@ fn load_pool() {
         };
         thread::Builder::new().name(format!("parked-{number}")).spawn(parked).unwrap();
     }
-    // Who counted itself gave the lock back by waiting.
+    // A thread that has counted itself releases the lock by waiting.
     while *pair.0.lock().unwrap() < 6 {
         thread::yield_now();
     }
@@ -173,7 +173,7 @@ fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
         tids.dedup();
         tids
     };
-    // Who told us that all is ready may still have run after the first sample.
+    // The thread that reported that all are ready may still have run after the first sample.
     let is_it = |sample: &Sample| hot(sample) == [thread_named(sample, load.0.id(), "sleeper").tid];
     let sample = sample_until(&mut sampler, is_it);
     let sleeper = thread_named(&sample, load.0.id(), "sleeper");
@@ -207,7 +207,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
         of_load.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
-    // Seven wait at a time; a look goes from one thread to the next, and may find the one that had it waiting, too.
+    // Seven wait at a time; the threads are read one after the other, so that the former holder may be found waiting, too.
     assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
     let counts = WaitCounts::new(&host, &sample.waits);
     let of_load = counts.process_threads(load.0.id()).iter();

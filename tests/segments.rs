@@ -154,7 +154,7 @@ fn nothing_is_written_to_a_replaced_directory() {
     }
     let old = files(&directory)[0].clone();
     fs::rename(&directory, &moved).unwrap();
-    fs::write(victim.join(old.file_name().unwrap()), "somebody's").unwrap();
+    fs::write(victim.join(old.file_name().unwrap()), "another user's").unwrap();
     std::os::unix::fs::symlink(&victim, &directory).unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(files(&victim), [victim.join(old.file_name().unwrap())], "the link was followed");

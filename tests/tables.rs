@@ -111,6 +111,18 @@ fn the_interval_option_applies_to_recordings() {
 }
 
 #[test]
+fn a_time_without_intervals_is_an_error_with_the_times_of_the_recording() {
+    let recording = Machine::default().record(13);
+    let info = run(&["info", recording.path()]).1;
+    for time in ["+1h", "2100-01-01T00:00:00Z"] {
+        let (code, text, error) = run(&["table", "disk", "--at", time, "--from", recording.path()]);
+        assert_eq!((code, text.as_str(), error.lines().count()), (2, "", 1), "{time}: {error}");
+        assert!(error.contains("has no intervals at this time: it covers 20"), "{error}\n{info}");
+    }
+    assert_eq!(run(&["table", "disk", "--at", "+11s", "--from", recording.path()]).0, 0);
+}
+
+#[test]
 fn since_boot_prints_averages_since_boot_first() {
     let recording = Machine::default().record(11);
     let lines = |arguments: &[&str]| {

@@ -297,7 +297,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fi
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "show" -d 'Show the baselines: latency, number of intervals, dates, confidence'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "set" -d 'Set a baseline by hand; it is used until it is forgotten'
-complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "learn" -d 'Measure reads now: single reads past the page cache, 20 a second, for at most 10 s; writes nothing to the device'
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "learn" -d 'Measure reads now: single reads past the page cache, 20 per second, for at most 10 s; writes nothing to the device'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "forget" -d 'Forget the baselines of a device, or of all devices'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l config -d 'Read this configuration file instead of the user\'s and the system\'s' -r -F

@@ -19,7 +19,7 @@ struct seq_file;
 struct bpf_iter_meta { struct seq_file *seq; } RELOCATED;
 struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } RELOCATED;
 
-// The same three figures as in /proc/PID/task/TID/schedstat, but for the run-queue wait. `Row` in probe.rs is its twin.
+// The same three figures as in /proc/PID/task/TID/schedstat, but for the run-queue wait. `Row` in probe.rs has the same layout.
 struct row { __u32 tgid, tid; __u64 run_ns, timeslices; };
 
 SEC("iter/task")

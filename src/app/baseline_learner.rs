@@ -25,7 +25,7 @@ pub struct BaselineLearner {
     initial: Baselines,
     unwritten: Vec<Observation>,
     last_write: Instant,
-    /// Why the last write failed
+    /// Why the last write failed, or why the thread that writes cannot be started
     write_failure: Option<String>,
     /// A failure has been reported to the user
     failure_reported: bool,
@@ -121,7 +121,9 @@ impl BaselineLearner {
     /// observations of a device that `baseline forget` has removed are dropped.
     pub fn poll_changes(&mut self) -> Option<Baselines> {
         let changed = self.receive(Duration::ZERO);
-        self.file.as_mut()?.poll_if_due();
+        if let Err(failure) = self.file.as_mut()?.poll_if_due() {
+            self.write_failure = Some(failure.to_string());
+        }
         changed
     }
 
@@ -149,10 +151,11 @@ impl BaselineLearner {
     }
 
     fn start_write(&mut self) {
-        if let Some(file) = self.file.as_mut().filter(|_| !self.unwritten.is_empty())
-            && file.write(&mut self.unwritten)
-        {
-            self.last_write = Instant::now();
+        let Some(file) = self.file.as_mut().filter(|_| !self.unwritten.is_empty()) else { return };
+        match file.write(&mut self.unwritten) {
+            Ok(true) => self.last_write = Instant::now(),
+            Ok(false) => {}
+            Err(failure) => self.write_failure = Some(failure.to_string()),
         }
     }
 
@@ -193,22 +196,28 @@ mod tests {
     use crate::interval::disk::Operation;
     use crate::units::Millis;
 
-    #[test]
-    fn changes_by_other_programs_are_used_and_forgotten_devices_are_not_written_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = BaselineStore::new(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
-        let device = |name: &str| DeviceIdentity(name.into());
-        let key = |name: &str| BaselineKey { device: device(name), operation: Operation::Read, size: SizeClass::Small };
-        let observation = |name: &str| Observation {
-            key: key(name),
-            name: name.to_owned(),
+    fn key(device: &str) -> BaselineKey {
+        BaselineKey { device: DeviceIdentity(device.into()), operation: Operation::Read, size: SizeClass::Small }
+    }
+
+    /// An uncontended read of the device.
+    fn observation(device: &str) -> Observation {
+        Observation {
+            key: key(device),
+            name: device.to_owned(),
             r#await: Millis(1.0),
             time_ms: 10.0,
             uncontended: true,
             rate: 10.0,
             outstanding: 0.01,
             at_s: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn changes_by_other_programs_are_used_and_forgotten_devices_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = BaselineStore::new(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
         store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
         let initial = store.read().unwrap();
         let file = FileThread::new(store.clone(), store.file_stamp(), initial.clone(), Duration::ZERO);
@@ -216,7 +225,7 @@ mod tests {
         learner.unwritten = vec![observation("sda"), observation("sdb")];
         store
             .update(|baselines| {
-                baselines.forget(&device("sda"));
+                baselines.forget(&key("sda").device);
                 baselines.set(key("sdc"), Millis(7.0));
             })
             .unwrap();
@@ -242,17 +251,7 @@ mod tests {
         let store = BaselineStore::new(path, nix::unistd::geteuid().as_raw());
         let file = FileThread::new(store, None, Baselines::default(), Duration::from_secs(3600));
         let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::empty() };
-        let key = BaselineKey { device: DeviceIdentity("sda".into()), operation: Operation::Read, size: SizeClass::Small };
-        learner.unwritten = vec![Observation {
-            key,
-            name: "sda".to_owned(),
-            r#await: Millis(1.0),
-            time_ms: 10.0,
-            uncontended: true,
-            rate: 10.0,
-            outstanding: 0.01,
-            at_s: 1,
-        }];
+        learner.unwritten = vec![observation("sda")];
         for reported in [true, false] {
             learner.start_write();
             learner.receive(Duration::from_secs(60));
@@ -260,5 +259,23 @@ mod tests {
             assert_eq!(learner.write_periodically().is_some(), reported);
         }
         assert!(learner.write_before_exit().is_some_and(|line| line.contains("are not saved in")));
+    }
+    #[test]
+    fn a_thread_that_cannot_be_started_is_reported_once_and_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = BaselineStore::new(folder.path().join("baselines.toml"), nix::unistd::geteuid().as_raw());
+        let file = FileThread::without_thread(store);
+        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::empty() };
+        assert_eq!(learner.poll_changes(), None);
+        assert_eq!(
+            learner.write_periodically().as_deref(),
+            Some("cannot start the thread 'baselines': no more processes"),
+            "though nothing was to be written"
+        );
+        learner.poll_changes();
+        assert_eq!(learner.write_periodically(), None);
+        learner.unwritten = vec![observation("sda")];
+        assert!(learner.write_before_exit().is_some_and(|line| line.ends_with("no more processes")));
+        assert_eq!(learner.unwritten.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Makes intervals of consecutive samples, and evaluates them in order.
+//! Computes the intervals between consecutive samples, and evaluates them in order.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Processes each live sample: computes and evaluates its interval, and learns latencies from it.
 //!
-//! The baselines are saved to the baseline file every 5 minutes; before each evaluation those that other programs have saved meanwhile
-//! are taken over.
+//! The baselines are saved to the baseline file every 5 minutes. Before each evaluation, baselines that other programs have
+//! saved are loaded.
 
 use std::sync::Arc;
 

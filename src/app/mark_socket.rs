@@ -41,9 +41,12 @@ pub struct MarkSocket {
 pub type MarkResult = Result<(), &'static str>;
 
 impl MarkSocket {
-    /// Creates the socket. `receive` is called with each mark on the thread of the socket, and must not block.
-    pub fn bind(receive: impl FnMut(Timestamp, String) -> MarkResult + Send + 'static) -> io::Result<MarkSocket> {
-        MarkSocket::bind_in(&directory::create()?, receive)
+    /// Creates the socket. `receive` is called with each mark on the thread of the socket, and must not block. The line says why
+    /// there is none.
+    pub fn bind(receive: impl FnMut(Timestamp, String) -> MarkResult + Send + 'static) -> Result<MarkSocket, String> {
+        directory::create().and_then(|directory| MarkSocket::bind_in(&directory, receive)).map_err(|error| {
+            format!("'stalltop mark' does not reach this program: cannot create its socket: {error}: check XDG_RUNTIME_DIR")
+        })
     }
 
     fn bind_in(

@@ -1,8 +1,8 @@
-//! The sampling thread. Reading /proc blocks, for seconds on an overloaded machine, so that it has a thread of its own.
+//! The sampling thread. It is separate because reading /proc blocks, on an overloaded machine for seconds.
 //!
-//! Samples are due at fixed times (`schedule`); a late sample says by how much. Where samples cost too much CPU time, some are
-//! skipped (`throttle`), and the next one says how many. The receiver records each sample before the screen may skip any, and
-//! never waits for the terminal.
+//! Samples are due at fixed times (`schedule`); a late sample records its delay. Where samples cost too much CPU time, some are
+//! skipped (`throttle`), and the next one records their number. The receiver records each sample before the screen may skip
+//! any, and never waits for the terminal.
 
 mod jitter;
 mod schedule;

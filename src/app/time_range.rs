@@ -20,16 +20,11 @@ pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZ
     if range.is_unbounded() {
         return Ok(0..usize::MAX);
     }
-    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
-    let (first, last) = (realtime(0), replayer.len().checked_sub(1).and_then(realtime));
     let outside = || {
         let what = format!("{} has no samples in this range", quoted(file));
-        let span = first.zip(last).map_or_else(String::new, |(first, last)| {
-            format!("it covers {} to {}", format_time(first, zone), format_time(last, zone))
-        });
-        Failure::new(Exit::Usage, what, span, "give --from and --to within these times")
+        Failure::new(Exit::Usage, what, coverage(replayer, zone), "give --from and --to within these times")
     };
-    let (first, last) = first.zip(last).ok_or_else(outside)?;
+    let (first, last) = first_and_last(replayer).ok_or_else(outside)?;
     let at = |time: TimeSpec| time.resolve(first, last, zone).ok_or_else(outside);
     let (from, to) = (range.from.map(at).transpose()?, range.to.map(at).transpose()?);
     // The clock may have been set back during the recording.
@@ -63,6 +58,34 @@ pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zon
             .is_some_and(|elapsed| i128::try_from(elapsed.as_nanos()).is_ok_and(|ns| ns <= until_ns))
     };
     Some(start..(start..=last).take_while(is_within).last().map_or(start, |end| end + 1))
+}
+
+/// The same for a command that prints the intervals: a time with no interval at or after it is a failure.
+pub fn at_interval(
+    replayer: &Replayer,
+    time: Option<TimeSpec>,
+    span: Option<Duration>,
+    file: &Path,
+    zone: &TimeZone,
+) -> Result<Range<usize>, Failure> {
+    let samples = at(replayer, time, span, zone).filter(|samples| time.is_none() || samples.len() > 1);
+    samples.ok_or_else(|| {
+        let what = format!("{} has no intervals at this time", quoted(file));
+        Failure::new(Exit::Usage, what, coverage(replayer, zone), "give --at within these times")
+    })
+}
+
+/// CLOCK_REALTIME of the first and the last sample.
+fn first_and_last(replayer: &Replayer) -> Option<(i64, i64)> {
+    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
+    realtime(0).zip(replayer.len().checked_sub(1).and_then(realtime))
+}
+
+/// `it covers 2026-11-23 10:00:00 to 2026-11-23 11:00:00`; empty without samples.
+fn coverage(replayer: &Replayer, zone: &TimeZone) -> String {
+    first_and_last(replayer).map_or_else(String::new, |(first, last)| {
+        format!("it covers {} to {}", format_time(first, zone), format_time(last, zone))
+    })
 }
 
 /// The time between two samples: of one boot by CLOCK_BOOTTIME, which cannot be set, else by CLOCK_REALTIME.

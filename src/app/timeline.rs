@@ -40,7 +40,7 @@ use crate::report::formatting::pluralize;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::JobResult;
-use checkpoints::CheckpointedEvaluation;
+use checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use finding_starts::FindingStarts;
 use live_input::LiveInput;
 use playback::Playback;
@@ -91,9 +91,11 @@ impl Timeline {
         let samples = usize::try_from(samples).unwrap_or(usize::MAX).max(2);
         let ring = HistoryRing::new(samples, MAX_HISTORY_BYTES, meta.redaction);
         let host = Arc::new(meta.host.clone());
-        Timeline {
-            evaluation: CheckpointedEvaluation::new(pipeline.evaluator().clone()),
-            live: Some(LiveInput::new(pipeline, meta, matches!(source, SampleSource::Sampler(_)))),
+        let evaluation = CheckpointedEvaluation::new(pipeline.evaluator().clone());
+        let (live, problem) = LiveInput::new(pipeline, meta, matches!(source, SampleSource::Sampler(_)));
+        let mut timeline = Timeline {
+            evaluation,
+            live: Some(live),
             source,
             store: Store::Ring(RingSamples { ring, host }),
             finding_starts: FindingStarts::default(),
@@ -101,7 +103,9 @@ impl Timeline {
             playback: None,
             analysis: None,
             queued_events: Vec::new(),
-        }
+        };
+        timeline.queue_notices(problem.into_iter().collect());
+        timeline
     }
 
     /// A recording, played from `--at`, or else from its beginning; one that is being written from its end.
@@ -193,13 +197,14 @@ impl Timeline {
             | Effect::Speed(_) => return self.navigate(effect),
             Effect::ChangeInterval(milliseconds) => self.source.set_interval(Duration::from_millis(milliseconds)),
             Effect::Save | Effect::ToggleRecord => {
+                let first = self.store.sample(self.store.indices().start);
                 if let (Store::Ring(samples), Some(live)) = (&self.store, &mut self.live) {
                     // The baselines before the oldest sample in memory: a replay learns from the samples again.
-                    let oldest = self.evaluation.oldest_checkpoint();
-                    let baselines = oldest.unwrap_or(live.pipeline.evaluator()).baselines();
+                    let oldest = self.evaluation.oldest_checkpoint().unwrap_or(live.pipeline.evaluator());
+                    let baselines = first.map(|first| oldest.baselines_for_recording(&first)).unwrap_or_default();
                     return match effect {
-                        Effect::Save => live.recorder.save(&samples.ring, baselines),
-                        _ => live.recorder.toggle(&samples.ring, baselines),
+                        Effect::Save => live.recorder.save(&samples.ring, &baselines),
+                        _ => live.recorder.toggle(&samples.ring, &baselines),
                     };
                 }
             }

@@ -1,6 +1,6 @@
-//! Combines short intervals to up to a second, by device: at ten samples a second a disk with 30 requests a second never has five
-//! completions in one interval. The evaluated load is that of the shortest run of latest intervals with enough completions. Each
-//! second becomes one observation.
+//! Combines short intervals of a device to up to one second: at ten samples per second a disk with 30 requests per second never
+//! has five completions in one interval. The evaluated load is that of the fewest latest intervals with enough completions.
+//! Each second becomes one observation.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::units::Millis;
 
-/// An observation covers at least this time (a second, with tolerance for late samples): otherwise a second at ten samples a
+/// An observation covers at least this time (a second, with tolerance for late samples): otherwise one second at ten samples per
 /// second would count as ten observations.
 const MIN_OBSERVATION_S: f64 = 0.95;
 
@@ -83,12 +83,12 @@ impl DeviceLoad {
         (sum.completed > 0).then(|| sum.kib / sum.completed as f64)
     }
 
-    /// Completions of this operation a second.
+    /// Completions of this operation per second.
     pub fn rate(&self, operation: Operation) -> f64 {
         if self.seconds > 0.0 { self.totals(operation).completed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Completions of all kinds a second.
+    /// Completions of all kinds per second.
     pub fn total_rate(&self) -> f64 {
         let completed = self.operations.iter().map(|sum| sum.completed).fold(0, u64::saturating_add);
         if self.seconds > 0.0 { completed as f64 / self.seconds } else { 0.0 }

@@ -190,7 +190,7 @@ fn a_device_is_identified_by_serial_then_file_then_hardware_path_then_name() {
 #[test]
 fn short_intervals_are_combined_to_one_second() {
     let mut bench = Bench::new();
-    // 30 reads a second, ten times a second: never five in one.
+    // 30 reads per second, ten times a second: never five in one.
     bench.teach_every(100, 99, 3, 7);
     assert_eq!(bench.learned().intervals, 9, "a second teaches once, however it was cut");
     bench.teach_every(100, 11, 3, 7);
@@ -201,7 +201,7 @@ fn short_intervals_are_combined_to_one_second() {
     assert_eq!(load.completed(Operation::Read), 6);
     assert!((load.rate(Operation::Read) - 30.0).abs() < 1e-9);
     assert_eq!(standing.window_multiple(), Some(1.0));
-    // Four a second are too few, at any interval.
+    // Four per second are too few, at any interval.
     let mut bench = Bench::new();
     bench.teach_every(250, 80, 1, 7);
     assert_eq!(bench.baselines.iter().count(), 0);

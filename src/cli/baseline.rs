@@ -13,7 +13,7 @@ pub enum Baseline {
     /// Set a baseline by hand; it is used until it is forgotten
     #[command(after_help = "Example: stalltop baseline set sda read 0.5ms --size 16K")]
     Set(Set),
-    /// Measure reads now: single reads past the page cache, 20 a second, for at most 10 s; writes nothing to the device
+    /// Measure reads now: single reads past the page cache, 20 per second, for at most 10 s; writes nothing to the device
     #[command(after_help = "Example: sudo stalltop baseline learn /dev/sda")]
     Learn(Learn),
     /// Forget the baselines of a device, or of all devices

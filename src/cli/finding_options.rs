@@ -1,5 +1,5 @@
-//! Parses kinds of findings and thresholds in options and configuration files. An unknown word is reported with a similar known
-//! one; shells complete them.
+//! Parses kinds of findings and thresholds in options and configuration files. An unknown name is reported with the most
+//! similar known one. Shells complete the names.
 
 use std::ffi::OsStr;
 

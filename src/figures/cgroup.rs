@@ -48,7 +48,7 @@ columns! {
     MAJOR_FAULTS_PER_SECOND = Figure::new("majflt/s", "major_faults_per_second", Unit::PerSecond,
         "major page faults; read only near its limit",
         |_, group| group.major_faults.into()).hidden_by_default();
-    OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "kills in the interval", |_, group| group.oom_kills.into());
+    OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "OOM kills in the interval", |_, group| group.oom_kills.into());
     PSI_CPU_SOME_RATIO = pressure_column("%cpu-some", "psi_cpu_some_ratio", |_, group| group.pressure.cpu_some.into());
     PSI_IO_SOME_RATIO = pressure_column("%io-some", "psi_io_some_ratio", |_, group| group.pressure.io_some.into());
     PSI_IO_FULL_RATIO = pressure_column("%io-full", "psi_io_full_ratio", |_, group| group.pressure.io_full.into());

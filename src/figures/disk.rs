@@ -196,7 +196,7 @@ fn request_size(op: &OpSpan) -> Cell {
     op.request_size_kib.map(|kib| kib * 1024.0).into()
 }
 
-/// Requests a second, those included that were merged.
+/// Requests per second, those included that were merged.
 fn request_rate(op: &OpSpan) -> f64 {
     op.rate.0 + op.merged.0
 }
@@ -205,7 +205,7 @@ fn response_time(op: &OpSpan) -> Cell {
     Ratio::new(op.concurrency, request_rate(op)).into()
 }
 
-/// Seconds of one request, of what is counted in seconds a second.
+/// Seconds of one request, of what is counted in seconds per second.
 fn seconds_per_request(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
     Ratio::new(seconds, request_rate(&disk.reads) + request_rate(&disk.writes))
 }

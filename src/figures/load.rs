@@ -81,13 +81,13 @@ columns! {
         |_, interval| memory_figure(interval, |memory| memory.buffers)).hidden_by_default();
     CACHE_BYTES = Figure::new("cache", "cache_bytes", Unit::Kilobytes, "Cached + SReclaimable",
         |_, interval| memory_figure(interval, MemorySpan::caches)).hidden_by_default();
-    SWAP_IN_BYTES_PER_SECOND = Figure::new("si", "swap_in_bytes_per_second", Unit::KilobytesPerSecond, "from swap",
+    SWAP_IN_BYTES_PER_SECOND = Figure::new("si", "swap_in_bytes_per_second", Unit::KilobytesPerSecond, "swapped in",
         |_, interval| memory_figure(interval, |memory| memory.swapped_in)).hidden_by_default();
-    SWAP_OUT_BYTES_PER_SECOND = Figure::new("so", "swap_out_bytes_per_second", Unit::KilobytesPerSecond, "to swap",
+    SWAP_OUT_BYTES_PER_SECOND = Figure::new("so", "swap_out_bytes_per_second", Unit::KilobytesPerSecond, "swapped out",
         |_, interval| memory_figure(interval, |memory| memory.swapped_out)).hidden_by_default();
-    PAGED_IN_BYTES_PER_SECOND = Figure::new("bi", "paged_in_bytes_per_second", Unit::KilobytesPerSecond, "from block devices",
+    PAGED_IN_BYTES_PER_SECOND = Figure::new("bi", "paged_in_bytes_per_second", Unit::KilobytesPerSecond, "received from block devices",
         |_, interval| memory_figure(interval, |memory| memory.paged_in)).hidden_by_default();
-    PAGED_OUT_BYTES_PER_SECOND = Figure::new("bo", "paged_out_bytes_per_second", Unit::KilobytesPerSecond, "to block devices",
+    PAGED_OUT_BYTES_PER_SECOND = Figure::new("bo", "paged_out_bytes_per_second", Unit::KilobytesPerSecond, "sent to block devices",
         |_, interval| memory_figure(interval, |memory| memory.paged_out)).hidden_by_default();
     INTERRUPTS_PER_SECOND = Figure::new("in", "interrupts_per_second", Unit::PerSecond, "interrupts",
         |_, interval| cpu_event_rate(interval, |cpu| cpu.interrupts)).hidden_by_default();
@@ -116,8 +116,8 @@ const fn time_share_column(
 
 /// That none of those which this user sees is in that state says nothing of those that are hidden.
 fn task_count(interval: &Interval, of: fn(&TaskCounts) -> u32) -> Cell {
-    let told = interval.tasks.as_ref().map(|tasks| (of(&tasks.counts), tasks.hidden_threads.is_some()));
-    told.filter(|&(count, hidden)| count > 0 || !hidden).map(|(count, _)| count).into()
+    let counted = interval.tasks.as_ref().map(|tasks| (of(&tasks.counts), tasks.hidden_threads.is_some()));
+    counted.filter(|&(count, hidden)| count > 0 || !hidden).map(|(count, _)| count).into()
 }
 
 /// Unknown where some threads are hidden from this user.

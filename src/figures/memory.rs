@@ -29,15 +29,15 @@ columns! {
         |_, memory| memory.caches().into());
     AVAILABLE_BYTES = Figure::new("avail", "available_bytes", Unit::Kilobytes, "MemAvailable",
         |_, memory| memory.available.into()).higher_is_better();
-    SWAP_IN_BYTES_PER_SECOND = Figure::new("si", "swap_in_bytes_per_second", Unit::KilobytesPerSecond, "from swap",
+    SWAP_IN_BYTES_PER_SECOND = Figure::new("si", "swap_in_bytes_per_second", Unit::KilobytesPerSecond, "swapped in",
         |_, memory| memory.swapped_in.into()).lower_is_better();
-    SWAP_OUT_BYTES_PER_SECOND = Figure::new("so", "swap_out_bytes_per_second", Unit::KilobytesPerSecond, "to swap",
+    SWAP_OUT_BYTES_PER_SECOND = Figure::new("so", "swap_out_bytes_per_second", Unit::KilobytesPerSecond, "swapped out",
         |_, memory| memory.swapped_out.into()).lower_is_better();
-    PAGED_IN_BYTES_PER_SECOND = Figure::new("bi", "paged_in_bytes_per_second", Unit::KilobytesPerSecond, "from block devices",
+    PAGED_IN_BYTES_PER_SECOND = Figure::new("bi", "paged_in_bytes_per_second", Unit::KilobytesPerSecond, "received from block devices",
         |_, memory| memory.paged_in.into());
-    PAGED_OUT_BYTES_PER_SECOND = Figure::new("bo", "paged_out_bytes_per_second", Unit::KilobytesPerSecond, "to block devices",
+    PAGED_OUT_BYTES_PER_SECOND = Figure::new("bo", "paged_out_bytes_per_second", Unit::KilobytesPerSecond, "sent to block devices",
         |_, memory| memory.paged_out.into());
-    FAULTS_PER_SECOND = Figure::new("flt/s", "faults_per_second", Unit::PerSecond, "page faults",
+    FAULTS_PER_SECOND = Figure::new("flt/s", "faults_per_second", Unit::PerSecond, "page faults, minor and major",
         |_, memory| memory.faults.into());
     MAJOR_FAULTS_PER_SECOND = Figure::new("majflt/s", "major_faults_per_second", Unit::PerSecond,
         "major page faults: from storage",
@@ -48,10 +48,10 @@ columns! {
     DIRECT_SCANS_PER_SECOND = Figure::new("dscan/s", "direct_scans_per_second", Unit::PerSecond,
         "pages scanned in direct reclaim (pgscan_direct)",
         |_, memory| memory.scanned_direct.into()).lower_is_better();
-    RECLAIMED_PER_SECOND = Figure::new("reclm/s", "reclaimed_per_second", Unit::PerSecond, "pages reclaimed",
+    RECLAIMED_PER_SECOND = Figure::new("reclm/s", "reclaimed_per_second", Unit::PerSecond, "pages reclaimed (pgsteal)",
         |_, memory| memory.reclaimed.into()).hidden_by_default();
     ALLOCATION_STALLS_PER_SECOND = Figure::new("stall/s", "allocation_stalls_per_second", Unit::PerSecond,
-        "allocations that had to wait",
+        "allocations that entered direct reclaim (allocstall)",
         |_, memory| memory.allocation_stalls.into()).hidden_by_default().lower_is_better();
     THP_FAULT_FALLBACKS_PER_SECOND = Figure::new("thpfb/s", "thp_fault_fallbacks_per_second", Unit::PerSecond,
         "page faults that got no huge page (thp_fault_fallback)",
@@ -59,7 +59,7 @@ columns! {
     COMPACTION_STALLS_PER_SECOND = Figure::new("compst/s", "compaction_stalls_per_second", Unit::PerSecond,
         "allocations that waited for memory compaction (compact_stall)",
         |_, memory| memory.compaction_stalls.into()).hidden_by_default().lower_is_better();
-    OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "kills for want of memory in the interval",
+    OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "OOM kills in the interval",
         |_, memory| memory.oom_kills.into()).lower_is_better();
     TOTAL_BYTES = Figure::new("total", "total_bytes", Unit::Kilobytes, "MemTotal",
         |_, memory| memory.total.into()).hidden_by_default();

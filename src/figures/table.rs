@@ -45,7 +45,7 @@ pub trait Table: Sync {
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// In the order in which the columns were asked for
+    /// In the order in which the columns were selected
     pub cells: Vec<Cell>,
     /// Whether the row had no activity
     pub idle: bool,

@@ -137,7 +137,7 @@ fn state_share(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {
     row.span.cpu.map(|_| of(&row.span.states)).into()
 }
 
-/// It did not run, did not want to, and is not stuck.
+/// Whether it was idle: it did not run, was not runnable and is not blocked.
 fn is_idle(row: &ProcessRow) -> bool {
     let span = &row.span;
     let none = |value: Option<f64>| value.is_none_or(|value| value == 0.0);

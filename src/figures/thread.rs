@@ -69,7 +69,7 @@ pub static THREAD_TABLE: TypedTable<ThreadRow> = TypedTable {
     capacity: unit_capacity,
 };
 
-/// The states of its time, and what tells threads apart.
+/// The states of its time, and the columns that distinguish threads.
 static STATE_COLUMNS: &[&Figure] = &[
     &PID,
     &TID,
@@ -129,7 +129,7 @@ columns! {
         |_, row| row.state(0.0, |states| states.lock));
     OTHER_BLOCKED_RATIO = Figure::sampled_share("%otherD", "other_blocked_ratio", "in D for another reason",
         |_, row| row.state(0.0, |states| states.other_blocked));
-    SLEEP_RATIO = Figure::sampled_share("%sleep", "sleep_ratio", "sleeping until there is work",
+    SLEEP_RATIO = Figure::sampled_share("%sleep", "sleep_ratio", "asleep (state S) in any other wait",
         |_, row| row.state(1.0, |states| states.sleep));
     UNKNOWN_RATIO = Figure::sampled_share("%unknown", "unknown_ratio", "not known",
         |_, row| row.span.map_or(0.0, |span| span.states.unknown).into());

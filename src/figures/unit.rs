@@ -14,9 +14,9 @@ pub enum Unit {
     /// A share of one CPU in per cent: 100 % is one whole CPU
     PercentOfCpu,
     PerSecond,
-    /// Bytes a second, read in kB of 1024
+    /// Bytes per second, read in kB of 1024
     KilobytesPerSecond,
-    /// Bytes a second, read in MB of 2^20
+    /// Bytes per second, read in MB of 2^20
     MegabytesPerSecond,
     /// Seconds, read in milliseconds
     Milliseconds,

@@ -12,6 +12,12 @@ const MIN_CONTRADICTING_SHARE: f64 = 0.3;
 /// Mean numbers of threads and requests below this are negligible: every machine writes a journal from time to time.
 const NEGLIGIBLE: f64 = 0.1;
 
+/// Idle-but-blocked from which an iowait that is too low is reported. docs/metrics.md, "Fixed thresholds".
+const MIN_REPORTED_BLOCKED: f64 = 0.1;
+
+/// iowait below this share of idle-but-blocked is too low.
+const LOW_IOWAIT_SHARE: f64 = 0.5;
+
 /// A sentence if iowait or PSI mislead: they report waiting although nothing waits, or they do not count threads that wait for
 /// locks. `None` if they agree with idle-but-blocked.
 pub fn contradiction_sentence(interval: &Interval) -> Option<String> {
@@ -35,10 +41,10 @@ pub fn io_uring_artifact(
     sleeper: impl FnOnce() -> Option<String>,
 ) -> Option<String> {
     let (iowait, psi) = (cross_checks.iowait.unwrap_or(0.0), cross_checks.psi_io_some);
-    let loud = iowait >= MIN_CONTRADICTING_SHARE || psi.is_some_and(|psi| psi >= MIN_CONTRADICTING_SHARE);
+    let is_high = iowait >= MIN_CONTRADICTING_SHARE || psi.is_some_and(|psi| psi >= MIN_CONTRADICTING_SHARE);
     let none_blocked = blocked_threads < NEGLIGIBLE && cross_checks.d_threads < NEGLIGIBLE && !lower_bound;
     let nothing = cross_checks.in_flight.is_some_and(|requests| requests < NEGLIGIBLE);
-    (loud && none_blocked && nothing).then(|| {
+    (is_high && none_blocked && nothing).then(|| {
         let psi = psi.map_or_else(|| "-".into(), percent);
         let label = sleeper().map_or_else(String::new, |label| format!(" of {label}"));
         format!(
@@ -52,7 +58,7 @@ pub fn io_uring_artifact(
 /// Second case: threads that wait for other threads do not count as iowait.
 fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     let iowait = blocked.cross_checks.iowait.unwrap_or(0.0);
-    if blocked.ratio < 0.1 || iowait >= blocked.ratio / 2.0 {
+    if blocked.ratio < MIN_REPORTED_BLOCKED || iowait >= blocked.ratio * LOW_IOWAIT_SHARE {
         return None;
     }
     let threads = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();

@@ -36,9 +36,9 @@ impl<'a> SlowOperation<'a> {
             true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
             false => thresholds.latency_multiple,
         };
-        let felt = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
-        let slow = multiple >= needed && felt >= thresholds.latency_felt;
-        slow.then_some(SlowOperation { operation, load, status, await_ms: r#await.0, multiple, lost_seconds_per_second: felt })
+        let lost = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
+        let slow = multiple >= needed && lost >= thresholds.latency_felt;
+        slow.then_some(SlowOperation { operation, load, status, await_ms: r#await.0, multiple, lost_seconds_per_second: lost })
     }
 
     /// Orders by multiple; operations with a learned baseline come before those with a provisional one.
@@ -47,7 +47,7 @@ impl<'a> SlowOperation<'a> {
     }
 }
 
-/// The latencies of a device, for evidence: `writes 500 µs = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
+/// The latencies of a device, for evidence: `writes 500 µs = 1.00× its baseline, flushes 40.3 ms = 1.00× its baseline`.
 pub fn latency_summary(context: &RuleContext, id: DiskId) -> String {
     let Some(span) = context.disk_span(id) else { return String::new() };
     let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {

@@ -1,6 +1,6 @@
 //! A finding and its parts: kind, severity, subject, evidence.
 
-use super::formatting::{bytes, latency, percent, significant_digits};
+use super::formatting::{bytes, latency, multiple, percent, significant_digits};
 use crate::findings::wait_chain::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
@@ -151,11 +151,12 @@ impl EvidenceUnit {
     pub fn format(self, value: f64) -> String {
         match self {
             EvidenceUnit::Ratio if value.abs() <= 1.5 => percent(value),
-            EvidenceUnit::Ratio => format!("{}×", significant_digits(value)),
+            EvidenceUnit::Ratio => multiple(value),
             EvidenceUnit::Seconds => latency(Millis(value * 1000.0)),
             EvidenceUnit::Bytes => bytes(value),
             EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(value)),
             EvidenceUnit::PerSecond => format!("{}/s", significant_digits(value)),
+            EvidenceUnit::Count if value.fract() == 0.0 => format!("{value:.0}"),
             EvidenceUnit::Count => significant_digits(value),
         }
     }
@@ -192,7 +193,7 @@ pub enum Value {
 }
 
 /// A problem, or a fact worth knowing, that is active or has ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub kind: Kind,
     pub severity: Severity,
@@ -214,9 +215,22 @@ pub struct Finding {
     pub next: Vec<String>,
     /// Share of the host that it explains, 0 … 1: orders findings of equal severity
     pub explained_share: f64,
+    /// The active finding that is its cause; `None`: it is a root cause, as far as is known
+    pub follows_from: Option<FindingKey>,
+}
+
+/// What identifies a finding among the active ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FindingKey {
+    pub kind: Kind,
+    pub subject: Subject,
 }
 
 impl Finding {
+    pub fn key(&self) -> FindingKey {
+        FindingKey { kind: self.kind, subject: self.subject.clone() }
+    }
+
     /// The unit of `value` and `threshold`; threads are a count.
     pub fn value_unit(&self) -> EvidenceUnit {
         let known = EvidenceUnit::WORDS.into_iter().find(|(word, _)| *word == self.unit);

@@ -2,20 +2,12 @@
 
 use crate::sample::Name;
 use crate::units::format;
-pub use crate::units::format::{bytes, latency, significant_digits};
+pub use crate::units::format::{bytes, latency, multiple, significant_digits};
 pub use crate::units::time::duration;
 
 /// A share as per cent: `50.5 %`.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", significant_digits(ratio * 100.0))
-}
-
-/// `13.9×`.
-pub fn multiple(value: f64) -> String {
-    match value {
-        _ if value >= 99.95 => format!("{value:.0}×"),
-        _ => format!("{value:.1}×"),
-    }
 }
 
 /// A mean number of threads or requests: whole where it is whole, or large.

@@ -43,7 +43,7 @@ pub fn local_drop_nic(interval: &Interval) -> Option<&NicId> {
     (lost(most) >= again.0 * MIN_LOCAL_DROP_SHARE).then_some(&most.id)
 }
 
-/// Segments of TCP that an interface's queueing discipline dropped, a second; `None` if it reports no drops. Packets may be
+/// Segments of TCP that an interface's queueing discipline dropped, per second; `None` if it reports no drops. Packets may be
 /// segmented behind it (GSO): a dropped packet is several segments, and large packets are dropped first. The result is the
 /// number of segments in the packets that passed, or the segments that TCP sent and no interface did.
 pub fn dropped_segments(interval: &Interval, nic: &NicSpan) -> Option<f64> {

@@ -74,7 +74,7 @@ pub fn limited_by(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<L
     if let Some(queue) = local_queue(interval, remote_host) {
         return Some(queue);
     }
-    let most = |share: f64| share >= 0.5;
+    let most = |share: f64| share >= MIN_LIMITED_SHARE;
     Some(match limits {
         _ if most(limits.rwnd_limited.0) => LimitedBy::ReceiveWindow,
         _ if most(limits.sndbuf_limited.0) => LimitedBy::SendBuffer,
@@ -96,7 +96,7 @@ fn local_queue(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<Limi
     let fullest = both.into_iter().flatten().max_by_key(|qdisc| qdisc.backlog_bytes)?;
     let rate = span.tx.kilobytes.0 * 1024.0;
     let seconds = if rate > 0.0 { fullest.backlog_bytes as f64 / rate } else { return None };
-    (fullest.backlog_packets > 0 && excess > 0.0 && seconds >= excess / 2.0).then(|| LimitedBy::LocalQueue {
+    (fullest.backlog_packets > 0 && excess > 0.0 && seconds >= excess * MIN_QUEUED_SHARE).then(|| LimitedBy::LocalQueue {
         nic: span.id.name.clone(),
         kind: fullest.kind,
         packets: fullest.backlog_packets,
@@ -104,10 +104,17 @@ fn local_queue(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<Limi
     })
 }
 
-/// Share of the sent packets that a limiting queueing discipline delays or drops.
+/// Share of the sent packets that a limiting queueing discipline delays. docs/metrics.md, "Fixed thresholds".
 const MIN_OVERLIMITS_SHARE: f64 = 0.1;
 
+/// Share of the sent packets that a limiting queueing discipline drops.
 const MIN_DROPPED_SHARE: f64 = 0.001;
+
+/// Share of the time that connections are limited by a cause from which it is named.
+const MIN_LIMITED_SHARE: f64 = 0.5;
+
+/// Share of the RTT excess that a local queue must account for to be the cause.
+const MIN_QUEUED_SHARE: f64 = 0.5;
 
 /// The same queueing discipline by its counters over the interval: its queue may be empty at both samples.
 fn local_shaper(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {

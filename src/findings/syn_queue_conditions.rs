@@ -6,7 +6,7 @@
 use crate::interval::Interval;
 use crate::sample::network::{Listener, SynQueue};
 
-/// Requests a second that found a full SYN queue and no full accept queue: answered with a cookie, or dropped. `None` if the
+/// Requests per second that found a full SYN queue and no full accept queue: answered with a cookie, or dropped. `None` if the
 /// kernel counts neither.
 pub fn syn_queue_full_rate(interval: &Interval) -> Option<f64> {
     let protocols = &interval.protocols;
@@ -16,7 +16,7 @@ pub fn syn_queue_full_rate(interval: &Interval) -> Option<f64> {
     (cookies.is_some() || dropped.is_some()).then(|| cookies.unwrap_or(0.0) + dropped.unwrap_or(0.0))
 }
 
-/// Requests a second that were dropped without a cookie, but not at a full accept queue. With net.ipv4.tcp_syncookies 0 the kernel
+/// Requests per second that were dropped without a cookie, but not at a full accept queue. With net.ipv4.tcp_syncookies 0 the kernel
 /// counts some of them in ListenDrops only.
 pub fn dropped_rate(interval: &Interval) -> Option<f64> {
     let protocols = &interval.protocols;

@@ -1,9 +1,14 @@
 //! Thresholds, ignored devices, the size of the evaluator, and figures in sentences.
 
-use super::formatting::{bytes, count, multiple, percent, plural, significant_digits};
-use super::{Evaluator, IgnoredDevices, Kind, RULES, Subject, THRESHOLDS, Threshold, ThresholdSetting, Thresholds};
+use super::formatting::{bytes, count, percent, plural, significant_digits};
+use super::rule_config::BaselineOverride;
+use super::{Evaluator, IgnoredDevices, Kind, RULES, RuleConfig, Subject, THRESHOLDS, Threshold, ThresholdSetting, Thresholds};
+use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
 use crate::ids::{DiskId, NicId};
+use crate::interval::disk::Operation;
 use crate::sample::Name;
+use crate::synthetic;
+use crate::units::Millis;
 
 #[test]
 fn figures_have_three_significant_digits_and_no_share_rounds_to_zero() {
@@ -19,10 +24,25 @@ fn figures_have_three_significant_digits_and_no_share_rounds_to_zero() {
         ],
         ["0", "1.00", "12.3", "100", "4711"]
     );
-    assert_eq!([multiple(13.936), multiple(1.0), multiple(432.1)], ["13.9×", "1.0×", "432×"]);
     assert_eq!([count(63.0), count(1.0), count(0.6), count(61.7)], ["63", "1", "0.6", "62"]);
     assert_eq!([bytes(512.0), bytes(33_554_432.0), bytes(22.0 * 1_073_741_824.0)], ["512 B", "32.0 MiB", "22.0 GiB"]);
     assert_eq!([plural(1.0, "thread", "threads"), plural(2.0, "thread", "threads")], ["1 thread", "2 threads"]);
+}
+
+/// Of `record`, `w`, `R` and `check --save`.
+#[test]
+fn a_recording_begins_with_the_configured_baselines() {
+    let latency = Millis(80.0);
+    let sda = BaselineOverride { device: "sda".into(), operation: Operation::Flush, size: None, latency };
+    let config = RuleConfig { baseline_overrides: vec![sda], ..RuleConfig::default() };
+    let evaluator = Evaluator::new(Baselines::default()).with_rule_config(config.into());
+    let disk = synthetic::disk("sda").build();
+    let key = BaselineKey { device: DeviceIdentity::from_disk(&disk), operation: Operation::Flush, size: SizeClass::Small };
+    let mut first = synthetic::sample(1.0).build();
+    first.disks = Ok(vec![disk]);
+    let known = |baselines: &Baselines| baselines.get(&key).and_then(|learned| learned.latency());
+    assert_eq!(known(&evaluator.baselines_for_recording(&first)), Some(latency));
+    assert_eq!(known(evaluator.baselines()), None, "before the first interval");
 }
 
 #[test]
@@ -78,5 +98,5 @@ fn ignored_devices_match_by_name_or_prefix() {
 
 #[test]
 fn an_evaluator_is_small_enough_for_many_checkpoints() {
-    assert!(std::mem::size_of::<Evaluator>() <= 384, "{}", std::mem::size_of::<Evaluator>());
+    assert!(std::mem::size_of::<Evaluator>() <= 416, "{}", std::mem::size_of::<Evaluator>());
 }

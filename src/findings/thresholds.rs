@@ -68,7 +68,7 @@ thresholds! {
     hidden_cpus(HiddenCpu): Cpus = 0.05,
     /// Intervals in a row
     hidden_intervals(HiddenCpu): Intervals = 3.0,
-    /// Forks a second
+    /// Forks per second
     short_lived_forks_per_second(ShortLivedProcesses): PerSecond = 50.0,
     /// Share of them that a scan finds
     short_lived_seen_ratio(ShortLivedProcesses): Share = 0.5,
@@ -84,7 +84,7 @@ thresholds! {
     latency_critical_multiple(DiskLatency): Multiple = 10.0,
     /// Multiple of a provisional baseline
     latency_provisional_multiple(DiskLatency): Multiple = 10.0,
-    /// Seconds lost a second, (await − baseline) × completions, from which it matters
+    /// Seconds lost per second, (await − baseline) × completions, from which it matters
     latency_felt(DiskLatency, DiskDrift): SecondsPerSecond = 0.5,
     /// Mean number of blocked threads below which no thread waits for it, and it is a note
     latency_waiting_threads(DiskLatency, DiskStalled): Threads = 0.5,
@@ -110,7 +110,7 @@ thresholds! {
     hung_critical_seconds(HungTask): Seconds = 120.0,
     /// Share of the link's speed
     nic_busy_ratio(NicSaturated): Share = 0.9,
-    /// Packets lost in the interface a second
+    /// Packets lost in the interface per second
     nic_saturation_per_second(NicSaturated): PerSecond = 10.0,
     /// Share of all packets that are lost in the interface
     nic_saturation_ratio(NicSaturated): Share = 0.001,
@@ -118,13 +118,13 @@ thresholds! {
     nic_intervals(NicSaturated): Intervals = 3.0,
     /// Share of segments sent
     retransmitted_ratio(TcpRetransmits): Share = 0.01,
-    /// Segments a second
+    /// Segments per second
     retransmitted_per_second(TcpRetransmits): PerSecond = 10.0,
-    /// Connection requests (SYN) a second that find a full SYN queue
+    /// Connection requests (SYN) per second that find a full SYN queue
     syn_queue_full_per_second(SynQueueOverflow): PerSecond = 10.0,
-    /// Unfinished requests a second from which it is a flood
+    /// Unfinished requests per second from which it is a flood
     syn_flood_per_second(SynQueueOverflow): PerSecond = 100.0,
-    /// Datagrams lost at full receive buffers a second
+    /// Datagrams lost at full receive buffers per second
     udp_overflow_per_second(UdpOverflow): PerSecond = 10.0,
     /// Share of all received datagrams
     udp_overflow_ratio(UdpOverflow): Share = 0.001,
@@ -140,15 +140,15 @@ thresholds! {
     memory_pressure_ratio(MemoryPressure): Share = 0.1,
     /// Share of time from which it is critical
     memory_pressure_critical_ratio(MemoryPressure): Share = 0.5,
-    /// Refaults and major faults a second
+    /// Refaults and major faults per second
     refaults_per_second(MemoryPressure): PerSecond = 500.0,
     /// Share of a cgroup's memory limit from which it is at its limit
     memory_limit_ratio(MemoryPressure): Share = 0.95,
     /// Mean number of a cgroup's threads that wait for pages
     memory_waiting_threads(MemoryPressure): Threads = 0.5,
-    /// Share of their time that a cgroup's threads spend on pages that came back, however few
+    /// Share of their time that a cgroup's threads spend on refaulted pages, however few
     memory_fault_share(MemoryPressure): Share = 0.5,
-    /// Bytes a second from or to swap
+    /// Bytes per second from or to swap
     swapping_bytes_per_second(Swapping): BytesPerSecond = 1048576.0,
 }
 

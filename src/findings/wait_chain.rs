@@ -1,5 +1,5 @@
-//! Wait chains (who waits for whom): from the waiting threads over the lock to the thread on storage (`holder`), its file, mount
-//! and device (`bottleneck`). Each link says how it is known.
+//! Wait chains: from the waiting threads over the lock to the thread on storage (`holder`), its file, mount and device
+//! (`bottleneck`). Each link says how it is known.
 
 pub mod bottleneck;
 pub mod holder;
@@ -63,8 +63,11 @@ impl ChainConfidence {
     }
 }
 
-/// Mean numbers of threads below this are not reported.
+/// Mean numbers of threads below this are not reported. docs/metrics.md, "Fixed thresholds".
 pub const MIN_REPORTED_THREADS: f64 = 0.05;
+
+/// Mean number of threads from which there are several: it rounds to two.
+pub const MIN_SEVERAL_THREADS: f64 = 1.5;
 
 /// Share of the first group's figure (blocked threads, or its part of the ratio) from which another group is reported: a smaller one would
 /// not change what to do.
@@ -108,7 +111,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             (false, _) => "the wait channel",
         };
         // With several threads on storage at a time it may be any of them.
-        let guess = behind && !named && group.storage >= 1.5 && group.lock_inferred < MIN_REPORTED_THREADS;
+        let guess = behind && !named && group.storage >= MIN_SEVERAL_THREADS && group.lock_inferred < MIN_REPORTED_THREADS;
         push(describe_holder(interval, group, holder), known_by, guess);
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));

@@ -11,7 +11,8 @@ use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::{BlockedWait, Syscall, WaitClass, Waits, class};
 use crate::sample::{Host, Name};
 
-/// A thread that has been in its last wait for at least this long is shown in that wait.
+/// A thread that has been in its last wait for at least this long is shown in that wait, and sentences say how long.
+/// docs/metrics.md, "Fixed thresholds".
 pub const LONG_WAIT_NS: u64 = 1_000_000_000;
 
 /// A thread that sub-samples saw blocked.

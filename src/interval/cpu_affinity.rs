@@ -34,19 +34,19 @@ pub(super) fn affinity_waiters(newer: &Sample, cpu: &CpuSpan, tasks: &TaskSpan) 
     for span in tasks.threads.iter().filter(|span| !span.background) {
         let Some(wait) = span.run_queue_wait.filter(|wait| wait.0 >= MIN_WAIT_SHARE) else { continue };
         let Some(allowed) = sample.thread(span.id).and_then(|(_, thread)| thread.cpus_allowed_list.as_ref()) else { continue };
-        let crowd = found.entry(allowed).or_insert_with(|| AffinityWaiters::new(allowed, cpu));
-        crowd.running += span.cpu.map_or(0.0, |used| used.0);
-        crowd.waiters.push((span.id, wait.0));
+        let group = found.entry(allowed).or_insert_with(|| AffinityWaiters::new(allowed, cpu));
+        group.running += span.cpu.map_or(0.0, |used| used.0);
+        group.waiters.push((span.id, wait.0));
     }
-    let mut crowds: Vec<AffinityWaiters> = found.into_values().filter(|crowd| is_restricted(crowd, cpu)).collect();
-    for crowd in &mut crowds {
-        crowd.waiters.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut groups: Vec<AffinityWaiters> = found.into_values().filter(|group| is_restricted(group, cpu)).collect();
+    for group in &mut groups {
+        group.waiters.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     }
-    crowds
+    groups
 }
 
-fn is_restricted(crowd: &AffinityWaiters, cpu: &CpuSpan) -> bool {
-    !crowd.cpus.is_empty() && crowd.cpus.len() < cpu.cpus.len()
+fn is_restricted(group: &AffinityWaiters, cpu: &CpuSpan) -> bool {
+    !group.cpus.is_empty() && group.cpus.len() < cpu.cpus.len()
 }
 
 impl AffinityWaiters {

@@ -24,6 +24,9 @@ pub struct ExitedSpan {
     pub new_threads: u32,
 }
 
+/// A task that exits within an interval ran for this share of it on average, on at most one CPU. docs/metrics.md, "Fixed thresholds".
+pub const MEAN_LIFETIME_SHARE: f64 = 0.5;
+
 const MAX_ANCESTORS: usize = 32;
 
 /// A process of the newer sample whose children exited.
@@ -169,6 +172,6 @@ impl TickClock<'_> {
     fn estimated_tail_seconds(&self, process: &Process, seconds: f64) -> f64 {
         let age = self.older_ns as f64 / 1e9 - self.host.seconds(process.start_ticks as f64);
         let age = age.max(self.host.seconds(0.5));
-        self.own_cpu_seconds(process) / age * age.min(seconds / 2.0)
+        self.own_cpu_seconds(process) / age * age.min(seconds * MEAN_LIFETIME_SHARE)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
 //! those in memory reclaim, and, in a group with a thread on storage, those that wait for a lock or for a process of the group.
-//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how long each sub-sample stands for.
+//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how much time each sub-sample counts for.
 
 mod blocked_counts;
 mod weighted_sub_samples;
@@ -17,8 +17,9 @@ use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::interval::wait_counts::WaitCounts;
-use crate::sample::waits::{Syscall, WaitClass, WaitQueue, WaitQueueKind};
+use crate::interval::wait_counts::{GroupWaits, WaitCounts};
+use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
+use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
@@ -35,7 +36,7 @@ pub struct IdleBlocked {
     pub free: f64,
     /// idle + iowait as a share of all CPUs, over the same sub-samples
     pub available: f64,
-    /// Blocked threads may be hidden from this user: the figure is a lower bound and is shown with `≥`
+    /// There may be blocked threads that were not counted: the figure is a lower bound and is shown with `≥`
     pub lower_bound: bool,
     /// Mean number of blocked threads
     pub blocked_threads: f64,
@@ -79,21 +80,6 @@ pub struct BlockedGroup {
     pub seen_on_storage: u32,
     /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
-}
-
-/// One kind of wait queue of a group, as a mean over the interval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WaitQueueSpan {
-    pub kind: WaitQueueKind,
-    /// Mean number of threads in it
-    pub threads: f64,
-    /// Share of them at one futex address
-    pub one_address_share: f64,
-    pub wchan: Option<Name>,
-    /// The file whose lock they wait for
-    pub file: Option<Name>,
-    /// Pid of the holder, where the kernel names it
-    pub holder: Option<u32>,
 }
 
 impl BlockedGroup {
@@ -200,7 +186,8 @@ impl IdleBlocked {
         let only_busy = only_busy_disk(newer, disks);
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
-            group.wait_queues = wait_queues(newer, &ipc_peers, index, result.sub_samples);
+            let number = u16::try_from(index).unwrap_or(u16::MAX);
+            group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
@@ -219,10 +206,16 @@ impl IdleBlocked {
     }
 }
 
-/// Whether blocked threads may be hidden: processes are hidden, or an active thread has a hidden wait channel and threads of its group are
-/// in D. Without privilege such a thread may also wait for completions.
+/// Whether there may be more blocked threads than were counted: processes are hidden, the number of requests in flight is unknown
+/// where it decides, or an active thread has a hidden wait channel and threads of its group are in D. Without privilege such a
+/// thread may also wait for completions.
 fn is_lower_bound(host: &Host, newer: &Sample, counts: &WaitCounts, in_flight: Option<f64>) -> bool {
     if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
+        return true;
+    }
+    let mut sub_samples = newer.waits.sub_samples.iter().zip(&counts.sub_samples);
+    let needs_in_flight = |rows: &[GroupWaits]| rows.iter().any(|row| row.aio > 0 || row.hidden_blocked > 0);
+    if sub_samples.any(|(sub_sample, rows)| sub_sample.in_flight.is_none() && needs_in_flight(rows)) {
         return true;
     }
     let rows = counts.sub_samples.iter().flatten();
@@ -332,31 +325,6 @@ fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
         (locks + thread.count(WaitClass::Lock), storage + thread.count(WaitClass::Disk))
     });
     locks > storage
-}
-
-/// The queues of a group. Of those in pipes and sockets only threads count that wait for a process on storage.
-fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, sub_samples: u32) -> Vec<WaitQueueSpan> {
-    let mean = |queue: &WaitQueue| {
-        let (seen_count, holder) = match queue.kind {
-            kind @ (WaitQueueKind::Pipe | WaitQueueKind::Socket) => {
-                let blocked = ipc_peers.blocked(queue.group, kind)?;
-                (blocked.seen_count, Some(blocked.holder))
-            }
-            _ => (queue.seen_count, queue.holder),
-        };
-        Some(WaitQueueSpan {
-            kind: queue.kind,
-            threads: f64::from(seen_count) / f64::from(sub_samples.max(1)),
-            one_address_share: f64::from(queue.seen_at_one_address) / f64::from(seen_count.max(1)),
-            wchan: queue.wchan.clone(),
-            file: queue.file.clone(),
-            holder,
-        })
-    };
-    let of_group = newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group);
-    let mut list: Vec<WaitQueueSpan> = of_group.filter_map(mean).collect();
-    list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
-    list
 }
 
 /// The device of the holder's file, or the only busy device.

@@ -6,8 +6,9 @@
 use rustc_hash::FxHashMap;
 
 use super::wait_counts::{MIN_ON_STORAGE_SHARE, ThreadWaits, WaitCounts};
+use super::wait_queues::WaitQueueKind;
 use crate::ids::TaskId;
-use crate::sample::waits::{WaitClass, WaitQueueKind, Waits};
+use crate::sample::waits::{WaitClass, Waits};
 
 /// A thread of a holder that waits for locks in this share of its sub-samples is not working.
 const MIN_LOCK_SHARE: f64 = 0.5;

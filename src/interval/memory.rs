@@ -19,10 +19,10 @@ pub struct MemorySpan {
     pub swap_free: Option<Bytes>,
     /// SReclaimable: kernel caches that can be reclaimed
     pub slab_reclaimable: Option<Bytes>,
-    /// Bytes a second from and to swap
+    /// Bytes per second from and to swap
     pub swapped_in: Option<PerSecond>,
     pub swapped_out: Option<PerSecond>,
-    /// Bytes a second from and to block devices
+    /// Bytes per second from and to block devices
     pub paged_in: Option<PerSecond>,
     pub paged_out: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,

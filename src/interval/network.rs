@@ -16,7 +16,7 @@ use crate::units::{Counter, PerSecond, Ratio, delta};
 /// Speed and duplex of a link: configured, or from the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Megabits a second; `None` where it is not known
+    /// Megabits per second; `None` where it is not known
     pub speed_mbps: Option<u32>,
     pub duplex: Option<Duplex>,
 }
@@ -59,7 +59,7 @@ pub struct NicSpan {
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
-    /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, a second
+    /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, per second
     pub saturation: Option<PerSecond>,
     pub collisions: Option<PerSecond>,
     pub qdisc: Option<QdiscSpan>,

@@ -47,7 +47,7 @@ impl<'a, T> SortedCursor<'a, Arc<T>> {
     }
 }
 
-/// How many items both lists begin with. Does not look into them.
+/// How many items both lists begin with. Does not compare them.
 pub fn shared_prefix<T>(older: &[Arc<T>], newer: &[Arc<T>]) -> usize {
     older.iter().zip(newer).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
 }

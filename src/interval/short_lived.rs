@@ -5,7 +5,7 @@
 
 use crate::ids::ProcessId;
 use crate::interval::cpu_accounting::{CpuAccounting, MIN_DIFFERENCE_CPUS};
-use crate::interval::exited::ExitedSpan;
+use crate::interval::exited::{ExitedSpan, MEAN_LIFETIME_SHARE};
 use crate::sample::exits::ExitCpuTime;
 use crate::sample::{Name, Sample};
 use crate::units::{PerSecond, Ratio};
@@ -115,16 +115,18 @@ impl ShortLived {
     }
 }
 
+/// Above this multiple of the time that parents were credited with, no process waited for some of the exited tasks.
+/// docs/metrics.md, "Fixed thresholds".
+const MAX_MESSAGE_RATIO: f64 = 1.25;
+
 /// CPU time of exited tasks, in CPUs, from two sources. `from_messages` is right on average and lacks lost messages.
 /// `from_parents` (cutime, cstime) is exact, but includes `previously_sampled` tasks per second that the older sample contains.
 fn reconcile(from_messages: f64, from_parents: Option<f64>, previously_sampled: f64) -> f64 {
     let Some(from_parents) = from_parents else { return from_messages };
-    // Clearly above `from_parents`: no process waited for some of them.
-    if from_messages > from_parents * 1.25 + MIN_DIFFERENCE_CPUS {
+    if from_messages > from_parents * MAX_MESSAGE_RATIO + MIN_DIFFERENCE_CPUS {
         return from_messages;
     }
-    // Each of these ran for half the interval on average, on at most one CPU.
-    from_messages.clamp((from_parents - previously_sampled * 0.5).max(0.0), from_parents)
+    from_messages.clamp((from_parents - previously_sampled * MEAN_LIFETIME_SHARE).max(0.0), from_parents)
 }
 
 /// Ticks that no task accounts for, unless time was counted twice.

@@ -1,7 +1,7 @@
 //! Statistics of the values of a figure: mean, median, p95, and a rank test (Mann-Whitney) for the difference of two recordings.
 //!
 //! Values of consecutive intervals are correlated, so that n values count as fewer than n independent observations. The test
-//! uses the effective sample size; otherwise it would find nearly every difference significant.
+//! uses the effective sample size: with n it would find nearly every difference significant.
 
 /// All values of one figure in one recording.
 #[derive(Clone, Debug)]
@@ -126,8 +126,8 @@ fn effective_sample_size(values: &[f64], mean: f64) -> f64 {
     if values.len() < MIN_VALUES || spread <= 0.0 {
         return count;
     }
-    let alike: f64 = values.iter().zip(values.iter().skip(1)).map(|(a, b)| (a - mean) * (b - mean)).sum();
-    let correlation = (alike / spread).clamp(0.0, 0.99);
+    let covariance: f64 = values.iter().zip(values.iter().skip(1)).map(|(a, b)| (a - mean) * (b - mean)).sum();
+    let correlation = (covariance / spread).clamp(0.0, 0.99);
     (count * (1.0 - correlation) / (1.0 + correlation)).max(2.0)
 }
 
@@ -160,13 +160,13 @@ mod tests {
         assert!((beside.probability - 7.0 / 9.0).abs() < 1e-12, "{beside:?}");
         let apart = of((0..10).map(f64::from)).superiority_of(&of((20..30).map(f64::from)));
         assert_eq!(apart.probability, 1.0);
-        let alike = of([5.0; 20]).superiority_of(&of([5.0; 20]));
-        assert_eq!((alike.probability, alike.certainty()), (0.5, Certainty::Unclear));
+        let equal = of([5.0; 20]).superiority_of(&of([5.0; 20]));
+        assert_eq!((equal.probability, equal.certainty()), (0.5, Certainty::Unclear));
     }
 
     #[test]
     fn the_z_score_is_that_of_the_mann_whitney_test() {
-        // n = m = 10, no ties, nothing alike: σ of U is √(nm(n+m+1)/12) = 13.229, U = 100, mean 50.
+        // n = m = 10, no ties, no two values equal: σ of U is √(nm(n+m+1)/12) = 13.229, U = 100, mean 50.
         let odd = [1.0, 9.0, 3.0, 7.0, 5.0, 2.0, 10.0, 4.0, 8.0, 6.0];
         let (base, new) = (of(odd), of(odd.map(|value| value + 100.0)));
         assert!((base.superiority_of(&new).z_score - 50.0 / 13.229).abs() < 0.01, "{:?}", base.superiority_of(&new));
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn autocorrelation_reduces_the_effective_sample_size() {
-        let (loud, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
-        assert!(loud.effective_sample_size > 250.0, "{}", loud.effective_sample_size);
-        assert!(loud.superiority_of(&other).z_score > 5.0);
+        let (noisy, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
+        assert!(noisy.effective_sample_size > 250.0, "{}", noisy.effective_sample_size);
+        assert!(noisy.superiority_of(&other).z_score > 5.0);
         // Two slow waves of the same amplitude with different phases: the difference is not significant.
         let wave = |shift: f64| of((0..400).map(|at| (f64::from(at) / 250.0 + shift).sin()));
         let beside = wave(0.0).superiority_of(&wave(0.6));

@@ -72,7 +72,7 @@ pub struct ProcessSpan {
     pub block_io_delay: Option<Ratio>,
     pub minor_faults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
-    /// From and to storage, bytes a second
+    /// From and to storage, bytes per second
     pub read_bytes: Option<PerSecond>,
     pub write_bytes: Option<PerSecond>,
     pub resident_pages: u64,

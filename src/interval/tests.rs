@@ -12,6 +12,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::Interval;
+use super::wait_counts::GroupWaits;
 use crate::ids::{CpuId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -265,4 +266,26 @@ fn microstates_of_a_thread_add_up_to_one() {
     assert!(close(states.non_sleep() + states.sleep, 1.0), "{states:?}");
     assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
     assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
+}
+
+/// Threads asleep for completions, with this many requests in flight: idle-but-blocked, and whether it is a lower bound.
+fn blocked_on_completions(in_flight: Option<u32>) -> (f64, bool) {
+    let cpu = |idle_ticks| CpuTimes { idle_ticks: Counter(idle_ticks), ..CpuTimes::default() };
+    let (mut older, mut newer) = (at(1.0), at(2.0));
+    older.cpu = Ok(cpus(cpu(0), &[(0, cpu(0))]));
+    newer.cpu = Ok(cpus(cpu(100), &[(0, cpu(100))]));
+    let waits = synthetic::waits::group(&GroupWaits { aio: 1, ..GroupWaits::default() });
+    let boottime_ns = newer.at.boottime_ns;
+    newer.waits.groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
+    newer.waits.observed = synthetic::waits::observed();
+    newer.waits.sub_samples = vec![SubSample { boottime_ns, cpu: Some(cpu(100)), in_flight, waits }];
+    let blocked = between(&older, &newer).idle_blocked.expect("CPU times");
+    (blocked.blocked_threads, blocked.lower_bound)
+}
+
+#[test]
+fn an_unknown_number_of_requests_in_flight_makes_a_lower_bound() {
+    assert_eq!(blocked_on_completions(Some(1)), (1.0, false));
+    assert_eq!(blocked_on_completions(Some(0)), (0.0, false));
+    assert_eq!(blocked_on_completions(None), (0.0, true));
 }

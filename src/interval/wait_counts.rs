@@ -21,6 +21,8 @@ pub struct WaitCounts {
     pub sub_samples: Vec<Vec<GroupWaits>>,
     /// Each hot thread, sorted by task
     pub threads: Vec<ThreadWaits>,
+    /// By `ObservedWait::id`
+    pub classified: FxHashMap<u32, ClassifiedWait>,
 }
 
 /// Numbers of threads of one group, by kind of wait, in one sub-sample.
@@ -73,13 +75,13 @@ impl ThreadWaits {
 }
 
 /// A wait with all that its counts depend on.
-#[derive(Clone, Copy, Debug)]
-struct ClassifiedWait {
-    state: TaskState,
-    class: WaitClass,
-    futex: Option<FutexWait>,
-    has_timeout: bool,
-    is_file_lock: bool,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassifiedWait {
+    pub state: TaskState,
+    pub class: WaitClass,
+    pub futex: Option<FutexWait>,
+    pub has_timeout: bool,
+    pub is_file_lock: bool,
 }
 
 impl ClassifiedWait {
@@ -113,11 +115,16 @@ impl WaitCounts {
                 *count = count.saturating_add(row.seen_count);
             }
         }
-        WaitCounts { sub_samples, threads }
+        WaitCounts { sub_samples, threads, classified }
+    }
+
+    /// The class of the wait with this `ObservedWait::id`; `None` if it is missing (of a damaged recording).
+    pub fn class_of(&self, wait: u32) -> Option<ClassifiedWait> {
+        self.classified.get(&wait).copied()
     }
 
     /// By index into `Waits::groups`: whether the group has a thread on storage for enough of the interval. `weights`: how long
-    /// each sub-sample stands for.
+    /// each sub-sample counts for.
     pub fn groups_on_storage(&self, groups: usize, weights: impl Iterator<Item = f64>) -> Vec<bool> {
         let (mut on_storage, mut whole) = (vec![0.0; groups], 0.0);
         for (rows, weight) in self.sub_samples.iter().zip(weights) {

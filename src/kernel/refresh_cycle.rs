@@ -1,5 +1,5 @@
-//! Schedules when the facts of devices are read again: a limited number of devices in each sample, so that a machine with
-//! thousands of them has no expensive sample.
+//! Schedules when the facts of devices are read again: a limited number of devices in each sample, so that no sample is
+//! expensive on a machine with thousands of devices.
 
 use std::time::{Duration, Instant};
 

@@ -109,7 +109,7 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Reads the whole of a file below it.
+    /// Reads a whole file below it.
     pub fn read(&mut self, name: impl AsRef<Path>) -> Reading<&[u8]> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let file = openat(&self.directory, name.as_ref(), flags, Mode::empty()).map_err(absent_from_errno)?;

@@ -4,8 +4,8 @@
 //! answers EPERM, `Absent::NoPermission`. A kernel without CONFIG_TASKSTATS has no such family: `Absent::NoSuchFile`.
 //! kernel/taskstats.c, Documentation/accounting/taskstats.rst.
 //!
-//! `TaskstatsClient` sends requests. `ExitListener` has a socket of its own: messages that are not fetched in time are lost,
-//! and an answer must not be among them.
+//! `TaskstatsClient` sends requests. `ExitListener` has a socket of its own: exit messages that are not fetched in time are
+//! lost, and answers to requests must not be lost with them.
 
 pub mod message;
 mod stats;

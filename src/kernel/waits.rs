@@ -16,12 +16,12 @@ use rustc_hash::FxHashMap;
 
 use self::blocked::ClassifiedWait;
 use self::observed::{GroupWaitCounts, ObservedWaits};
-use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
+use self::wait_queues::{WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
 use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, WaitQueueKind, Waits, class};
+use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, Waits, class};
 
 /// The sub-samples since the last sample.
 #[derive(Debug, Default)]
@@ -78,7 +78,6 @@ impl WaitCounter {
                 }
             });
         }
-        self.wait_queues.classify_mutex_candidates();
         let SubSampleReadings { boottime_ns, cpu, in_flight } = readings;
         self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, waits: self.group_counts.take_rows() });
     }
@@ -95,7 +94,7 @@ impl WaitCounter {
         let on_storage = std::mem::take(&mut self.on_storage);
         let mut waits = std::mem::take(&mut self.waits);
         waits.blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
-        let (queues, waiters) = self.wait_queues.finish_interval(&on_storage);
+        let (queues, waiters) = self.wait_queues.finish_interval();
         waits.wait_queues = queues;
         waits.observed = self.observed.finish_interval();
         waits.threads.reserve_exact(self.sightings.len());
@@ -147,7 +146,7 @@ impl WaitCounter {
         let task = TaskId { pid: of.pid, tid: thread.tid, start_ticks };
         let active = thread.is_active(readings.boottime_ns);
         let wait = self.observed.number(thread);
-        self.group_counts.add(group, wait, active, thread.futex_wait.map(FutexWait::address));
+        self.group_counts.add((group, wait, active), thread.futex_wait.map(FutexWait::address), &mut self.wait_queues);
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {
@@ -159,12 +158,15 @@ impl WaitCounter {
         };
         let seen_count = self.sightings.entry((place, wait)).or_default();
         *seen_count = seen_count.saturating_add(1);
-        let in_file_lock = || thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
-        let file_lock = class == WaitClass::Lock && in_file_lock();
-        let idle = class == WaitClass::Futex && thread.is_idle_wait();
-        if let Some(kind) = queue_kind(thread.state, class, thread.futex_wait, file_lock).filter(|_| !idle) {
-            let waiter = Waiter { task, wchan: thread.wait.wchan.clone().ok(), syscall: thread.wait.syscall().ok() };
-            self.count_queue(thread, (group, kind), place, active, waiter);
+        match (class, self.threads.get_mut(place)) {
+            (WaitClass::Lock, _) if thread.futex_wait.is_none() => {
+                let in_file_lock = thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_file_lock(wchan.as_bytes()));
+                let waiter = Waiter { pid: of.pid, syscall: thread.wait.syscall().ok(), in_file_lock };
+                self.wait_queues.add_with_file(group, wait, waiter);
+            }
+            (WaitClass::Pipe, Some(hot)) => hot.pipe_count = hot.pipe_count.saturating_add(1),
+            (WaitClass::Net, Some(hot)) => hot.socket_count = hot.socket_count.saturating_add(1),
+            _ => {}
         }
         if matches!(thread.state, TaskState::Blocked | TaskState::Sleeping)
             && class == WaitClass::Disk
@@ -193,45 +195,14 @@ impl WaitCounter {
         };
         blocked::record(self.blocked.entry(place).or_default(), ClassifiedWait { class, wait });
     }
-
-    fn count_queue(
-        &mut self,
-        thread: &KnownThread,
-        (group, kind): (u16, WaitQueueKind),
-        place: usize,
-        active: bool,
-        waiter: Waiter,
-    ) {
-        let hot = self.threads.get_mut(place);
-        match (kind, thread.futex_wait) {
-            (WaitQueueKind::Pipe, _) => {
-                if let Some(hot) = hot {
-                    hot.pipe_count = hot.pipe_count.saturating_add(1);
-                }
-                self.wait_queues.add(group, kind, None, waiter);
-            }
-            (WaitQueueKind::Socket, _) => {
-                if let Some(hot) = hot {
-                    hot.socket_count = hot.socket_count.saturating_add(1);
-                }
-                self.wait_queues.add(group, kind, None, waiter);
-            }
-            (WaitQueueKind::Mutex, Some(FutexWait::ContendedMutex { address })) => {
-                let active = active && !thread.has_timeout;
-                self.wait_queues.add_mutex_candidate(MutexCandidate { group, address, active, waiter });
-            }
-            (_, Some(FutexWait::PiLock { address })) => self.wait_queues.add(group, kind, Some(address), waiter),
-            _ => self.wait_queues.add(group, kind, None, waiter),
-        }
-    }
 }
 
 /// What was seen in an interval, and the threads whose files and peers are to be read.
 #[derive(Debug)]
 pub struct IntervalWaits {
     pub waits: Waits,
-    /// Parallel to `waits.wait_queues`
-    waiters: Vec<Waiter>,
+    /// Parallel to `waits.wait_queues`: the thread whose file is read
+    waiters: Vec<Option<Waiter>>,
     ipc_threads: Vec<IpcThread>,
 }
 
@@ -255,51 +226,31 @@ fn is_blocked(state: TaskState, class: WaitClass) -> bool {
     }
 }
 
-/// The kind of queue in which a hot thread waits. One that sleeps in a futex, pipe or socket is hot only while it is active.
-fn queue_kind(state: TaskState, class: WaitClass, futex: Option<FutexWait>, file_lock: bool) -> Option<WaitQueueKind> {
-    match (state, class) {
-        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => Some(match futex {
-            Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }) => WaitQueueKind::Mutex,
-            _ if file_lock => WaitQueueKind::FileLock,
-            _ => WaitQueueKind::KernelLock,
-        }),
-        (TaskState::Sleeping, WaitClass::Futex) => Some(WaitQueueKind::Futex),
-        (TaskState::Sleeping, WaitClass::Pipe) => Some(WaitQueueKind::Pipe),
-        (TaskState::Sleeping, WaitClass::Net) => Some(WaitQueueKind::Socket),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn queues_and_blocked_threads_are_selected_by_state_and_class() {
+    fn blocked_threads_are_selected_by_state_and_class() {
         use TaskState::{Blocked, Running, Sleeping};
-        let contended = Some(FutexWait::ContendedMutex { address: 16 });
-        let pi = Some(FutexWait::PiLock { address: 16 });
         let cases = [
-            (Running, WaitClass::Running, None, None, false),
-            (Blocked, WaitClass::Disk, None, None, true),
-            (Sleeping, WaitClass::Disk, None, None, true),
-            (Blocked, WaitClass::Lock, None, Some(WaitQueueKind::KernelLock), true),
-            (Blocked, WaitClass::Vfork, None, None, false),
-            (Blocked, WaitClass::Frozen, None, None, false),
-            (Blocked, WaitClass::Hidden, None, None, true),
-            (Blocked, WaitClass::Other, None, None, true),
-            (Sleeping, WaitClass::Aio, None, None, true),
-            (Sleeping, WaitClass::Lock, contended, Some(WaitQueueKind::Mutex), false),
-            (Sleeping, WaitClass::Lock, pi, Some(WaitQueueKind::Mutex), false),
-            (Sleeping, WaitClass::Futex, None, Some(WaitQueueKind::Futex), false),
-            (Sleeping, WaitClass::Net, None, Some(WaitQueueKind::Socket), false),
-            (Sleeping, WaitClass::Poll, None, None, false),
-            (Sleeping, WaitClass::Hidden, None, None, false),
+            (Running, WaitClass::Running, false),
+            (Blocked, WaitClass::Disk, true),
+            (Sleeping, WaitClass::Disk, true),
+            (Blocked, WaitClass::Lock, true),
+            (Blocked, WaitClass::Vfork, false),
+            (Blocked, WaitClass::Frozen, false),
+            (Blocked, WaitClass::Hidden, true),
+            (Blocked, WaitClass::Other, true),
+            (Sleeping, WaitClass::Aio, true),
+            (Sleeping, WaitClass::Lock, false),
+            (Sleeping, WaitClass::Futex, false),
+            (Sleeping, WaitClass::Net, false),
+            (Sleeping, WaitClass::Poll, false),
+            (Sleeping, WaitClass::Hidden, false),
         ];
-        for (state, class, futex, queue, blocked) in cases {
-            assert_eq!(queue_kind(state, class, futex, false), queue, "{state:?} {class:?}");
+        for (state, class, blocked) in cases {
             assert_eq!(is_blocked(state, class), blocked, "{state:?} {class:?}");
         }
-        assert_eq!(queue_kind(Sleeping, WaitClass::Lock, None, true), Some(WaitQueueKind::FileLock));
     }
 }

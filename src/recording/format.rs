@@ -1,5 +1,5 @@
-//! The bytes of a recording, for its writers and its readers alike: file header, frames, and the payload of a sample as
-//! sections of tables (docs/recording-format.md).
+//! The binary format of a recording, for writers and readers: file header, frames, and the payload of a sample as sections of
+//! tables (docs/recording-format.md).
 
 pub mod column;
 pub mod columns;

@@ -43,7 +43,9 @@ pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
             format_date(row.learned.last_s),
             row.learned.confidence(now_s).as_str(),
             printable(&row.key.device.0),
-            row.learned.drift().map_or_else(String::new, |drift| format!(" ({:.1}× slower than at first)", drift.multiple())),
+            row.learned
+                .drift()
+                .map_or_else(String::new, |drift| format!(" ({} slower than at first)", format::multiple(drift.multiple()))),
         );
     }
     text

@@ -6,7 +6,7 @@ use super::window::Window;
 use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
 use crate::units::Millis;
-pub use crate::units::format::{bytes, latency, pluralize, three_digits};
+pub use crate::units::format::{bytes, latency, multiple, pluralize, three_digits};
 pub use crate::units::time::duration;
 
 /// A value of a chart.
@@ -58,14 +58,13 @@ pub fn no_problem_sentence(window: &Window) -> Option<String> {
     let notes = window.findings().len() as u64;
     match (window.worst_severity(), window.includes_all_kinds()) {
         (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
-        (None, false) => Some("Nothing of the kinds asked for is wrong, as far as it can be seen".into()),
+        (None, false) => Some("Nothing of the selected kinds is wrong, as far as it can be seen".into()),
         (Some(Severity::Note), true) => {
             Some(format!("Nothing to warn of as far as it can be seen; {}", pluralize(notes, "note")))
         }
-        (Some(Severity::Note), false) => Some(format!(
-            "Nothing to warn of among the kinds asked for, as far as it can be seen; {}",
-            pluralize(notes, "note")
-        )),
+        (Some(Severity::Note), false) => {
+            Some(format!("Nothing to warn of among the selected kinds, as far as it can be seen; {}", pluralize(notes, "note")))
+        }
         (Some(_), _) => None,
     }
 }

@@ -110,7 +110,7 @@ fn header(data: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str)
 /// The overall status and the sentence of the worst finding.
 fn verdict_banner(data: &ReportData, findings: &[FindingGroup]) -> Markup {
     let worst = data.window.worst_severity();
-    let told = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
+    let problems = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
     let foremost = findings.first().map(|worst| worst.representative).filter(|finding| finding.severity > Severity::Note);
     html! {
         section.verdict.(overall_status(worst)) aria-label="Verdict" {
@@ -118,7 +118,7 @@ fn verdict_banner(data: &ReportData, findings: &[FindingGroup]) -> Markup {
             @match foremost {
                 Some(finding) => {
                     p.sentence { (printable(&finding.sentence)) }
-                    @if told > 1 { p.more { "and " (told - 1) " more below" } }
+                    @if problems > 1 { p.more { "and " (problems - 1) " more below" } }
                 }
                 None => p.sentence { (no_problem_sentence(&data.window).unwrap_or_default()) "." },
             }

@@ -12,7 +12,7 @@ pub struct Cgroup {
     pub quota_us: Option<u64>,
     /// v1 cpu.cfs_period_us, v2 the second word of cpu.max.
     pub period_us: Option<u64>,
-    /// cpu.stat nr_periods: periods in which a task of the group wanted to run
+    /// cpu.stat nr_periods: periods in which a task of the group was runnable
     pub periods: Option<Counter>,
     /// cpu.stat nr_throttled
     pub throttled_periods: Option<Counter>,
@@ -78,7 +78,7 @@ pub struct CgroupPressure {
 pub struct IoLimit {
     pub cgroup: CgroupId,
     pub disk: DiskId,
-    /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; a second
+    /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; per second
     pub max: IoMax,
     /// v2 io.stat, which includes child groups; v1 blkio.throttle.io_service_bytes and io_serviced, which, like the v1 limits,
     /// do not

@@ -1,8 +1,8 @@
 //! Tasks that started and exited between two scans, so that no sample contains them. The kernel reports each exit (taskstats);
 //! here they are summed by owner and name.
 //!
-//! A summary made by the reader, because ten thousands of tasks may exit between two samples: what is not kept of single exits
-//! cannot be put right from a recording. Both CPU clocks are kept as the kernel gave them.
+//! The reader sums them, since tens of thousands of tasks may exit between two samples. So single exits are not in a recording,
+//! and cannot be evaluated again. Both CPU clocks are kept as the kernel gave them.
 
 use super::Name;
 use crate::ids::ProcessId;

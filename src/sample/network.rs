@@ -45,7 +45,7 @@ pub struct Direction {
 /// Facts about an interface. Read when it appears, after a uevent, and every 10 s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicFacts {
-    /// Megabits a second; ETHTOOL_GLINKSETTINGS, then /sys/class/net/IF/speed. −1, 0 and 65535 are unknown.
+    /// Megabits per second; ETHTOOL_GLINKSETTINGS, then /sys/class/net/IF/speed. −1, 0 and 65535 are unknown.
     pub speed_mbps: Reading<u32>,
     pub duplex: Reading<Duplex>,
     /// operstate

@@ -8,7 +8,7 @@ pub mod class;
 mod observed;
 pub mod syscall;
 
-use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 pub use class::WaitClass;
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
@@ -33,8 +33,11 @@ pub struct Waits {
     /// Threads seen blocked (on storage, in reclaim, in an unknown D state): a row for each wait in which a thread was seen, sorted by
     /// task, of at most `MAX_BLOCKED_THREADS` threads. `interval::blocked_threads` makes one entry a thread of them.
     pub blocked: Vec<BlockedWait>,
-    /// Queues in which threads of groups with a thread on storage waited; sorted by group and kind.
+    /// The `MAX_WAIT_QUEUES` wait queues with the most sightings; sorted by group, wait and address. `interval::wait_queues`
+    /// classifies them.
     pub wait_queues: Vec<WaitQueue>,
+    /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
+    pub socket_waiters: Vec<SocketWaiter>,
     /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
     pub ipc_waiters: Vec<IpcWaiter>,
     /// The processes that have the other ends open; sorted
@@ -43,12 +46,23 @@ pub struct Waits {
     pub skipped_sub_samples: u32,
 }
 
+impl Waits {
+    /// The wait with this number.
+    pub fn observed_wait(&self, id: u32) -> Option<&ObservedWait> {
+        let at = self.observed.binary_search_by_key(&id, |wait| wait.id).ok()?;
+        self.observed.get(at)
+    }
+}
+
 /// A thread with a timeslice within this time is active: it is sub-sampled, and may be waiting for work in a futex, pipe or socket. In a
 /// convoy of 64 threads each gets a timeslice about once a second, a parked thread none.
 pub const ACTIVE_NS: u64 = 5_000_000_000;
 
 /// Blocked threads that are kept one by one; the others are only counted.
 pub const MAX_BLOCKED_THREADS: usize = 32;
+
+/// Wait queues of a sample, of all groups: those with the most sightings. The threads of the others are in `SubSample::waits`.
+pub const MAX_WAIT_QUEUES: usize = 64;
 
 /// One reading of the hot threads.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,43 +77,36 @@ pub struct SubSample {
     pub waits: Vec<GroupWait>,
 }
 
-/// What threads of a group wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WaitQueueKind {
-    /// A mutex of the program, held by another thread as the futex call shows
-    Mutex,
-    /// Another futex or semop: a condition variable, a semaphore, a read-write lock; may also be idle
-    Futex,
-    /// flock, fcntl
-    FileLock,
-    /// A lock of the kernel (of an inode, of an address space): state D
-    KernelLock,
-    /// The other end of a pipe
-    Pipe,
-    /// The other end of a socket
-    Socket,
-    /// An answer of a remote host: the other end of a TCP connection that this host opened and on which it sent last. Shown, but not
-    /// counted as blocked.
-    Remote,
-}
-
-/// One kind of queue of one group, over the sub-samples since the last sample.
+/// Threads of one group in one wait at one place: at one futex address, or for one lock of a file or of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitQueue {
     /// Index into `Waits::groups`
     pub group: u16,
-    pub kind: WaitQueueKind,
-    /// Sightings of threads in it. Divided by the number of sub-samples: mean number of waiting threads
+    /// `ObservedWait::id`
+    pub wait: u32,
+    /// First argument of the futex call; `None` of any other wait
+    pub futex_address: Option<u64>,
+    /// Sightings of threads in it; at a futex address only those of sub-samples that saw several threads of the group there
     pub seen_count: u32,
-    /// Part of `seen_count`: at the futex address, or the remote port, with most sightings
-    pub seen_at_one_address: u32,
-    /// wchan of the thread seen last
-    pub wchan: Option<Name>,
-    /// The file of the lock, by the descriptor of the last thread's system call; or address and port of the remote host
+    /// The file of the descriptor of the last thread's system call; /proc/PID/fd
     pub file: Option<Name>,
-    /// Pid of the holder: of a file lock by /proc/locks, of a pipe or socket by its other end
-    pub holder: Option<u32>,
+    /// The process that /proc/locks names as holder of the lock for which the last thread's process waits
+    pub lock_holder: Option<u32>,
+}
+
+/// A thread asleep in a receive call on a connected TCP socket; by sock_diag at the end of the interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketWaiter {
+    pub task: TaskId,
+    /// Index into `Waits::groups`
+    pub group: u16,
+    pub remote: SocketAddr,
+    /// A socket of this host listens at the local port: the remote host opened the connection.
+    pub local_port_listens: bool,
+    /// tcpi_last_data_sent: ms since data was last sent
+    pub last_data_sent_ms: u32,
+    /// tcpi_last_data_recv: ms since data was last received
+    pub last_data_received_ms: u32,
 }
 
 /// A blocked thread in one wait: the same state, wait channel, system call and descriptor. `interval::blocked_threads` classifies it.

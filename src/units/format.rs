@@ -1,4 +1,4 @@
-//! Formats numbers for all layers: three significant digits, latencies and bytes with a unit, plurals.
+//! Formats numbers, for all layers: three significant digits, latencies and bytes with a unit, plurals.
 
 use super::Millis;
 
@@ -32,6 +32,11 @@ pub fn latency(latency: Millis) -> String {
         0.0 => "0 ms".to_owned(),
         _ => format!("{} µs", three_digits(ms * 1000.0)),
     }
+}
+
+/// A quotient of two values of one kind: `0.91×`, `13.9×`, `717×`.
+pub fn multiple(value: f64) -> String {
+    format!("{}×", three_digits(value))
 }
 
 /// Bytes in a binary unit: `1.50 KiB`.

@@ -347,10 +347,12 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));
-    let looks = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
+    let sub_samples = format::plural(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
     let skipped =
         if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
-    for more in [format!(", scan {}", format::latency(Millis(cost.scan_cpu_ns as f64 / 1e6))), format!(", {looks}"), skipped] {
+    for more in
+        [format!(", scan {}", format::latency(Millis(cost.scan_cpu_ns as f64 / 1e6))), format!(", {sub_samples}"), skipped]
+    {
         if words.len() + more.len() > width {
             break;
         }

@@ -166,7 +166,7 @@ type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellArea)>;
 const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold)),
     WaitClassSpec::text("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)).right_aligned(),
-    WaitClassSpec::text("who", 26, |line, cell| {
+    WaitClassSpec::text("processes", 26, |line, cell| {
         let members = wait_class_members(line.interval, line.sample, line.class);
         let words: Vec<String> = (members.into_iter().take(4))
             .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })

@@ -48,7 +48,7 @@ pub fn run(command: &mut Command) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
-/// A copy of the program that anybody may run, in a directory that anybody may enter.
+/// A copy of the program that every user may run, in a directory that every user may enter.
 pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();

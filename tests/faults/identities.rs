@@ -74,7 +74,7 @@ fn a_loop_device_with_another_file_is_another_device() {
     assert_eq!(backing(&before).as_deref(), Some(one.as_os_str().as_encoded_bytes()));
     let device = first.0.clone();
     drop(first);
-    let Some(second) = Loop::on(&other, Some(&device)) else { return println!("skipped: somebody else took {device}") };
+    let Some(second) = Loop::on(&other, Some(&device)) else { return println!("skipped: another program uses {device}") };
     // Its counters go on from where those of the other file stood: they alone do not tell.
     second.read();
     let after = Arc::new(sampler.sample());
@@ -104,7 +104,7 @@ fn inside_a_network_namespace() {
     if !plays("identities::inside_a_network_namespace") {
         return;
     }
-    // /sys/class/net is that of whoever mounted it.
+    // /sys/class/net shows the network namespace of the mount.
     if !ran("mount -t sysfs sysfs /sys") {
         return println!("skipped: no sysfs here");
     }
@@ -179,7 +179,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Who was in it may take a moment to leave.
+        // Its processes may need a moment to exit.
         for _ in 0..200 {
             if std::fs::remove_dir(&self.0).is_ok() || !self.0.exists() {
                 return;

@@ -48,7 +48,7 @@ fn behind_hidepid_other_users_processes_are_missing_and_reported_as_hidden() {
         let line = stdout.lines().find(|line| line.contains("of all users")).unwrap_or_else(|| panic!("{stdout}"));
         assert!(line.contains("hidepid"), "{line}");
 
-        // What only a look at all of them tells is at least so much, or not known.
+        // A figure that needs all processes is a lower bound, or unknown.
         let as_text = script.replace("doctor", "check --for 500ms -i 200ms");
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_text) else { return };
         let (_, stdout, _) = run(command.env("LC_ALL", "C.UTF-8"));
@@ -108,7 +108,7 @@ fn a_file_system_that_never_answers_hangs_nothing() {
     }
 }
 
-/// Mounts a file system whose daemon never says a word.
+/// Mounts a FUSE file system whose daemon never answers.
 fn hung(at: &Path, source: &str) -> Option<std::fs::File> {
     let fuse = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").ok()?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
@@ -126,7 +126,7 @@ fn inside_with_a_hung_mount() {
     let at = directory.path().join("hung");
     std::fs::create_dir(&at).unwrap();
     let shared = format!("/dev/shm/stalltop-{}", std::process::id());
-    // Whoever mounts chooses the source: these two lead into the file system itself.
+    // The source of a mount is free text: these two lead into the file system itself.
     let through = format!("/dev/..{}/x", at.display());
     let Some(daemon) = hung(&at, &through) else { return println!("skipped: no FUSE here") };
     let second = std::os::unix::fs::symlink(at.join("x"), &shared).is_ok().then(|| hung(&at, &shared));
@@ -145,15 +145,15 @@ fn inside_with_a_hung_mount() {
     };
     let check = ["check", "--for", "500ms", "-i", "200ms"];
     finishes(&mut stalltop(&check), "check");
-    // Its thread can be killed only as long as nobody holds a lock of that file system: then the kernel lets nothing end.
+    // Its thread can be killed only while no thread holds a lock of that file system.
     finishes(stalltop(&check).env("XDG_STATE_HOME", at.join("state")), "a state directory");
     finishes(stalltop(&check).env("XDG_CONFIG_HOME", at.join("config")), "a configuration");
-    // Somebody waits there, as in life.
+    // Another process waits there.
     let mut stuck = Command::new("cat").arg(at.join("file")).stderr(Stdio::null()).spawn().unwrap();
-    finishes(&mut stalltop(&check), "check beside somebody who waits");
+    finishes(&mut stalltop(&check), "check beside a process that waits there");
     let _ = stuck.kill();
     let _ = std::fs::remove_file(&shared);
-    // With its daemon the file system ends, and who waits in it.
+    // Without its daemon the file system fails all requests, and the waiting process ends.
     drop((daemon, second));
     let _ = stuck.wait();
     let _ = nix::mount::umount2(&at, nix::mount::MntFlags::MNT_DETACH);

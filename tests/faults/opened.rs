@@ -90,7 +90,7 @@ fn opened_by(tree: &Tree, run: impl FnOnce()) -> BTreeSet<PathBuf> {
             rest = &tail[name_length..];
         }
     }
-    // SAFETY: nobody else has it.
+    // SAFETY: this function owns the descriptor.
     unsafe { libc::close(inotify) };
     opened
 }
@@ -110,7 +110,7 @@ enum Bad {
 const ALL_BAD: [Bad; 7] =
     [Bad::Missing, Bad::Empty, Bad::Directory, Bad::Forbidden, Bad::InputOutputError, Bad::InvalidArgument, Bad::Loop];
 
-/// Files that nobody may read (root neither), that fail when they are read, and that refuse.
+/// Files that not even root may read, that fail when they are read, and that reject the read.
 fn stand_in(bad: Bad) -> Option<(&'static str, i32)> {
     match bad {
         Bad::Forbidden => Some(("/proc/sys/net/ipv4/route/flush", libc::EACCES)),
@@ -368,7 +368,7 @@ fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
         .filter(|path| path.starts_with("/proc/") || path.starts_with("/sys/"))
         // The C library and the runtime ask for these by themselves.
         .filter(|path| !path.ends_with("/maps") && !path.starts_with("/sys/kernel/mm/") && path != "/proc/self/cgroup")
-        // Read before sockets are asked for by netlink, which no tree answers: where somebody here waits for a remote host.
+        // Read before a netlink query of sockets, which a fixture tree cannot answer: if a thread here waits for a remote host.
         .filter(|path| !path.starts_with("/proc/net/sockstat"))
         .map(|path| kind_of(&path))
         .collect();
@@ -380,7 +380,7 @@ fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
     }
     let unknown: Vec<&String> = live.difference(&known).collect();
     assert!(live.len() > 15, "{live:?}");
-    // Made by nobody while it runs: a thread in D is asked for its file, and that for its mount.
+    // The live run may have no thread in D, whose file and mount are read.
     assert!(known.contains("proc/N/mountinfo"), "{known:?}");
     assert!(unknown.is_empty(), "read live and in no tree (put them into tests/faults/tree.rs): {unknown:#?}");
 }

@@ -73,7 +73,7 @@ fn a_fork_storm_costs_rows_of_tasks_and_nothing_else() {
         let tasks = newer.tasks.as_ref().unwrap();
         assert!(tasks.processes.is_sorted_by_key(|process| process.pid));
         assert!(tasks.processes.iter().all(|process| !process.threads.is_empty()));
-        assert!(tasks.process(std::process::id()).is_some(), "who stays is there");
+        assert!(tasks.process(std::process::id()).is_some(), "a process that still runs is in the sample");
         if let Some(interval) = Interval::between(&host, &older, &newer) {
             is_possible(&interval);
         }
@@ -101,7 +101,7 @@ fn a_pid_reused_within_an_interval_is_another_process() {
 
 /// Makes the next task of this namespace have that number.
 fn next_number_is(number: u32) -> bool {
-    // Whoever had it is waited for, and has left a moment later.
+    // The process that had this pid has been waited for, and disappears a moment later.
     while std::path::Path::new(&format!("/proc/{number}")).exists() {
         std::thread::yield_now();
     }

@@ -77,7 +77,7 @@ fn every_thread_keeps_only_the_capabilities_for_sampling_and_gains_none() {
     let threads = rights(recorder.0.id());
     assert!(threads.len() > 2, "{threads:?}");
     for thread in threads {
-        // Who may not take anything out of the bounding set gains nothing from it either.
+        // Without CAP_SETPCAP the bounding set cannot be reduced; it gives no capability either.
         let bounding = if permitted & 1 << 8 == 0 { bounding } else { bounding & kept };
         assert_eq!(thread, [1, permitted & kept, permitted & kept, bounding], "{thread:x?}");
     }
@@ -117,7 +117,7 @@ fn a_user_s_command_keeps_all_capabilities_of_the_user() {
 #[test]
 fn a_set_user_id_program_refuses_to_run() {
     if !is_root() {
-        return println!("skipped: not root, who could become somebody else");
+        return println!("skipped: only root can change users");
     }
     let (folder, program) = for_everybody();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();

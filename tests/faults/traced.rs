@@ -181,7 +181,7 @@ fn no_file_system_is_accessed_but_those_of_the_kernel() {
                 let kernel =
                     ["/proc", "/sys", "/dev"].iter().any(|place| path == *place || path.starts_with(&format!("{place}/")));
                 // Libraries, terminal and time zone descriptions, users.
-                // Before it looks a user up, it looks whether it was moved to another root.
+                // Before a user lookup it checks whether it was moved to another root.
                 let library = path == "/" || ["/lib", "/usr/", "/etc/"].iter().any(|place| path.starts_with(place));
                 // Its own state, its own recording, the directory that it was started in, the user's configuration,
                 // and the place where marks are taken.
@@ -191,7 +191,7 @@ fn no_file_system_is_accessed_but_those_of_the_kernel() {
                     || path.contains("/.config/stalltop")
                     || path.starts_with("/run/user/")
                     || path.starts_with("/tmp/stalltop-");
-                // cargo tells the loader where else to look.
+                // cargo tells the loader other directories to search.
                 let library = library || searched.split(':').any(|place| !place.is_empty() && path.starts_with(place));
                 assert!(kernel || library || ours, "{what:?}: {call:?}");
                 assert!(!path.contains("/../") || library, "{what:?}: {call:?}");

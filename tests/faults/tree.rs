@@ -12,7 +12,7 @@ use crate::copied::copy;
 
 pub struct Tree {
     directory: TempDir,
-    /// Every text that somebody else chose.
+    /// Every text from outside.
     name: Vec<u8>,
     /// The file that is damaged, and must stay so: it may be a link to one that must not be written.
     damaged: RefCell<Option<PathBuf>>,
@@ -35,7 +35,7 @@ impl Tree {
         Tree::named(base, b"server")
     }
 
-    /// With that text wherever somebody else chooses a text.
+    /// With this text as every name from outside.
     pub fn named(base: &str, name: &[u8]) -> Tree {
         // In memory where there is such a place: thousands of small files are written.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -46,7 +46,7 @@ impl Tree {
             [b"root:x:0:0:root:/root:/bin/sh\n", &without(&tree.name, b":\n\0")[..], b":x:1000:1000::/:/bin/sh\n"].concat(),
         );
         tree.write("sys/kernel/uevent_seqnum", "1000\n");
-        // Without it no call has a name, and nobody asks which file it is about.
+        // Without it system calls have no names, and their files are not read.
         tree.write("proc/sys/kernel/arch", "x86_64\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
         let softnet = |cpu: u32| {
@@ -70,7 +70,7 @@ impl Tree {
         self.directory.path()
     }
 
-    /// From now on nothing is written there but by whoever damages it.
+    /// From now on only tests that damage a file write there.
     pub fn leave(&self, relative: Option<&Path>) {
         *self.damaged.borrow_mut() = relative.map(Path::to_owned);
     }

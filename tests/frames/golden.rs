@@ -52,7 +52,7 @@ fn network() {
     golden("network-net", &machine, "4");
     golden("network-peers", &machine, "4p");
     golden("network-peer", &machine, "4p\n");
-    machine.network.looks = Some((4, 38_000_000));
+    machine.network.scans = Some((4, 38_000_000));
     golden("network-seldom", &machine, "4p");
 }
 

@@ -16,7 +16,7 @@ use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
-use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, Waits};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
@@ -230,11 +230,13 @@ impl Machine {
         let sub_samples = (1..=10)
             .map(|tenth| {
                 let seconds = (k.saturating_sub(1)) as f64 + f64::from(tenth) / 10.0;
+                let mut waits = synthetic::waits::group(&GroupWaits { storage, ..GroupWaits::default() });
+                waits.extend((behind > 0).then(|| synthetic::waits::mutex(0, behind)));
                 SubSample {
                     boottime_ns: ((UPTIME_S as f64 + seconds) * 1e9) as u64,
                     cpu: Some(self.cpu(seconds).total),
                     in_flight: Some(self.drives.iter().map(|drive| drive.in_flight).sum()),
-                    waits: synthetic::waits::group(&GroupWaits { storage, lock_contended: behind, ..GroupWaits::default() }),
+                    waits,
                 }
             })
             .collect();
@@ -262,12 +264,11 @@ impl Machine {
             .collect();
         let queue = WaitQueue {
             group: 0,
-            kind: WaitQueueKind::Mutex,
+            wait: synthetic::waits::MUTEX,
+            futex_address: Some(0x7f00_1000),
             seen_count: u32::from(behind) * 10,
-            seen_at_one_address: u32::from(behind) * 10,
-            wchan: Some(Name::from("futex_do_wait")),
             file: None,
-            holder: None,
+            lock_holder: None,
         };
         let queues = if behind > 0 { vec![queue] } else { Vec::new() };
         let observed = synthetic::waits::observed();
@@ -380,6 +381,7 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
         ],
         next: vec!["the device's await against its baseline".to_owned()],
         explained_share: 0.46,
+        follows_from: None,
     }
 }
 

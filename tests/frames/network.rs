@@ -19,7 +19,7 @@ pub struct Network {
     /// CPU, and packets, time squeezes and drops per second
     pub softnet: Option<(u32, u64, u64, u64)>,
     /// Seconds between socket scans, and the CPU time of one in nanoseconds
-    pub looks: Option<(u64, u64)>,
+    pub scans: Option<(u64, u64)>,
 }
 
 /// A remote host.
@@ -74,7 +74,7 @@ impl Network {
     }
 
     fn peers(&self, sample: &Sample, k: u64) -> RemoteHosts {
-        let (every, cost_ns) = self.looks.unwrap_or((1, 400_000));
+        let (every, cost_ns) = self.scans.unwrap_or((1, 400_000));
         let ago = k % every;
         let mut rows: Vec<RemoteHost> = self.hosts.iter().map(|host| host.at(k - ago)).collect();
         rows.sort_by_key(|peer| peer.address);
@@ -91,10 +91,10 @@ impl Network {
 impl Host {
     fn at(&self, k: u64) -> RemoteHost {
         let (smoothed, minimum) = self.round_trip_us;
-        let sum = |looks: u64| RttSums {
-            count: Counter(looks * k),
-            srtt_us: Counter(looks * smoothed * k),
-            min_rtt_us: Some(Counter(looks * minimum * k)),
+        let sum = |scans: u64| RttSums {
+            count: Counter(scans * k),
+            srtt_us: Counter(scans * smoothed * k),
+            min_rtt_us: Some(Counter(scans * minimum * k)),
         };
         let watched = self.active.0 * 1_000_000 * k;
         RemoteHost {

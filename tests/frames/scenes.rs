@@ -223,7 +223,7 @@ pub fn shaped_network() -> Machine {
             listener: Some(("127.0.0.1:18091".parse().unwrap(), 5, 4, 35)),
             shaped: Some((8, 110, 5300)),
             softnet: Some((1, 91_000, 12, 3)),
-            looks: None,
+            scans: None,
         },
         ..quiet()
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/fuzz/run.sh MINUTES [TARGET...]: fuzzes each target until it has used so many minutes of CPU, one after the other, on
-# time that nobody else wants, and prints what each did. Needs a nightly toolchain and cargo-fuzz. What is found grows in $STALLTOP_FUZZ
+# idle CPU time (SCHED_IDLE), and prints what each did. Needs a nightly toolchain and cargo-fuzz. What is found grows in $STALLTOP_FUZZ
 # (default: tests/fuzz/target); a crash is left in artifacts/ there.
 set -u
 minutes=${1:?minutes for each target}

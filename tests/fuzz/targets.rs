@@ -67,7 +67,7 @@ pub fn index(bytes: &[u8]) {
     assert_eq!(found.len(), recorded.len());
 }
 
-/// What came from somebody else can be copied and kept, too.
+/// A recording from outside can be copied and kept, too.
 fn recorded_again(samples: &[Arc<Sample>]) {
     let mut tape = HistoryRing::new(samples.len(), 64 << 20, Redaction::Nothing);
     for sample in samples {

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use procfs::prelude::*;
+use stalltop::interval::remote_waits::remote_queues;
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::Sampler;
 use stalltop::kernel::cpu::CpuReader;
 use stalltop::kernel::disk::DiskReader;
@@ -17,7 +19,6 @@ use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
 use stalltop::kernel::users::UserNames;
 use stalltop::sample::Absent;
-use stalltop::sample::waits::WaitQueueKind;
 use stalltop::units::Counter;
 
 /// A network namespace may have none that is up.
@@ -196,14 +197,14 @@ fn connections_of_this_machine_with_itself_are_counted() {
         client.write_all(&[1; 1000]).unwrap();
         server.read_exact(&mut [0; 1000]).unwrap();
     }
-    // The next look comes after a rest that goes by what this one cost.
+    // The time to the next scan depends on the cost of this one.
     let begin = Instant::now();
     let second = loop {
         let peers = reader.protocols(&root).remote_hosts.unwrap();
         if peers.scan_boottime_ns > first.scan_boottime_ns {
             break peers;
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "no second look");
+        assert!(begin.elapsed() < Duration::from_secs(60), "no second scan");
         std::thread::sleep(Duration::from_millis(10));
     };
     let own = |peers: &RemoteHosts| {
@@ -222,7 +223,7 @@ fn connections_of_this_machine_with_itself_are_counted() {
 #[test]
 fn context_switches_are_those_of_status() {
     let mut sampler = Sampler::new(Root::host()).unwrap();
-    assert!(sampler.sample().context_switches.is_err(), "nobody asked");
+    assert!(sampler.sample().context_switches.is_err(), "read only on request");
     sampler.enable_context_switches();
     let pid = std::process::id();
     let own = || {
@@ -244,8 +245,8 @@ fn context_switches_are_those_of_status() {
     assert!(counted.is_sorted_by_key(|row| row.task));
 }
 
-/// A child that asks a server of ours and waits, and one that is told things it never asked for: only the first is said to
-/// wait, and for whom.
+/// A child that sent a request to a server of this test and waits, and one that receives unrequested data: only the first is
+/// reported as waiting, with the remote host.
 #[test]
 fn a_remote_host_whose_answer_is_awaited_is_named() {
     if lacks_loopback() {
@@ -285,8 +286,7 @@ fn a_remote_host_whose_answer_is_awaited_is_named() {
             sampler.sub_sample();
         }
         let waits = sampler.sample().waits;
-        let remote = waits.wait_queues.into_iter().filter(|queue| queue.kind == WaitQueueKind::Remote);
-        found.extend(remote.map(|queue| (queue.file, queue.seen_count == queue.seen_at_one_address)));
+        found.extend(remote_queues(&waits, &WaitCounts::new(sampler.host(), &waits)));
         if !found.is_empty() {
             break;
         }
@@ -295,7 +295,6 @@ fn a_remote_host_whose_answer_is_awaited_is_named() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let ours: Vec<_> = [asked, telling].map(|address| Some(address.to_string().as_str().into())).into();
-    found.retain(|(file, _)| ours.contains(file));
-    assert_eq!(found, [(ours[0].clone(), true)]);
+    found.retain(|queue| [asked, telling].contains(&queue.remote));
+    assert_eq!(found.iter().map(|queue| (queue.remote, queue.is_only_remote)).collect::<Vec<_>>(), [(asked, true)]);
 }

@@ -40,7 +40,7 @@ fn the_statistics_of_this_thread_are_correct() {
 fn exits_in_a_burst_are_received_between_two_samples() {
     let mut sampler = Sampler::new(Root::host()).unwrap();
     if let Err(why) = sampler.sample().exits {
-        return println!("skipped: exits cannot be heard: {why}");
+        return println!("skipped: exit messages cannot be received: {why}");
     }
     let lost = |sampler: &mut Sampler| sampler.sample().exits.unwrap().lost_messages.0;
     let before = lost(&mut sampler);
@@ -60,7 +60,7 @@ fn exits_in_a_burst_are_received_between_two_samples() {
 fn the_exit_of_a_child_has_its_name_and_parent() {
     let cpus = Root::host().read_once("sys/devices/system/cpu/possible").unwrap();
     let mut exits = match ExitListener::register(&cpus) {
-        Err(why) if lacks(why) => return println!("skipped: exits cannot be heard: {why}"),
+        Err(why) if lacks(why) => return println!("skipped: exit messages cannot be received: {why}"),
         listening => listening.unwrap(),
     };
     if !exits.receives_own_exits().unwrap() {

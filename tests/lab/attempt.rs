@@ -15,34 +15,34 @@ use crate::proc::{
 };
 use crate::watch::{OTHERS, Place, Watch, Watched, others_now};
 
-/// Looks are taken so often at most.
+/// Maximum number of attempts.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// How long to wait for a quiet machine before each.
+/// Maximum wait for an idle machine before each.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// After so long in all nothing is waited for or taken again: the whole must end within ten minutes.
+/// After this time nothing is repeated or waited for: all tests must end within ten minutes.
 const TIME_LIMIT: Duration = Duration::from_secs(420);
 
-/// Since when this process runs.
+/// The start of this process.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
 fn patient() -> bool {
     std::env::var_os("STALLTOP_LAB_LONG").is_some() || BEGIN.get_or_init(Instant::now).elapsed() < TIME_LIMIT
 }
 
-/// How to look.
+/// The options of an attempt.
 #[derive(Clone)]
 pub struct Attempt<'a> {
-    /// What to call it
+    /// Its name in messages
     pub name: &'a str,
-    /// Where stalltop keeps what it learns
+    /// stalltop's state directory
     pub state: &'a Path,
     pub seconds: u32,
     pub interval: &'a str,
-    /// Other loads that this test has made take the CPUs: nobody is woken in time
+    /// Other loads of this test use the CPUs: threads are woken late
     pub crowded: bool,
-    /// Files of the scenario's own to read before and after
+    /// Further files to read before and after
     pub files: Vec<String>,
 }
 
@@ -51,43 +51,43 @@ impl<'a> Attempt<'a> {
         Attempt { name, state, seconds: 6, interval: "1s", crowded: false, files: Vec::new() }
     }
 
-    /// Looks until it is right, or wrong on a quiet machine, or no look is left.
-    pub fn check(&self, mut judge: impl FnMut(&mut Window, &mut CheckResult)) {
-        repeat(self.name, || vec![self.once(&mut judge)]);
+    /// Repeats the attempt until it is right, or wrong on an undisturbed machine, or no attempt is left.
+    pub fn check(&self, mut evaluate: impl FnMut(&mut Window, &mut CheckResult)) {
+        repeat(self.name, || vec![self.once(&mut evaluate)]);
     }
 
-    /// Looks once.
-    pub fn once(&self, mut judge: impl FnMut(&mut Window, &mut CheckResult)) -> AttemptResult {
+    /// One attempt.
+    pub fn once(&self, mut evaluate: impl FnMut(&mut Window, &mut CheckResult)) -> AttemptResult {
         wait_for_quiet();
         let watch = Watch::start(self.files.clone());
         let from = Snapshot::take(&self.files);
         let mut said = check(self.name, self.state, self.seconds, self.interval);
         let to = Snapshot::take(&self.files);
         let mut window = Window { from, to, watched: watch.end(), strange: Vec::new() };
-        judge(&mut window, &mut said);
+        evaluate(&mut window, &mut said);
         let mut why: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
         why.append(&mut window.strange);
         AttemptResult { said, why }
     }
 }
 
-/// What came of a look, and why it may count for nothing.
+/// The result of an attempt, and what may have disturbed it.
 pub struct AttemptResult {
     said: CheckResult,
     why: Vec<String>,
 }
 
-/// Does it again while it is wrong and disturbed.
+/// Repeats an attempt while it is wrong and was disturbed.
 pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<AttemptResult>) {
     for number in 1.. {
-        let looks = attempt();
-        for look in &looks {
-            println!("{name}: {}", look.said.summary());
+        let results = attempt();
+        for result in &results {
+            println!("{name}: {}", result.said.summary());
         }
-        if let Some(wrong) = looks.iter().find(|look| !look.said.is_right() && look.why.is_empty()) {
+        if let Some(wrong) = results.iter().find(|result| !result.said.is_right() && result.why.is_empty()) {
             wrong.said.fail();
         }
-        let Some(wrong) = looks.iter().find(|look| !look.said.is_right()) else { return };
+        let Some(wrong) = results.iter().find(|result| !result.said.is_right()) else { return };
         println!("{name}: {}", wrong.said.faults());
         if !again(name, number, &wrong.why.join("; ")) {
             return;
@@ -95,13 +95,13 @@ pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<AttemptResult>) {
     }
 }
 
-/// Measures with other tools beside stalltop until both agree, or do not on a machine that was left alone, or no look is left.
-/// What does not agree is said by the attempt. Whoever starts the load waits for quiet before.
+/// Measures with other tools beside stalltop until both agree, or differ on an undisturbed machine, or no attempt is left. The
+/// attempt reports what differs. The caller waits for an idle machine before it starts the load.
 pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     for number in 1.. {
         let watch = Watch::start(Vec::new());
         let found = attempt();
-        // Such a load takes CPUs itself: nobody is woken in time.
+        // Such a load uses CPUs itself: threads are woken late.
         let disturbance = watch.end().disturbance(true);
         let Err(wrong) = found else { return };
         let Some(why) = disturbance else { panic!("{wrong}") };
@@ -112,7 +112,7 @@ pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// Whether to look again after this look, which was wrong and disturbed; says so.
+/// Whether to repeat an attempt that was wrong and disturbed; prints it.
 fn again(name: &str, number: u32, why: &str) -> bool {
     let again = number < MAX_ATTEMPTS && patient();
     if again {
@@ -123,7 +123,7 @@ fn again(name: &str, number: u32, why: &str) -> bool {
     again
 }
 
-/// Until others use little CPU, or for as long as that may be waited for.
+/// Waits until other processes use little CPU, or until the timeout.
 pub fn wait_for_quiet() {
     let begin = Instant::now();
     while others_now() > OTHERS && begin.elapsed() < QUIET_TIMEOUT && patient() {}
@@ -156,7 +156,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// What is no number is left out; nothing at all is a range that nothing lies in.
+    /// NaN is left out; without a number it is a range that contains nothing.
     fn of(values: impl Iterator<Item = f64>) -> Range {
         let empty = Range { least: f64::INFINITY, most: f64::NEG_INFINITY };
         values
@@ -181,15 +181,15 @@ impl Window {
         Span { from: &self.from, to: &self.to }
     }
 
-    /// In each second: a finding tells of its last one, which lies between the least and the most of them. What comes in
-    /// bursts may have twice the most, where a burst lies in two of ours and in one of stalltop's.
+    /// In each second: a finding has the figures of its last second, which lie between the least and the most of them. Bursts may
+    /// have twice the most, if a burst is in two seconds of the lab and in one of stalltop's.
     pub fn each(&self, figure: impl Fn(Span) -> f64) -> Range {
         let points: Vec<&Snapshot> = [&self.from].into_iter().chain(&self.watched.snapshots).chain([&self.to]).collect();
         let spans = points.windows(2).map(|pair| Span { from: pair[0], to: pair[1] });
         Range::of(spans.filter(|span| span.seconds() >= 0.5).map(figure))
     }
 
-    /// The load was not what it is known to be: whatever was said of it is not judged.
+    /// The load differed from what is known of it: the result does not count.
     pub fn known(&mut self, what: &str, value: f64, low: f64, high: f64) {
         if !(low..=high).contains(&value) {
             self.strange.push(format!("the load itself was another: {what} {value:.3}, known as {low} to {high}"));
@@ -213,12 +213,12 @@ impl Window {
         })
     }
 
-    /// The part of the time that stands in no field of a CPU's line.
+    /// The part of the time that is in no field of a CPU's line.
     pub fn missing(&self, name: &str) -> f64 {
         self.whole().missing(name)
     }
 
-    /// How much a counter grew a second.
+    /// How much a counter grew per second.
     pub fn rate(&self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
         self.whole().rate(counter)
     }
@@ -243,16 +243,16 @@ impl Window {
         self.mean(|place| place.comm == comm && place.state == state)
     }
 
-    /// Mean number of the scenario's threads in such a place.
+    /// Mean number of the scenario's threads in such a wait.
     pub fn mean(&self, is: impl Fn(&Place) -> bool) -> f64 {
-        let looks = &self.watched.looks;
-        let sum: f64 = looks.iter().map(|look| count(look, &is)).sum();
-        if looks.is_empty() { f64::NAN } else { sum / looks.len() as f64 }
+        let readings = &self.watched.readings;
+        let sum: f64 = readings.iter().map(|reading| count(reading, &is)).sum();
+        if readings.is_empty() { f64::NAN } else { sum / readings.len() as f64 }
     }
 
-    /// How many of them any one look saw there.
-    pub fn looks(&self, is: impl Fn(&Place) -> bool) -> Range {
-        Range::of(self.watched.looks.iter().map(|look| count(look, &is)))
+    /// The least and the most of them in one reading.
+    pub fn readings(&self, is: impl Fn(&Place) -> bool) -> Range {
+        Range::of(self.watched.readings.iter().map(|reading| count(reading, &is)))
     }
 
     /// CPUs that the scenario's processes of this name used.
@@ -266,8 +266,8 @@ impl Window {
     }
 }
 
-fn count(look: &HashMap<Place, u32>, is: impl Fn(&Place) -> bool) -> f64 {
-    look.iter().filter(|(place, _)| is(place)).map(|(_, count)| f64::from(*count)).sum()
+fn count(reading: &HashMap<Place, u32>, is: impl Fn(&Place) -> bool) -> f64 {
+    reading.iter().filter(|(place, _)| is(place)).map(|(_, count)| f64::from(*count)).sum()
 }
 
 /// From one moment to another.

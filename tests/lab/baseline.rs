@@ -11,7 +11,7 @@ use crate::scenario::{DISK_TOOLS, Lab};
 /// Writes completed, by the column that `diskstat` counts.
 const WRITES_COMPLETED: usize = 5;
 
-/// An idle disk of 5 ms a read, of which the lab's own tools know nothing else; then, when the test says so, 8 readers.
+/// An idle disk of 5 ms per read; then 8 readers.
 const SCRIPT: &str = r#"
 . "$LAB/scenarios/lib.sh"
 simdisk_up 256 read=5000 write=5000 chan=4

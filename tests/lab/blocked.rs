@@ -25,7 +25,7 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Check
     window.known("flushes/s", truth.flushes, 0.75 / (service + 0.001), 1.0 / service);
     window.known("flush await", truth.flush_await, service * 0.98, service * 1.1 + 0.001);
     let waiting = |place: &Place| place.comm == "worker" && place.state == 'S' && place.channel.starts_with("futex");
-    let (waiters, of_looks) = (window.mean(waiting), window.looks(waiting));
+    let (waiters, of_readings) = (window.mean(waiting), window.readings(waiting));
     let holders = window.threads("worker", 'D');
     window.known("threads in futex", waiters, 61.0, 63.6);
     window.known("threads in D", holders, 0.6, 1.2);
@@ -34,13 +34,13 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Check
     said.word(&stuck, "group", "convoy");
     said.word(&stuck, "device", device);
     // A waiter that has its turn is counted from its wake-up on: one or two of 64 may be missing at the edges.
-    said.evidence(&stuck, "group_behind_lock_threads", of_looks.least - 3.0, of_looks.most + 0.5);
-    // Ten looks in the last second.
-    let most = window.looks(|place| place.comm == "worker" && place.state == 'D').most;
+    said.evidence(&stuck, "group_behind_lock_threads", of_readings.least - 3.0, of_readings.most + 0.5);
+    // Ten readings in the last second.
+    let most = window.readings(|place| place.comm == "worker" && place.state == 'D').most;
     said.evidence(&stuck, "group_on_storage_threads", 0.4, most + 0.3);
     said.says(&stuck, &["convoy", "lock", device]);
-    // Those who have not had their turn yet are looked for by samples that meet a holder on storage: of the first second's
-    // looks all but its end may go by without them.
+    // Threads that have not held the lock yet are read when a sample finds a holder on storage: most sub-samples of the first
+    // second may lack them.
     said.figure("blocked_threads", waiters * 0.7, 65.0);
     for kind in ["cpu-throttled", "hung-task", "disk-stalled", "io-throttled"] {
         said.must_not(kind);
@@ -57,7 +57,7 @@ fn convoy_alone(name: &str, flush_us: u32) {
         let available = ticks.share(ticks.available);
         window.known("available", available, 0.85, 1.0);
         let stuck = said.must("idle-but-blocked", "host", "critical");
-        // The prototype's 10 looks a second gave 93 % of the 96 % that were available.
+        // Ten sub-samples per second gave 93 % of the 96 % that were available.
         said.value(&stuck, window.available_each().least * 0.85, 1.0);
         said.figure_is("iowait_ratio", ticks.share(ticks.iowait), 0.03);
         said.figure("free_ratio", 0.0, 0.15);
@@ -87,7 +87,7 @@ fn a_convoy_behind_a_faster_fsync() {
     }
 }
 
-/// 16: its innocent twin: 64 threads with nothing to do, 33 of them in the same wait channel as the convoy's. mpstat: 98 %
+/// 16: the opposite case: 64 threads with nothing to do, 33 of them in the same wait channel as the convoy's. mpstat: 98 %
 /// idle, iowait 0.06.
 #[test]
 fn an_idle_pool_is_idle() {
@@ -146,8 +146,8 @@ fn database(name: &str, flush_us: u32) {
         said.word(&stuck, "group", "postgres");
         said.word(&stuck, "device", &device);
         // The finding's is the mean of its last second: many may be between two commits, or nearly none.
-        said.evidence(&stuck, "group_behind_lock_threads", waiters * 0.5, window.looks(waits).most + 1.0);
-        said.evidence(&stuck, "group_on_storage_threads", 0.4, window.looks(stuck_there).most + 2.0);
+        said.evidence(&stuck, "group_behind_lock_threads", waiters * 0.5, window.readings(waits).most + 1.0);
+        said.evidence(&stuck, "group_on_storage_threads", 0.4, window.readings(stuck_there).most + 2.0);
         said.value(&stuck, spare.least * 0.65, 1.0);
         said.says(&stuck, &["postgres", "processes", "lock", &device]);
         said.figure("free_ratio", 0.0, available * 0.25);

@@ -37,13 +37,13 @@ pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
     let mut scenario = start(&lab, "memory-thrash", &[]);
     let device = scenario.device();
     let before = diskstat(&device, READS_COMPLETED);
-    // Their first 32 MiB are no want of memory yet.
+    // Their first 32 MiB fit into the limit.
     scenario.until("reads what was taken from it", |_| diskstat(&device, READS_COMPLETED) >= before + 20_000);
     Some((lab, scenario, state))
 }
 
 /// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
-/// four fifths of the time and more, and nobody else of the host is short of memory.
+/// at least 80 % of the time, and the rest of the host has enough memory.
 #[test]
 fn a_cgroup_that_is_larger_than_its_memory_limit() {
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
@@ -59,12 +59,12 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
         window.known("processes in D", faulting, 3.0, 4.0);
         let want = said.must("memory-pressure", "lab-memory-thrash", "warning");
         said.evidence(&want, "memory_limit_bytes", 33_554_432.0, 33_554_432.0);
-        // Which pages are asked for is chance, and so is who else needs the CPUs.
+        // The pages are random, and so is the load of other processes.
         let each = |counter: &dyn Fn(&Snapshot) -> f64| window.rate_each(counter).within(0.15);
         said.evidence_in(&want, "major_faults_per_second", each(&|at| at.pair(&stat, "pgmajfault")));
         said.evidence_in(&want, "refaults_per_second", each(&|at| at.pair(&stat, "workingset_refault_file")));
         said.evidence_in(&want, "limit_hits_per_second", each(&|at| at.text(&failures).trim().parse().unwrap_or(f64::NAN)));
-        // Beside what the watch sees in D, the kernel's own work on a fault is in theirs; a second has five of its looks.
+        // Their share contains the kernel's work on a fault, too, beside the D states that the watch sees five times per second.
         said.evidence(&want, "time_in_faults_ratio", faulting / 4.0 - 0.15, 1.0);
         said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the host has", "fio"]);
         for kind in ["swapping", "oom-kill", "disk-stalled", "io-throttled", "hung-task", "cpu-saturated"] {
@@ -74,8 +74,8 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
     });
 }
 
-/// Its twin: one process that reads 8 GiB from end to end under 64 MiB. It meets its limit all the time, and nothing is ever
-/// read again: more memory would make it no faster.
+/// The opposite case: one process that reads 8 GiB from end to end under 64 MiB. It is at its limit all the time, and nothing is
+/// read again: more memory would not make it faster.
 #[test]
 fn a_backup_that_reaches_its_memory_limit() {
     let Some(lab) = open("memory", DISK_TOOLS) else { return };
@@ -99,7 +99,7 @@ fn a_backup_that_reaches_its_memory_limit() {
     });
 }
 
-/// CPU 1's own truth: its ticks, and how long the processes that may use no other one have waited for it.
+/// The truth of CPU 1: its ticks, and the run-queue wait of the processes that are pinned to it.
 fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
     let delay = |text: &str| text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
     let waits = spins.iter().map(|file| window.rate(|snapshot| delay(snapshot.text(file))) / 1e9).sum();
@@ -122,7 +122,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Chec
         spins.len() == count as usize && spins.iter().all(|pid| ticks(*pid) >= 10)
     });
     let spins: Vec<String> = processes("spin").iter().map(|pid| format!("/proc/{pid}/schedstat")).collect();
-    // Who is put on that CPU by chance is not woken in time.
+    // Other threads that the scheduler puts on that CPU are woken late.
     let name = format!("one-cpu-{mode}-{count}");
     Attempt { crowded: true, files: spins.clone(), ..Attempt::new(&name, state.path()) }.check(|window, said| {
         let waits = one_cpu(count, window, &spins);
@@ -133,7 +133,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Chec
     });
 }
 
-/// Four processes for the one CPU of a cpuset; the other one has nothing to do.
+/// Four processes in a cpuset of one CPU; the other CPU is idle.
 fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut CheckResult) {
     let crowd = said.must("cpu-saturated", subject, "warning");
     said.value(&crowd, waits - 0.15, waits + 0.15);
@@ -153,7 +153,7 @@ fn a_saturated_affinity_mask_on_an_idle_host() {
     restricted("taskset", 4, |waits, _, said| four_for_one("cpu1", "CPU affinity allows", waits, said));
 }
 
-/// Their twin: one process that has the CPU of its cpuset for itself. It is at its limit; nobody waits.
+/// The opposite case: one process that has the CPU of its cpuset for itself. It is at its limit; no thread waits.
 #[test]
 fn a_cpuset_for_one_thread() {
     let Some(lab) = open("cpuset", &[]) else { return };
@@ -198,7 +198,7 @@ fn a_task_throttled_by_the_quota_of_a_parent_group() {
     });
 }
 
-/// Its twin: the same groups, and a quota of 1.5 CPUs for one thread, which cannot use it up.
+/// The opposite case: the same groups, and a quota of 1.5 CPUs for one thread, which cannot use it up.
 #[test]
 fn a_parent_quota_that_is_not_used_up() {
     let Some(lab) = open("cpu", &[]) else { return };
@@ -235,7 +235,7 @@ fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Wi
     });
 }
 
-/// 50 reads a second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
+/// 50 reads per second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
 #[test]
 fn reads_throttled_by_the_io_limit_of_their_cgroup() {
     reads_under_a_limit("io-limit", 50, |device, reads, window, said| {
@@ -249,17 +249,17 @@ fn reads_throttled_by_the_io_limit_of_their_cgroup() {
         // The kernel lets them through in slices of 100 ms: a slice may be of this second or of the next.
         let of_seconds = window.rate_each(|snapshot| snapshot.pair(&serviced(), "Read") / 50.0);
         said.evidence_in(&held, "limit_used_ratio", of_seconds.give_or_take(0.1));
-        // The slices go with the looks of a second: several may meet the same moment between two reads.
+        // The slices of the limit have a fixed period: several readings of a second may be at the same phase.
         said.evidence(&held, "blocked_threads", 0.45, 1.05);
         said.figure_is("blocked_threads", window.threads("fio", 'D'), 0.2);
-        // What the device holds of them by Little's law.
+        // Requests in the device, by Little's law.
         said.evidence(&held, "requests_in_devices", 0.0, window.each(|span| span.disk(device).queue).most * 2.0 + 0.02);
         said.says(&held, &["/lab-io-limit", "50.0 reads/s", device]);
         said.nothing_wrong_but(&["io-throttled", "idle-but-blocked"]);
     });
 }
 
-/// Its twin: the same reader under a limit that it never reaches. It is as fast as its disk.
+/// The opposite case: the same reader under a limit that it never reaches. It is as fast as its disk.
 #[test]
 fn reads_below_the_io_limit_of_their_cgroup() {
     reads_under_a_limit("io-limit-room", 100_000, |device, reads, window, said| {

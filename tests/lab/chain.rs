@@ -1,4 +1,4 @@
-//! Who waits for whom, on loads whose chain is known by construction (loads/load.c).
+//! Wait chains, on loads whose chain is known by construction (loads/load.c).
 //!
 //! They run on a simulated disk (loads/disk.sh): a flush takes 10 ms, a read 2 ms, a write 0.5 ms, eight at once.
 
@@ -10,7 +10,8 @@ use crate::disk_load::{Cgroup, DiskLoad, Load, link, link_by_one_of};
 use crate::proc::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, processes, read};
 use crate::watch::Place;
 
-/// Eight processes, one lock file, who has it commits: /proc/locks names him, his descriptor the file, the mount the disk.
+/// Eight processes and one lock file, whose holder commits: /proc/locks names the holder, its descriptor the file, the mount the
+/// disk.
 #[test]
 fn processes_behind_the_lock_of_a_file() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -26,11 +27,11 @@ fn processes_behind_the_lock_of_a_file() {
         said.word(&stuck, "chain_confidence", "high");
         let await_each = window.each(|span| span.disk(&ground.device).flush_await);
         said.evidence_in(&stuck, "limit_await_seconds", await_each.within(0.05));
-        let waiters = window.looks(|place| place.channel == "locks_lock_inode_wait");
+        let waiters = window.readings(|place| place.channel == "locks_lock_inode_wait");
         said.evidence(&stuck, "group_behind_lock_threads", waiters.least - 0.5, 7.2);
-        let holders = window.looks(|place| place.state == 'D');
+        let holders = window.readings(|place| place.state == 'D');
         said.evidence(&stuck, "group_on_storage_threads", holders.least.min(0.5), holders.most + 0.1);
-        // The lock goes from one to the next: by the time /proc/locks is read, who was seen to wait may have it.
+        // The lock goes from process to process: a waiter may be its holder by the time /proc/locks is read.
         link(said, &stuck, &format!("wait for the lock of {}", ground.file("lock")), "the wait channel");
         link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: the thread seen on storage"]);
         link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "descriptor");
@@ -38,7 +39,7 @@ fn processes_behind_the_lock_of_a_file() {
     });
 }
 
-/// The same where one keeps the lock and goes on committing: what the kernel says in /proc/locks must be known.
+/// The same with one process that keeps the lock and goes on committing: /proc/locks must name it.
 #[test]
 fn processes_behind_a_lock_that_is_kept() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -48,7 +49,7 @@ fn processes_behind_a_lock_that_is_kept() {
     ground.check("flock-held", 5, |window, said| {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
-        window.known("who waits for it", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
+        window.known("waiters", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
         let stuck = said.must("idle-but-blocked", "host", "critical");
         said.evidence(&stuck, "group_behind_lock_threads", 6.9, 7.1);
         said.evidence(&stuck, "holder_tid", f64::from(holder), f64::from(holder));
@@ -65,7 +66,7 @@ fn processes_behind_a_lock_that_is_kept() {
     });
 }
 
-/// Who has the lock of a file that processes of this name wait for, by /proc/locks.
+/// The holder of the file lock that processes of this name wait for, by /proc/locks.
 fn holder_of_a_file_lock(comm: &str) -> u32 {
     let locks = read("/proc/locks");
     let lines: Vec<Vec<&str>> = locks.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -87,9 +88,9 @@ fn threads_behind_a_lock_of_the_kernel() {
         let waits = |place: &Place| place.channel == "ext4_file_write_iter";
         window.known("threads in ext4_file_write_iter", window.mean(waits), 5.0, 7.2);
         let stuck = said.must("idle-but-blocked", "host", "critical");
-        said.evidence_in(&stuck, "group_behind_lock_threads", window.looks(waits).give_or_take(0.6));
-        let holders = window.looks(|place| place.state == 'D' && !waits(place));
-        // Ten looks of one second, six to eight of which find one there, tell little; all of them more.
+        said.evidence_in(&stuck, "group_behind_lock_threads", window.readings(waits).give_or_take(0.6));
+        let holders = window.readings(|place| place.state == 'D' && !waits(place));
+        // The ten readings of one second, of which six to eight find one there, are few; those of all seconds are enough.
         said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
         said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.6);
         link(said, &stuck, "append/", "inference: the thread seen on storage");
@@ -99,7 +100,7 @@ fn threads_behind_a_lock_of_the_kernel() {
     });
 }
 
-/// Six clients ask one server over pipes, or sockets, and wait for its answer; it commits first. All are children of one
+/// Six clients send requests to one server over pipes, or sockets, and wait for its answer; it commits first. All are children of one
 /// parent.
 #[test]
 fn clients_behind_their_server() {
@@ -110,7 +111,7 @@ fn clients_behind_their_server() {
         ground.check(mode, 5, |window, said| {
             let waits = |place: &Place| place.comm == "load" && place.state == 'S' && place.channel != "poll_schedule_timeout";
             // The main thread sleeps, too.
-            let waiters = window.looks(waits).least - 1.0;
+            let waiters = window.readings(waits).least - 1.0;
             let stuck = said.must("idle-but-blocked", "host", "critical");
             said.evidence(&stuck, "group_behind_peer_threads", waiters.min(4.0), 6.2);
             link(said, &stuck, &format!("the other end of a {mode}"), "the processes at the other end");
@@ -134,7 +135,7 @@ fn idle_pools_beside_a_thread_with_unrelated_io() {
     }
 }
 
-/// An io_uring service with a request each that nobody will ever complete: iowait and PSI cry, and nothing waits for storage.
+/// An io_uring service with requests that never complete: iowait and PSI are high, and nothing waits for storage.
 #[test]
 fn an_idle_io_uring_service_that_counts_as_iowait() {
     let Some(ground) = DiskLoad::open() else { return };
@@ -150,12 +151,12 @@ fn an_idle_io_uring_service_that_counts_as_iowait() {
         said.figure("idle_but_blocked_ratio", 0.0, 0.02);
         said.figure("free_ratio", 0.9, 1.0);
         said.must_not("idle-but-blocked");
-        said.witness_says(&["nothing in flight", "an io_uring artefact of load (", "ignore it"]);
+        said.cross_check_says(&["nothing in flight", "an io_uring artefact of load (", "ignore it"]);
         said.nothing_wrong_but(&[]);
     });
 }
 
-/// A mutex whose holder burns CPU is no idleness: nothing is blocked on anything.
+/// A mutex whose holder uses CPU time: no thread is blocked on storage.
 #[test]
 fn a_convoy_behind_a_busy_holder() {
     let Some(ground) = DiskLoad::open() else { return };
@@ -166,12 +167,12 @@ fn a_convoy_behind_a_busy_holder() {
     });
 }
 
-/// Stuck for 30 ms of each 100 in the beat of a clock: looks in a fixed beat would see it always, or never.
+/// Blocked for 30 ms of each 100 ms, periodically: sub-samples with a fixed period would see it always, or never.
 #[test]
 fn a_writer_in_step_with_the_sub_samples() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..3 {
-        // Each time at another moment of the tenth.
+        // Each time at another phase.
         let _load = ground.start("beat", 1);
         ground.until(WRITES_COMPLETED, 20);
         ground.check("beat", 5, |window, said| {
@@ -201,7 +202,7 @@ fn asynchronous_readers() {
         ground.check(engine, 5, |window, said| {
             window.known("queue", window.disk(&ground.device).queue, 3.5, 4.2);
             let stuck = said.must("idle-but-blocked", "host", "note");
-            // It is at work for a fourteenth of the time: ten looks of one second tell little, all of them more.
+            // It runs for 1/14 of the time: the ten readings of one second are few, those of all seconds are enough.
             said.evidence(&stuck, "group_aio_threads", 0.45, 1.1);
             let asleep =
                 window.mean(|place| place.state == 'S' && ["read_events", "io_cqring_wait"].contains(&place.channel.as_str()));
@@ -213,17 +214,17 @@ fn asynchronous_readers() {
     }
 }
 
-/// SIGSTOP of the disk: requests in flight, none completed. It is the device, and no limit above it.
+/// SIGSTOP of the disk: requests in flight, none completed. The cause is the device, not a limit above it.
 #[test]
 fn a_disk_that_completes_nothing() {
     let Some(mut ground) = DiskLoad::open() else { return };
-    // Twice as many as make it critical.
+    // Twice the number from which it is critical.
     let _load = ground.start("direct", 8);
     ground.until(WRITES_COMPLETED, 50);
     let hardware = ground.hardware();
     kill(hardware, Signal::SIGSTOP).expect("our own disk");
     let device = ground.device.clone();
-    ground.scenario.until("has requests that nobody answers", |_| diskstat(&device, IN_FLIGHT) >= 4);
+    ground.scenario.until("has requests that are not answered", |_| diskstat(&device, IN_FLIGHT) >= 4);
     ground.check("dead", 8, |_, said| {
         let dead = said.must("disk-stalled", &device, "critical");
         said.evidence(&dead, "in_flight", 4.0, 12.0);
@@ -236,8 +237,8 @@ fn a_disk_that_completes_nothing() {
     kill(hardware, Signal::SIGCONT).expect("our own disk");
 }
 
-/// The same under committing processes: the thread of the file system's journal, a kernel thread, hangs with its disk. It is
-/// named there, and counts as nobody's work.
+/// The same under committing processes: the journal thread of the file system, a kernel thread, hangs with its disk. The finding
+/// names it, and it does not count as blocked work.
 #[test]
 fn a_kernel_thread_that_hangs_with_its_disk() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -248,7 +249,7 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
     let (device, journal) = (ground.device.clone(), format!("jbd2/{}-8", ground.device));
     let in_d = || processes(&journal).into_iter().any(|pid| Stat::read_process(pid).is_some_and(|stat| stat.state == 'D'));
     ground.scenario.until("has a journal that waits", |_| in_d());
-    // The third number: how often it was given a CPU.
+    // The third number: timeslices.
     let turns = || {
         let text = |pid: u32| read(&format!("/proc/{pid}/schedstat"));
         let turns = |text: String| text.split_whitespace().nth(2).and_then(|turns| turns.parse::<f64>().ok());
@@ -257,7 +258,7 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
     let mut before = turns();
     ground.check("dead-journal", 8, |window, said| {
         window.known("journals in D", f64::from(u8::from(in_d())), 1.0, 1.0);
-        // Whoever went on to another wait has not hung for long.
+        // A thread that went on to another wait has not hung for long.
         let now = turns();
         window.known("turns of the journal", now - std::mem::replace(&mut before, now), 0.0, 0.0);
         let dead = said.must("disk-stalled", &device, "critical");
@@ -268,7 +269,7 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
     kill(hardware, Signal::SIGCONT).expect("our own disk");
 }
 
-/// fsfreeze: state D, and no I/O at all. Nobody is blocked on a device.
+/// fsfreeze: state D, and no I/O at all. No thread is blocked on a device.
 #[test]
 fn a_frozen_file_system() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -278,7 +279,7 @@ fn a_frozen_file_system() {
     assert!(freeze("-f"), "it freezes");
     let mount = ground.folder.display().to_string();
     ground.check("frozen", 8, |window, said| {
-        window.known("requests a second", window.disk(&ground.device).flushes, 0.0, 0.01);
+        window.known("requests per second", window.disk(&ground.device).flushes, 0.0, 0.01);
         let hung = said.must("hung-task", "load", "warning");
         said.says(&hung, &["no I/O is in flight", &format!("the file system on {mount} is frozen")]);
         for kind in ["disk-stalled", "io-throttled", "idle-but-blocked", "disk-latency"] {
@@ -289,7 +290,7 @@ fn a_frozen_file_system() {
     drop(load);
 }
 
-/// A cgroup that may write 50 times a second (v1 blkio.throttle): the writers wait above the device, which answers at once.
+/// A cgroup that may write 50 times per second (v1 blkio.throttle): the writers wait above the device, which answers at once.
 #[test]
 fn writes_throttled_by_a_cgroup() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -309,7 +310,7 @@ fn writes_throttled_by_a_cgroup() {
     drop(load);
 }
 
-/// The freezer and SIGSTOP: states D and T, and nothing is stuck.
+/// The freezer and SIGSTOP: states D and T, and no thread is hung.
 #[test]
 fn frozen_and_stopped_tasks_are_not_blocked() {
     let Some(ground) = DiskLoad::open() else { return };

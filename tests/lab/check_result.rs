@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::attempt::Range;
 
-/// One answer of `check --json`, and what was found wrong with it.
+/// One output of `check --json`, and its errors.
 pub struct CheckResult {
     json: Value,
     wrong: Vec<String>,
-    /// The samples that it rests on
+    /// The samples that it is based on
     recording: PathBuf,
 }
 
-/// Runs `stalltop check` on the machine as it is now. `state` keeps what it learns.
+/// Runs `stalltop check` on the machine as it is now. `state` is its state directory.
 pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
     let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.stalltop"));
     let _ = fs::remove_file(&recording);
@@ -41,7 +41,7 @@ pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckRes
 }
 
 impl CheckResult {
-    /// Notes a fault; `what` says it in words.
+    /// Notes an error; `what` describes it.
     pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.wrong.push(what());
@@ -54,7 +54,7 @@ impl CheckResult {
         self.within(name, value, low, high);
     }
 
-    /// A figure that must be what was measured beside it, give or take.
+    /// A figure that must equal what was measured beside it, with a tolerance.
     pub fn figure_is(&mut self, name: &str, truth: f64, tolerance: f64) {
         self.figure(name, truth - tolerance, truth + tolerance);
     }
@@ -80,7 +80,7 @@ impl CheckResult {
         self.expect(!worse, || format!("`{kind}` about `{subject}` is more than a note"));
     }
 
-    /// Nothing is wrong but what is of these kinds.
+    /// No finding but those of these kinds.
     pub fn nothing_wrong_but(&mut self, kinds: &[&str]) {
         let others = self.json["findings"]
             .as_array()
@@ -106,7 +106,7 @@ impl CheckResult {
         }
     }
 
-    /// The same of the seconds or looks that were measured beside it.
+    /// The same of the seconds or readings that were measured beside it.
     pub fn evidence_in(&mut self, finding: &Value, name: &str, range: Range) {
         self.evidence(finding, name, range.least, range.most);
     }
@@ -131,10 +131,10 @@ impl CheckResult {
     }
 
     /// The sentence that says where iowait and PSI mislead must contain each of these.
-    pub fn witness_says(&mut self, words: &[&str]) {
+    pub fn cross_check_says(&mut self, words: &[&str]) {
         let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
         for word in words {
-            self.expect(sentence.contains(word), || format!("`{word}` is not said of the witnesses: {sentence}"));
+            self.expect(sentence.contains(word), || format!("`{word}` is not in the cross-check: {sentence}"));
         }
     }
 

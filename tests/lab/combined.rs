@@ -9,7 +9,7 @@ use crate::disk::{start_readers, thirty_two_readers};
 use crate::proc::{Snapshot, cpus, read, ticks};
 use crate::scenario::{DISK_TOOLS, Lab};
 
-/// A load that this test makes beside a scenario: the lab has one scenario at a time. Ended when dropped.
+/// A load beside a scenario: the lab runs one scenario at a time. Ended when dropped.
 struct Beside(Child);
 
 impl Beside {
@@ -34,7 +34,7 @@ impl Drop for Beside {
     }
 }
 
-/// 07 beside 03: a thread at its limit takes nothing away from readers that are stuck, nor they from it.
+/// 07 beside 03: a saturated thread and blocked readers are both reported.
 #[test]
 fn a_hot_thread_beside_a_saturated_disk() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
@@ -46,7 +46,7 @@ fn a_hot_thread_beside_a_saturated_disk() {
         thirty_two_readers(&device, window, said);
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
-        // From 60 % on the host is busy too, and no thread the limit: half of this host is the thread's.
+        // From 60 % on no thread is the limit, since the host is busy, too: half of this host is used by the thread.
         window.known("available CPUs", available * cpus(), cpus() - 1.13, cpus() - 0.95);
         // Less than half of this host is left, which is no longer critical; of a larger one more is.
         let stuck = said.must("idle-but-blocked", "host", if available > 0.55 { "critical" } else { "warning" });
@@ -59,7 +59,7 @@ fn a_hot_thread_beside_a_saturated_disk() {
     });
 }
 
-/// 15 beside a compile that uses all CPUs but half of one: the chain is told although the CPUs are used.
+/// 15 beside a compile that uses all CPUs but half of one: the chain is reported although the CPUs are used.
 #[test]
 fn a_convoy_beside_a_compile() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
@@ -75,13 +75,13 @@ fn a_convoy_beside_a_compile() {
         // A compiler is one thread: half of this host, an eighth of another one.
         window.known("busy CPUs", ticks.busy() * cpus(), 0.9, 1.4);
         convoy(&device, 10_000, window, said);
-        // Of the whole time: a compiler's seconds differ.
+        // Over the whole time: the seconds of a compiler differ.
         said.figure("idle_but_blocked_ratio", available * 0.85, available + 0.03);
         said.must_not("cpu-saturated");
     });
 }
 
-/// 13 on a busy host: the throttled thread is told as throttled, and its waiting is not taken for want of CPUs: with one
+/// 13 on a busy host: the throttled thread is reported as throttled, and its run-queue wait is not CPU saturation: with one
 /// thread on each CPU the others wait for its quota's worth only.
 #[test]
 fn a_throttled_task_on_a_busy_host() {

@@ -14,7 +14,7 @@ fn wait_for_spin(scenario: &mut Scenario) {
     scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
 }
 
-/// What is true of one thread at its limit wherever it runs.
+/// What holds for one saturated thread on any CPU.
 fn one_hot_thread(window: &mut Window, said: &mut CheckResult) {
     let busy = window.ticks("cpu").busy();
     // schedstat: 99.88 %; utime + stime are scaled to the same run time.
@@ -36,7 +36,7 @@ fn one_hot_thread_on_one_cpu() {
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start("07-one-hot-thread-pinned", 120, &[]);
     wait_for_spin(&mut scenario);
-    // A short look, as `check` takes it when nothing is said.
+    // The default duration of `check`.
     Attempt { seconds: 5, ..Attempt::new("07", state.path()) }.check(|window, said| {
         one_hot_thread(window, said);
         let busy = window.ticks("cpu1").busy();
@@ -74,8 +74,8 @@ fn one_hot_thread_that_moves_more_often() {
     }
 }
 
-/// 13: a quota in periods of 100 ms. With 20 ms: cpu.stat: throttled 0.80 s a second, in each period; mpstat: 88 % idle;
-/// PSI cpu 77 % and run delay 80 % lie.
+/// 13: a quota in periods of 100 ms. With 20 ms: cpu.stat: throttled 0.80 s per second, in each period; mpstat: 88 % idle;
+/// PSI cpu 77 % and run delay 80 % mislead.
 fn throttled(name: &str, quota_us: u32) {
     let Some(lab) = Lab::open(&[]) else { return };
     let group = "lab-13-cgroup-throttled";
@@ -129,7 +129,7 @@ fn a_task_throttled_nearly_all_the_time() {
     }
 }
 
-/// 06: so many processes in vfork, whose children sleep. After 25 s the load is 341 and rises; mpstat: 85 % idle.
+/// 06: this number of processes in vfork, whose children sleep. After 25 s the load is 341 and rises; mpstat: 85 % idle.
 fn vforks(name: &str, count: u32) {
     let Some(lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
@@ -192,7 +192,7 @@ fn hides(name: &str, margin_us: &str, least: f64) {
         let missing_each = window.each(|span| span.missing("cpu1"));
         said.evidence_in(&hidden, "core_unaccounted_ratio", missing_each.give_or_take(0.08));
         said.says(&hidden, &["cheat", "CPU 1"]);
-        // mpstat would have all but a few per cent of the host free.
+        // By mpstat nearly all of the host is free.
         said.figure("free_ratio", 0.0, 1.0 - used * 0.9 / cpus());
         for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "cpu-stolen"] {
             said.must_not(kind);

@@ -16,7 +16,7 @@ use crate::proc::{READS_COMPLETED, Snapshot, read, threads, ticks_per_second};
 
 const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
-/// As it was before, when dropped.
+/// Restores the old value when dropped.
 struct Switch {
     before: String,
 }
@@ -49,9 +49,8 @@ fn waited_by(stat: &str) -> Option<f64> {
     Some(ticks / ticks_per_second())
 }
 
-/// Four processes under a memory limit they do not fit in: a wait for a page that came back is one of thrashing and one of
-/// block I/O. What `check` says of them is no more than the one of the two that the kernel shows elsewhere, and never
-/// more than all of their time.
+/// Four processes under a memory limit they do not fit in: a wait for a refaulted page counts as thrashing and as
+/// block I/O. The figures of `check` are no larger than the block I/O delay in stat, and never more than the whole time.
 #[test]
 fn waits_under_several_causes_are_reported_once() {
     let Some(_switch) = Switch::on() else { return };
@@ -64,7 +63,7 @@ fn waits_under_several_causes_are_reported_once() {
         // On Linux 6.12 and later more than all of them where CPUs are short.
         window.known("processes that wait for block I/O", block_io.least, 2.5, 4.1);
         let want = said.must("memory-pressure", "lab-memory-thrash", "warning");
-        // What was never active comes back without being counted: it may be none.
+        // Refaults of pages that were never active are not counted: there may be none.
         said.evidence(&want, "thrashing_threads", 0.0, block_io.most.min(4.0) + 0.2);
         said.evidence(&want, "reclaiming_threads", 0.0, 2.0);
         said.evidence(&want, "time_in_faults_ratio", block_io.least.min(4.0) / 4.0 - 0.15, 1.0);
@@ -81,7 +80,7 @@ fn delays_are_those_that_the_kernel_counts() {
     ground.until(READS_COMPLETED, 1000);
     let mut sampler = Sampler::new(Root::host()).expect("/proc");
     let host = Arc::new(sampler.host().clone());
-    // The first sample does not know yet who works.
+    // The first sample does not know yet which threads are active.
     sampler.sample();
     sampler.sub_sample();
     let tids = threads(load.pid());

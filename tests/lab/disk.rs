@@ -33,9 +33,9 @@ pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut CheckRes
     let stuck = said.must("idle-but-blocked", "host", "warning");
     said.word(&stuck, "group", "fio");
     said.word(&stuck, "device", device);
-    let of_looks = window.looks(|place| place.comm == "fio" && place.state == 'D');
-    // Reads end in bursts of eight each 20 ms: all looks of a second, 100 ms apart, may meet the same moment of them.
-    said.evidence(&stuck, "group_on_storage_threads", of_looks.least.min(31.0) - 2.0, 32.5);
+    let of_readings = window.readings(|place| place.comm == "fio" && place.state == 'D');
+    // Reads end in bursts of eight each 20 ms: all readings of a second, 100 ms apart, may be at the same phase.
+    said.evidence(&stuck, "group_on_storage_threads", of_readings.least.min(31.0) - 2.0, 32.5);
     said.says(&stuck, &["fio", "in pread64", device]);
     said.figure("blocked_threads", stuck_threads - 1.5, 33.0);
     // Nothing is learned about this disk yet: against the class default it can be no more than a warning.
@@ -64,7 +64,7 @@ fn synchronous_readers_behind_a_saturated_disk() {
         let available = available.share(available.available);
         window.known("available", available, 0.93, 1.0);
         let stuck = said.must("idle-but-blocked", "host", "critical");
-        // At each moment more threads are blocked than there are CPUs: all that is available is blocked.
+        // More threads are blocked than there are CPUs at all times: all available CPU time is blocked.
         said.value(&stuck, window.available_each().least - 0.08, 1.0);
         said.figure("free_ratio", 0.0, 0.08);
         for kind in ["saturated-core", "saturated-thread"] {
@@ -74,18 +74,18 @@ fn synchronous_readers_behind_a_saturated_disk() {
     });
 }
 
-/// How many requests the simulated disk of 09 serves at once, and what each takes.
+/// Parallel requests of the simulated disk of 09, and the service time of each.
 const SLOTS: f64 = 16.0;
 const SERVICE: f64 = 0.005;
 
 /// 09: a disk that serves 16 at once in 5 ms; asynchronous depth 1, 4, 64, busy 97 to 100 % in each. iostat: r_await 5.24,
-/// 5.14, 19.9 ms; aqu-sz 0.97, 3.97, 62.9. `depths` begins with 1: what is learned there judges the others.
+/// 5.14, 19.9 ms; aqu-sz 0.97, 3.97, 62.9. `depths` begins with 1: the baseline that is learned there applies to the others.
 fn depths(name: &str, depths: &[u32]) {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
     let list: Vec<String> = depths.iter().map(u32::to_string).collect();
     repeat(name, || {
         let state = tempfile::tempdir().expect("a folder");
-        // The scenario gives each a third of the time, however many they are.
+        // The scenario runs each for a third of the time.
         let mut scenario = lab.start("09-util100-not-saturated", 66, &[("DEPTHS", &list.join(" "))]);
         let device = scenario.device();
         depths.iter().map(|&depth| phase(&mut scenario, &device, state.path(), name, depth)).collect()
@@ -99,7 +99,7 @@ fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth:
             && diskstat(device, IN_FLIGHT) >= u64::from(depth)
             && diskstat(device, READS_COMPLETED) > before
     });
-    // A baseline rests on ten seconds.
+    // A baseline needs ten seconds.
     let seconds = if depth == 1 { 13 } else { 6 };
     Attempt { seconds, ..Attempt::new(&format!("{name}-depth{depth}"), state) }.once(|window, said| {
         let truth = window.disk(device);

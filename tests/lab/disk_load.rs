@@ -45,7 +45,7 @@ impl DiskLoad {
         Some(DiskLoad { scenario, device, folder, load, state })
     }
 
-    /// Starts a load of load.c and waits until it says that it is on.
+    /// Starts a load of load.c and waits until it reports that it runs.
     pub fn start(&self, mode: &str, count: u32) -> Load {
         Load::start(self.load(mode, &self.folder, count))
     }
@@ -68,7 +68,7 @@ impl DiskLoad {
         Attempt { seconds, ..Attempt::new(&name, self.state.path()) }.check(judge);
     }
 
-    /// The process that is the disk.
+    /// The process that simulates the disk.
     pub fn hardware(&self) -> Pid {
         Pid::from_raw(self.scenario.note("hardware").and_then(|pid| pid.parse().ok()).expect("its pid"))
     }
@@ -84,7 +84,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts a program as a load, and waits until it says that it is on.
+    /// Starts a program as a load, and waits until it reports that it runs.
     pub fn start(mut command: Command) -> Load {
         let mut load = Load::start_silent(command.stdout(Stdio::piped()));
         let mut said = String::new();
@@ -94,7 +94,7 @@ impl Load {
         load
     }
 
-    /// One that says nothing.
+    /// A load without such a report.
     pub fn start_silent(command: &mut Command) -> Load {
         let child = command.env(MARK, "ground").process_group(0).spawn();
         Load { child: child.unwrap_or_else(|why| panic!("{command:?}: {why}")) }
@@ -104,12 +104,12 @@ impl Load {
         self.child.id()
     }
 
-    /// How it has ended, by itself.
+    /// Its exit status, if it has exited by itself.
     pub fn ended(mut self) -> ExitStatus {
         self.child.wait().expect("our own child")
     }
 
-    /// To all its processes.
+    /// Sends a signal to all its processes.
     pub fn signal(&self, signal: Signal) {
         killpg(Pid::from_raw(self.child.id().cast_signed()), signal).expect("our own load");
     }
@@ -129,7 +129,7 @@ fn links(finding: &Value) -> Vec<(String, String)> {
     list.map(|link| (word(link, "what"), word(link, "known_by"))).collect()
 }
 
-/// Some link must contain these words, and be known like that.
+/// A link must contain these words, and be known by that.
 pub fn link(said: &mut CheckResult, finding: &Value, words: &str, known_by: &str) {
     link_by_one_of(said, finding, words, &[known_by]);
 }

@@ -71,12 +71,12 @@ fn compare_cpus(table: &mut Table, interval: &Interval, mpstat: &Value) {
         // On a tickless kernel the fields need not add up to the time that passed. mpstat takes the share of their sum;
         // stalltop of the time, and shows what is missing as unaccounted.
         let percent = 100.0 / (1.0 - shares.unaccounted);
-        // Guests are inside user and nice here, beside them in mpstat.
+        // stalltop includes guests in user and nice, mpstat does not.
         table.row(&format!("cpu {name} user"), percent * shares.user, theirs("usr") + theirs("guest"), FLOOR);
         table.row(&format!("cpu {name} system"), percent * shares.system, theirs("sys"), FLOOR);
         table.row(&format!("cpu {name} softirq"), percent * shares.softirq, theirs("soft"), FLOOR);
         table.row(&format!("cpu {name} steal"), percent * shares.steal, theirs("steal"), FLOOR);
-        // Which of the two an idle CPU is depends on the moment: together they are what no task used.
+        // idle and iowait differ by the time of the reading; their sum is the time that no task used.
         table.row(&format!("cpu {name} idle+iowait"), percent * shares.available(), theirs("idle") + theirs("iowait"), FLOOR);
         table.row(&format!("cpu {name} iowait"), percent * shares.iowait, theirs("iowait"), FLOOR);
     }
@@ -130,7 +130,7 @@ pub struct Table {
 impl Table {
     pub fn row(&mut self, name: &str, ours: f64, theirs: f64, floor: f64) {
         let apart = (ours - theirs).abs();
-        // Also wrong where either is no number.
+        // NaN is wrong, too.
         let agrees = apart <= floor || apart <= TOLERANCE * theirs.abs();
         self.wrong += usize::from(!agrees);
         let mark = if agrees { "" } else { "  <-- apart" };
@@ -161,7 +161,7 @@ pub fn answer(child: Child) -> String {
     String::from_utf8(out.stdout).expect("text")
 }
 
-/// A burnt CPU and a thousand packets a second over loopback, until dropped.
+/// A burnt CPU and a thousand packets per second over loopback, until dropped.
 pub struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,

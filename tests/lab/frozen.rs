@@ -11,7 +11,7 @@ use crate::figures::{SECONDS, answer, tool};
 
 const SPAN: Duration = Duration::from_secs(20);
 
-/// So long after the first moment the tools begin at the earliest: when they look again the second one is written.
+/// The tools start at least this long after the first snapshot, so that their second reading comes after the second one.
 const MARGIN: Duration = Duration::from_secs(1);
 
 const OF_THE_BOX: &[&str] =
@@ -19,7 +19,7 @@ const OF_THE_BOX: &[&str] =
 const OF_A_PROCESS: &[&str] = &["stat", "status", "schedstat", "comm", "cmdline", "io"];
 const OF_A_THREAD: &[&str] = &["stat", "status", "schedstat", "comm"];
 
-/// A /proc of the counters of one moment: of the host, and of one process.
+/// A copy of /proc with the counters of one instant: of the host, and of one process.
 pub struct Frozen {
     directory: tempfile::TempDir,
     pid: u32,
@@ -29,7 +29,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// As it is now.
+    /// Copies the counters now.
     pub fn begin(pid: u32) -> Frozen {
         let directory = tempfile::tempdir().expect("a directory");
         std::os::unix::fs::symlink("/sys", directory.path().join("sys")).expect("a link");
@@ -43,7 +43,7 @@ impl Frozen {
         frozen
     }
 
-    /// As it is 20 s after the beginning: comes back then.
+    /// Copies them again 20 s after the first time.
     pub fn end(&self) -> Result<(), String> {
         thread::sleep((self.begun + SPAN).saturating_duration_since(Instant::now()));
         self.copy(SPAN.as_secs_f64());
@@ -58,7 +58,7 @@ impl Frozen {
             self.threads.iter().flat_map(|tid| OF_A_THREAD.iter().map(move |name| format!("{pid}/task/{tid}/{name}")));
         // Those of tasks first: their counters move the most.
         for name in process.chain(threads).chain(OF_THE_BOX.iter().map(|name| (*name).to_owned())) {
-            // A thread that has ended stays as it was.
+            // The files of an exited thread remain.
             if let Ok(text) = fs::read(Path::new("/proc").join(&name)) {
                 self.write(&name, &text);
             }
@@ -92,7 +92,7 @@ impl Frozen {
 pub struct Running(Option<Child>);
 
 impl Running {
-    /// What it said, when it has ended.
+    /// Its output, after it has ended.
     pub fn answer(mut self) -> String {
         self.0.take().map(answer).unwrap_or_default()
     }

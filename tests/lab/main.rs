@@ -1,10 +1,10 @@
 //! Real workloads with a known truth: `stalltop check --json` during each must report it, and nothing else.
 //!
 //! The truth is measured beside stalltop in the same seconds, by plain reads of /proc (`proc`, `watch`) or by the tools of the
-//! system; stalltop is never asked for it. Each test says what its load is; an attempt in which the load was something else, or in
+//! system, never by stalltop. Each test says what its load is; an attempt in which the load was something else, or in
 //! which others used the CPUs, is repeated (`attempt`).
 //!
-//! `STALLTOP_LAB_LONG=1` adds loads that resemble these but are not these.
+//! `STALLTOP_LAB_LONG=1` adds similar loads that must not raise these findings.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ mod stress;
 mod tables;
 mod watch;
 
-/// Whether the loads are asked for that make the whole longer than ten minutes; says so when they are not.
+/// Whether the loads are enabled that make the tests longer than ten minutes; otherwise prints that they are skipped.
 fn long() -> bool {
     let long = std::env::var_os("STALLTOP_LAB_LONG").is_some();
     if !long {

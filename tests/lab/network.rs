@@ -26,7 +26,7 @@ fn round_trips(text: &str) -> (f64, f64) {
     least
 }
 
-/// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes a second.
+/// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes per second.
 pub fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
     let mut scenario = lab.start("10-nic-saturation", 120, environment);
     scenario.until("sends", |_| {
@@ -72,7 +72,7 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
         // A second at a limit that tbf holds to within a burst of 32 kB.
         said.evidence_in(&full, "tx_bytes_per_second", sent_each.within(0.03));
         said.evidence_in(&full, "rx_bytes_per_second", received_each.within(0.1).give_or_take(5e3));
-        // Senders probe in bursts, and then hold back for a while: a burst may be in two of our seconds.
+        // Senders probe in bursts, and pause then: a burst may be in two seconds of the lab.
         said.evidence(&full, "qdisc_overlimits_per_second", overlimits.least * 0.4, overlimits.most * 2.0);
         said.evidence(&full, "qdisc_dropped_per_second", dropped.least * 0.1 - 50.0, dropped.most * 2.0 + 200.0);
         if share.least >= 0.015 && again.least >= 20.0 {
@@ -83,11 +83,11 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
             said.must_not("tcp-retransmits");
         }
         let (before, after) = (round_trips(window.from.text(SOCKETS)), round_trips(window.to.text(SOCKETS)));
-        // Twice what the rule asks: it looks in between, and at all connections together.
+        // Twice the threshold of the rule: the rule uses other times, and all connections together.
         if before.0.min(after.0) >= 4.0 && before.0.min(after.0) < f64::INFINITY && before.0.min(after.0) >= after.1 * 6.0 {
             let late = said.must("network-latency", "10.99.0.2", "warning");
             said.says(&late, &["10.99.0.2"]);
-            // A paced sender lets the queue run empty now and then: at the last look nothing may have waited here.
+            // A paced sender lets the queue run empty now and then: the last reading may find it empty.
             if !environment.contains(&("CC", "bbr")) {
                 said.says(&late, &["labA", "tbf"]);
             }
@@ -129,7 +129,7 @@ fn a_slower_interface_with_one_flow() {
     }
 }
 
-/// With both ends in other namespaces nothing of it is in this one.
+/// With both ends in other namespaces this one has no figures of it.
 #[test]
 fn an_interface_of_another_namespace() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
@@ -143,7 +143,7 @@ fn an_interface_of_another_namespace() {
     });
 }
 
-/// 11: a server with a backlog of 4 that accepts 20 a second, and 40 clients. nstat: 35 ListenOverflows a second; ss: queue
+/// 11: a server with a backlog of 4 that accepts 20 per second, and 40 clients. nstat: 35 ListenOverflows per second; ss: queue
 /// 5 of 4; CPUs 87 to 97 % idle.
 fn overflow(name: &str, port: u32) {
     let Some(lab) = Lab::open(&[]) else { return };
@@ -158,7 +158,7 @@ fn overflow(name: &str, port: u32) {
         window.known("ListenDrops/s", lost, 10.0, 80.0);
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);
         let overflows = said.must("listen-overflow", &format!("127.0.0.1:{port}"), "warning");
-        // Clients that were turned away together come again together, and between them hardly anyone.
+        // Clients whose requests were dropped together retry together, with few requests in between.
         let most = window.rate_each(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", "ListenDrops")).most;
         said.value(&overflows, 0.5, most * 2.0 + 1.0);
         said.evidence(&overflows, "queue_limit", 4.0, 4.0);
@@ -177,7 +177,7 @@ fn an_accept_queue_that_overflows() {
     overflow("11", 18091);
 }
 
-/// 1,500 SYNs a second from forged addresses to a server that accepts at once. nstat: SyncookiesSent 1,500 a second (with
+/// 1,500 SYNs per second from forged addresses to a server that accepts at once. nstat: SyncookiesSent 1,500 per second (with
 /// net.ipv4.tcp_syncookies 0 TCPReqQFullDrop), ListenOverflows 0; ss: 129 in SYN_RECV, backlog 128.
 fn syn_flood(name: &str, addresses: u32, says: &str) {
     let Some(lab) = Lab::open(&["ip", "python3"]) else { return };

@@ -49,7 +49,7 @@ impl Ticks {
         Ticks::parse(&read("/proc/stat"), "cpu")
     }
 
-    /// What has passed since; idle may step back by a tick or two.
+    /// The difference to an earlier reading; idle may step back by a tick or two.
     pub fn since(self, before: Ticks) -> Ticks {
         Ticks {
             used: self.used.saturating_sub(before.used),
@@ -74,7 +74,7 @@ impl Ticks {
     }
 }
 
-/// The files that most truths are made of, at one moment.
+/// The files that most truths are computed from, at one instant.
 pub struct Snapshot {
     pub at: Instant,
     texts: HashMap<String, String>,
@@ -162,7 +162,7 @@ pub fn threads(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// What /proc/PID/stat (or that of a thread) says.
+/// The fields of /proc/PID/stat, or of that of a thread.
 pub struct Stat {
     pub comm: String,
     pub state: char,
@@ -197,7 +197,7 @@ pub fn ticks(pid: u32) -> u64 {
     Stat::read_process(pid).map_or(0, |stat| stat.ticks)
 }
 
-/// What a command says; nothing where there is none.
+/// The output of a command; empty if it cannot be run.
 fn answer(command: &str) -> String {
     let mut words = command.split_whitespace();
     let out = Command::new(words.next().expect("a command")).args(words).output();

@@ -15,8 +15,8 @@ use crate::disk_load::{DiskLoad, Load, link};
 use crate::proc::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
 use crate::watch::Place;
 
-/// 32 threads that read a mapped file which is not in memory: their faults wait for the disk, and no descriptor of a call says
-/// for which one. Its pages are dropped on purpose: there is memory.
+/// 32 threads that read a mapped file which is not in memory: their page faults wait for the disk, and no system call names the
+/// file. Its pages are dropped by the load: memory is available.
 #[test]
 fn threads_that_fault_on_a_mapped_file() {
     let Some(mut ground) = DiskLoad::open() else { return };
@@ -30,7 +30,7 @@ fn threads_that_fault_on_a_mapped_file() {
         let stuck = said.must("idle-but-blocked", "host", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "reads");
-        let least = window.looks(|place| place.comm == "faults" && place.state == 'D').least;
+        let least = window.readings(|place| place.comm == "faults" && place.state == 'D').least;
         said.evidence(&stuck, "group_on_storage_threads", least.min(faulting - 4.0), 32.1);
         said.evidence(&stuck, "group_behind_lock_threads", 0.0, 0.5);
         let await_each = window.each(|span| span.disk(&ground.device).read_await);
@@ -69,7 +69,7 @@ impl Drop for DirtyLimit {
 }
 
 /// Twelve writers of more than a disk of 40 ms takes: the kernel holds them in balance_dirty_pages until some of it is
-/// written out. The disk is what they wait for, and no limit.
+/// written out. They wait for the disk, not for an I/O limit.
 #[test]
 fn writers_throttled_in_balance_dirty_pages() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "40000")]) else { return };
@@ -83,7 +83,7 @@ fn writers_throttled_in_balance_dirty_pages() {
         let stuck = said.must("idle-but-blocked", "host", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "writes");
-        said.evidence(&stuck, "group_on_storage_threads", window.looks(held).least - 2.0, 12.1);
+        said.evidence(&stuck, "group_on_storage_threads", window.readings(held).least - 2.0, 12.1);
         link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
         link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the file descriptor of its system call");
         link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
@@ -93,7 +93,7 @@ fn writers_throttled_in_balance_dirty_pages() {
     });
 }
 
-/// Sixteen threads, one lock, who has it commits. Of a mutex with priority inheritance (rt_mutex_schedule) the call says that
+/// Sixteen threads and one lock, whose holder commits. Of a mutex with priority inheritance (rt_mutex_schedule) the call says that
 /// it is held; of a read-write lock (FUTEX_WAIT_BITSET, as a condition variable) only inference does.
 #[test]
 fn threads_behind_other_locks_than_a_plain_mutex() {
@@ -110,7 +110,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             let waits = |place: &Place| place.state == 'S' && place.channel == channel;
             window.known("threads that wait", window.mean(waits), 14.0, 15.6);
             let stuck = said.must("idle-but-blocked", "host", "critical");
-            said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 15.6);
+            said.evidence(&stuck, "group_behind_lock_threads", window.readings(waits).least - 2.0, 15.6);
             said.evidence(&stuck, "group_on_storage_threads", 0.5, 1.2);
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
@@ -128,8 +128,8 @@ fn java(ground: &DiskLoad, workers: u32) -> Load {
     Load::start(command)
 }
 
-/// Who waits for a monitor sleeps on a condition of his own, as do 200 that wait for nothing, and housekeepers that wake by
-/// the clock: only the first are stuck.
+/// A thread that waits for a monitor sleeps on a condition variable of its own, as do 200 idle threads, and housekeeping threads
+/// that wake by a timer: only the first are blocked.
 #[test]
 fn java_threads_behind_one_monitor() {
     let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
@@ -144,14 +144,14 @@ fn java_threads_behind_one_monitor() {
         let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "java");
         said.word(&stuck, "lock_basis", "by inference");
-        // A monitor is not fair: who has had no turn for 5 s is not known to work.
+        // A monitor is not fair: a thread that did not get it for 5 s does not count as active.
         said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
         link(said, &stuck, "worker/", "inference: the thread seen on storage");
         link(said, &stuck, &ground.file("java"), "the file descriptor of its system call");
     });
 }
 
-/// The twin: one thread of the same program commits for itself, and nobody wants the monitor.
+/// The opposite case: one thread of the same program commits, and no thread waits for the monitor.
 #[test]
 fn a_java_vm_with_one_thread_that_commits() {
     let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
@@ -181,13 +181,13 @@ fn python_processes_behind_a_semaphore() {
         let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "python3");
         said.evidence(&stuck, "group_processes", 12.0, 13.0);
-        said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 11.6);
+        said.evidence(&stuck, "group_behind_lock_threads", window.readings(waits).least - 2.0, 11.6);
         said.word(&stuck, "lock_basis", "by inference");
         link(said, &stuck, &format!("{}, on {}", ground.file("python"), ground.folder.display()), "descriptor");
     });
 }
 
-/// A server that answers each question after a while, until the process ends; its port.
+/// A server that answers each request after a delay, until the process ends; its port.
 fn slow_server() -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
     let port = server.local_addr().expect("its address").port();
@@ -206,8 +206,8 @@ fn slow_server() -> u16 {
     port
 }
 
-/// Threads that have asked another program wait for it, as far as one can tell; only the one that commits is on storage. The
-/// threads of the server, which wait for questions half of the time, are said to wait for nobody.
+/// Threads that sent a request to another program wait for it, by inference; only the one that commits is on storage. The
+/// threads of the server, which wait for requests half of the time, are not reported as waiting.
 #[test]
 fn clients_of_a_slow_server() {
     let Some(mut ground) = DiskLoad::open_with(&["python3"], &[]) else { return };
@@ -229,7 +229,7 @@ fn clients_of_a_slow_server() {
     });
 }
 
-/// gdb has stopped a process in the middle of its I/O: state t, and nothing is stuck.
+/// gdb has stopped a process in the middle of its I/O: state t, and no thread is hung.
 #[test]
 fn threads_that_a_debugger_has_stopped() {
     let Some(mut ground) = DiskLoad::open_with(&["gdb"], &[]) else { return };

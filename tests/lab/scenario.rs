@@ -18,7 +18,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::proc::pids;
 use crate::watch::{MARK, is_marked};
 
-/// How often a condition is looked at again.
+/// The time between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A scenario that is not on by then has failed: the slowest formats a file system on a slow disk.
@@ -240,7 +240,7 @@ impl Drop for Scenario {
 /// What the scenarios with a simulated disk need.
 pub const DISK_TOOLS: &[&str] = &["fio", "losetup", "mkfs.ext4", "fusermount3"];
 
-/// Whether the database of 01 is there, as its own script looks for it.
+/// Whether the database of 01 is there, by the same test as its script.
 pub fn has_postgres() -> bool {
     installed("postgres") || Path::new("/usr/lib/postgresql/15/bin/postgres").exists()
 }

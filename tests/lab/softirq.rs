@@ -6,7 +6,7 @@ use crate::attempt::Attempt;
 use crate::proc::{Ticks, read};
 use crate::scenario::Lab;
 
-/// 117,000 packets a second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
+/// 117,000 packets per second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
 /// sender, which mostly sleeps when the clock ticks.
 #[test]
 fn a_core_saturated_by_softirqs() {
@@ -38,11 +38,11 @@ fn a_core_saturated_by_softirqs() {
         for kind in ["saturated-thread", "idle-but-blocked", "load-not-cpu"] {
             said.must_not(kind);
         }
-        // Whoever reads has the CPU that softirqs and the sender leave: what it does not read in time is dropped.
+        // The reader has the CPU time that softirqs and the sender leave: what it does not read in time is dropped.
         if window.udp("RcvbufErrors") > 5000.0 {
             said.must("udp-overflow", "host", "warning");
         }
-        // The sender is awake between two ticks; who reads may wait behind the softirqs.
+        // The sender runs between two ticks; the reader may wait for the softirqs.
         said.nothing_wrong_but(&["saturated-core", "hidden-cpu", "cpu-saturated", "udp-overflow"]);
     });
 }

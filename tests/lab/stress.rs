@@ -1,4 +1,4 @@
-//! The monitor on an overloaded machine: 16 CPU hogs, 2,000 forks a second, neighbours that thrash below a memory limit, and a
+//! The monitor on an overloaded machine: 16 CPU hogs, 2,000 forks per second, neighbours that thrash below a memory limit, and a
 //! stalled disk. Its samples are on schedule, or say how late they are.
 
 use std::process::{Command, Stdio};
@@ -13,10 +13,10 @@ use stalltop::units::Counter;
 use crate::disk_load::{Cgroup, DiskLoad, Load};
 use crate::proc::{IN_FLIGHT, WRITES_COMPLETED, diskstat};
 
-/// How long it is watched; the disk stands still from a third to two thirds of it.
+/// The duration; the disk is stalled from a third to two thirds of it.
 const SECONDS: u64 = 42;
 
-/// How far a sample may stand from its second without a word.
+/// The delay from which a sample must report that it is late.
 const MOST_MS: f64 = 100.0;
 
 const HOGS: u32 = 16;
@@ -58,7 +58,7 @@ fn samples_are_on_time_or_have_their_delay() {
     on_their_seconds(&samples, lost);
 }
 
-/// What the recording itself says of the load.
+/// The load, by the recording itself.
 fn was_in_trouble(samples: &[Arc<Sample>], unanswered: u64) {
     let (first, last) = (samples.first().expect("a sample"), samples.last().expect("a sample"));
     let seconds = last.at.seconds_since(first.at);
@@ -70,13 +70,13 @@ fn was_in_trouble(samples: &[Arc<Sample>], unanswered: u64) {
     let reclaimed = |sample: &Sample| sample.memory.as_ref().ok().and_then(|memory| memory.major_faults).unwrap_or(Counter(0));
     let faults = reclaimed(last).since(reclaimed(first)).unwrap_or_default() as f64 / seconds;
     println!("{seconds:.0} s: {forks:.0} forks/s, {running:.1} runnable, {faults:.0} major faults/s, {unanswered} unanswered");
-    assert!(forks > f64::from(FORKS) * 0.8, "{forks:.0} forks a second");
+    assert!(forks > f64::from(FORKS) * 0.8, "{forks:.0} forks per second");
     assert!(running > f64::from(HOGS), "{running:.1} runnable threads");
-    assert!(faults > 10.0, "{faults:.0} major faults a second");
+    assert!(faults > 10.0, "{faults:.0} major faults per second");
     assert!(unanswered >= 4, "{unanswered} requests in flight");
 }
 
-/// Where each sample is due, and where it stands.
+/// The due time of each sample, and its time.
 fn on_their_seconds(samples: &[Arc<Sample>], lost: u64) {
     let ms = |ns: u64| ns as f64 / 1e6;
     let first = samples.first().expect("a sample");
@@ -94,7 +94,7 @@ fn on_their_seconds(samples: &[Arc<Sample>], lost: u64) {
     }
     let late = regular.iter().filter(|sample| ms(sample.cost.start_delay_ns) > MOST_MS).count();
     println!("{} samples, {late} late, the latest {latest:.0} ms; {lost} missed, {left_out} left out", regular.len());
-    // One a second, and every one that is not there is told.
+    // One per second, and each missing one is recorded.
     let told = regular.len() as u64 + lost + left_out;
     assert!(told + 2 >= SECONDS - 1, "{told} samples of {SECONDS} s, with those that are said to be missing");
 }

@@ -26,7 +26,7 @@ fn tables_agree_with_the_tools_they_are_named_after() {
     let _chat = Chat::start();
     scenario.until("reads", |_| diskstat(&device, IN_FLIGHT) >= 4 && diskstat(&device, READS_COMPLETED) > 100);
 
-    // On the same counters nobody has to be left alone: a busy machine agrees too.
+    // Both read the same counters: they agree on a busy machine, too.
     compare(&mut scenario, &device).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
@@ -70,7 +70,7 @@ fn number(row: &Value, field: &str) -> f64 {
     row[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// What the last digit of a figure with two decimals is worth.
+/// The last digit of a figure with two decimals.
 const LAST: f64 = 0.01;
 
 /// Their `all` is the sum of the lines cpuN, ours the line cpu: the kernel cuts each of them to whole ticks, two in 20 s.
@@ -84,7 +84,7 @@ fn cpus(table: &mut Table, rows: &[Value], mpstat: &Value) {
             Err(_) => find(rows, "name", &"all".into()),
         };
         let floor = if name == "all" { CUT } else { LAST };
-        // Theirs is of the sum of the fields, ours of the time.
+        // mpstat divides by the sum of the fields, stalltop by the elapsed time.
         let percent = 100.0 / (1.0 - number(row, "unaccounted_ratio"));
         let guests = [("user_ratio", "usr", "guest"), ("nice_ratio", "nice", "gnice")];
         for (ours, theirs, guest) in guests {

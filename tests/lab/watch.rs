@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 use crate::proc::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, parse_diskstat, pids, threads, ticks_per_second};
 
-/// The variable in whose presence a process is the scenario's.
+/// The environment variable of the scenario's processes.
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
 
 /// CPUs that other processes may use on average. The figures that are judged have tolerances of 2 to 5 per cent of a
 /// 2-CPU host; a tenth of a CPU is 5 % of it.
 pub const OTHERS: f64 = 0.1;
 
-/// CPUs that they may use in one second: what is said of the last second is off by as much.
+/// CPUs that they may use in one second: figures of the last second have this error.
 const OTHERS_IN_A_SECOND: f64 = 0.2;
 
-/// CPUs used by nobody who was there at the end of a second: short-lived neighbours. The clock tick's own error is in it.
+/// CPUs used by short-lived processes of others, including the error of the clock ticks.
 const UNSEEN: f64 = 0.2;
 
 /// Shares of the host that the hypervisor may keep.
@@ -37,17 +37,17 @@ const OTHERS_BLOCKED: usize = 2;
 /// Requests outstanding on a disk that is not the scenario's, in one second.
 const OTHERS_QUEUE: f64 = 0.5;
 
-/// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten looks a second become
+/// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten sub-samples per second become
 /// uneven when they come more than half their distance late.
 const LATE: Duration = Duration::from_millis(50);
 
-/// How often this thread looks.
+/// The time between two readings of this thread.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The threads of a scenario with more processes than this are not looked at: each is two files.
+/// The threads of a scenario with more processes than this are not read: each has two files.
 const MAX_WATCHED_THREADS: usize = 400;
 
-/// Looks on while it lives.
+/// Measures until it is dropped.
 pub struct Watch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Watched>,
@@ -67,18 +67,18 @@ impl Watch {
     }
 }
 
-/// What was seen.
+/// What was measured.
 #[derive(Default)]
 pub struct Watched {
     seconds: Vec<Second>,
     latest: Duration,
     /// CPUs in /proc/stat's user, nice and system that no process accounts for
     unseen: f64,
-    /// Each look at the scenario's threads: how many were of this name, in this state, in this wait channel
-    pub looks: Vec<HashMap<Place, u32>>,
+    /// Each reading of the scenario's threads: how many had this name, this state and this wait channel
+    pub readings: Vec<HashMap<Place, u32>>,
     /// CPUs that the scenario's own processes used, by name
     pub used: HashMap<String, f64>,
-    /// One about each second
+    /// One entry per second
     pub snapshots: Vec<Snapshot>,
 }
 
@@ -93,7 +93,7 @@ pub struct Place {
 struct Second {
     /// CPUs that others used
     others: f64,
-    /// Who most
+    /// The one that used most
     most: String,
     stolen: f64,
     /// Processes of others that were in D at its end
@@ -103,8 +103,8 @@ struct Second {
 }
 
 impl Watched {
-    /// What disturbed, if anything did. On a host that is made to be crowded nobody is woken in time, and who comes and
-    /// goes in the load beside is not known to be it.
+    /// What disturbed the attempt, if anything did. On a host whose CPUs are used by loads of the test, late wake-ups and
+    /// short-lived processes do not count.
     pub fn disturbance(&self, crowded: bool) -> Option<String> {
         let mean = |part: fn(&Second) -> f64| self.seconds.iter().map(part).sum::<f64>() / self.seconds.len().max(1) as f64;
         let most = |part: fn(&Second) -> f64| self.seconds.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
@@ -112,8 +112,8 @@ impl Watched {
         if let Some(worst) = most(|second| second.others)
             && (others > OTHERS || worst.others > OTHERS_IN_A_SECOND)
         {
-            let (peak, who) = (worst.others, &worst.most);
-            return Some(format!("others used {others:.2} CPUs, {peak:.2} in one second ({who} most)"));
+            let (peak, name) = (worst.others, &worst.most);
+            return Some(format!("others used {others:.2} CPUs, {peak:.2} in one second ({name} most)"));
         }
         let peak = most(|second| second.stolen).map_or(0.0, |second| second.stolen);
         if stolen > STOLEN || peak > STOLEN_IN_A_SECOND {
@@ -167,7 +167,7 @@ fn watch(over: &AtomicBool, files: &[String]) -> Watched {
         let due = Instant::now() + EVERY;
         thread::sleep(EVERY);
         watched.latest = watched.latest.max(due.elapsed());
-        watched.looks.extend(household.places(&sweep));
+        watched.readings.extend(household.places(&sweep));
         let seconds = at.elapsed().as_secs_f64();
         if seconds < 1.0 && !over.load(Ordering::Relaxed) {
             continue;
@@ -209,7 +209,7 @@ fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, seen: &mut f
     let mut used: HashMap<String, f64> = HashMap::new();
     let mut stuck = Vec::new();
     for (pid, process) in newer {
-        // Who has come meanwhile has used what it has in this time.
+        // A new process used all its CPU time in this span.
         let before = older.get(pid).filter(|before| before.start == process.start).map_or(0, |before| before.ticks);
         let spent = process.ticks.saturating_sub(before) as f64 / ticks_per_second();
         *seen += spent;
@@ -243,7 +243,7 @@ enum Whose {
     Scenario,
     /// This process and what it has started, the tools that measure and the loads beside
     Ours,
-    /// Its threads work for whoever asks
+    /// Kernel threads work for all
     Kernel,
     Others,
 }
@@ -268,7 +268,7 @@ impl Household {
         sweep
     }
 
-    /// Whose a process is: by itself, else by who has started it.
+    /// Whose a process is: by its environment, otherwise by its parent.
     fn whose(&mut self, pid: u32, stats: &HashMap<u32, Stat>) -> Whose {
         const KTHREADD: u32 = 2;
         let Some(stat) = stats.get(&pid) else { return Whose::Others };
@@ -290,7 +290,7 @@ impl Household {
         whose
     }
 
-    /// Where the scenario's threads are now; not of a crowd.
+    /// The waits of the scenario's threads now, unless there are too many.
     fn places(&self, sweep: &Sweep) -> Option<HashMap<Place, u32>> {
         let mine = sweep.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
         let mine: Vec<u32> = mine.take(MAX_WATCHED_THREADS + 1).collect();

@@ -81,13 +81,13 @@ fn lay_out(root: &Path, dev: &str, segments: u64) {
 
 /// The lines of the second sample in one form.
 fn second(form: Options) -> String {
-    let look = |dev: &str, segments: u64| {
+    let snapshot = |dev: &str, segments: u64| {
         let root = tempfile::tempdir().unwrap();
         lay_out(root.path(), dev, segments);
         let (mut reader, root) = (NetworkReader::default(), Root::at_directory(root.path().to_owned()));
         (reader.sample(&root).unwrap(), reader.protocols(&root))
     };
-    let ((older, protocols_before), (newer, protocols)) = (look(BEFORE, 100), look(AFTER, 200));
+    let ((older, protocols_before), (newer, protocols)) = (snapshot(BEFORE, 100), snapshot(AFTER, 200));
     let since = Elapsed { since_older: 1.0, since_boot: 1e6 };
     let link =
         |nic: &stalltop::sample::network::Nic| Link { speed_mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
@@ -130,7 +130,7 @@ fn piped(script: &str, lines: &str) -> Option<String> {
 fn scripts_can_parse_the_parsable_output() {
     let lines = second(Options { parseable: true, ..Options::default() });
     let scripts = [
-        // Who is busier than 30 %.
+        // Interfaces with more than 30 % utilization.
         ("awk -F: '$7 > 30 { printf \"%s=%s \", $2, $7 }'", "huge0=40.0 half0=100 bond0=40.0"),
         // The sum of what was received and sent by cards, in MB.
         ("awk -F: '$2 ~ /^(huge0|half0)$/ { r += $3; w += $4 } END { printf \"%.0f %.0f\", r / 1024, w / 1024 }'", "1198 4775"),

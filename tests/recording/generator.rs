@@ -28,7 +28,7 @@ use stalltop::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
     Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
@@ -241,19 +241,19 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             }),
             wait_queues: d.list(4, |d| WaitQueue {
                 group: d.u16(),
-                kind: [
-                    WaitQueueKind::Mutex,
-                    WaitQueueKind::Futex,
-                    WaitQueueKind::FileLock,
-                    WaitQueueKind::KernelLock,
-                    WaitQueueKind::Pipe,
-                    WaitQueueKind::Socket,
-                ][d.below(6) as usize],
+                wait: d.u32(),
+                futex_address: d.maybe(Dice::u64),
                 seen_count: d.u32(),
-                seen_at_one_address: d.u32(),
-                wchan: d.maybe(Dice::name),
                 file: d.maybe(Dice::name),
-                holder: d.maybe(Dice::u32),
+                lock_holder: d.maybe(Dice::u32),
+            }),
+            socket_waiters: d.list(2, |d| SocketWaiter {
+                task: task(d),
+                group: d.u16(),
+                remote: socket_address(d),
+                local_port_listens: d.bool(),
+                last_data_sent_ms: d.u32(),
+                last_data_received_ms: d.u32(),
             }),
             skipped_sub_samples: d.u32(),
         },
@@ -932,6 +932,16 @@ impl Machine {
                 })
                 .collect();
             now.waits.observed = synthetic::waits::observed();
+            now.waits.wait_queues = (0..now.waits.groups.len())
+                .map(|group| WaitQueue {
+                    group: group as u16,
+                    wait: WaitClass::Futex as u32,
+                    futex_address: Some(0x7f00_0000_1000 + group as u64 * 0x4320),
+                    seen_count: 20 + d.below(20) as u32,
+                    file: None,
+                    lock_holder: None,
+                })
+                .collect();
             let groups = if self.busy > 0 { 3 } else { 0 };
             now.waits.sub_samples = (1..=10)
                 .map(|part| SubSample {

@@ -61,9 +61,10 @@ fn summary(replayer: &mut Replayer) -> String {
         write!(text, ", run {run_ns}, clock {}", sum(|p| p.cpu_ns.map_or(0, |clock| clock.0))).unwrap();
         write!(text, ", resident {}, names {names:x}, channels {channels:x}", sum(|p| p.resident_pages)).unwrap();
         let counts = WaitCounts::new(&host, &sample.waits);
-        let looks: u32 = counts.threads.iter().map(|thread| thread.sub_sample_count()).sum();
+        let sightings: u32 = counts.threads.iter().map(|thread| thread.sub_sample_count()).sum();
         let inside: usize = counts.sub_samples.iter().map(Vec::len).sum();
-        writeln!(text, "; {} sub-samples, {inside} groups in them, {looks} looks", sample.waits.sub_samples.len()).unwrap();
+        writeln!(text, "; {} sub-samples, {inside} groups in them, {sightings} sightings", sample.waits.sub_samples.len())
+            .unwrap();
     }
     text
 }

@@ -143,7 +143,7 @@ fn the_same_load_twice_is_no_difference() {
         told["figures"].as_array().unwrap().iter().filter(|row| row["beside"][0]["change"] != "none").collect();
     assert!(changes.is_empty(), "{changes:?}");
     assert_eq!(told["findings"].as_array().unwrap().len(), 0);
-    assert!(compare(&[&base, &again], &[]).1.contains("no figure moved"));
+    assert!(compare(&[&base, &again], &[]).1.contains("no figure changed"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_cost_of_an_operation_is_computed() {
     let marked = recording(folder.path(), "marked", LOAD, 3, ["ops 1000", "ops 4800"]);
     let told = json(&[&base, &lean, &marked], &["--ops", "BASE=4000,lean=8000"]);
     let cost = |side: usize, name: &str| told["recordings"][side]["per_operation"][name].clone();
-    // 40 s: 0.5 of a CPU, 1000 switches, 100 reads of 4 KiB, 20 writes of 8 KiB a second; dm-0 passes its requests on to sda.
+    // 40 s: 0.5 of a CPU, 1000 switches, 100 reads of 4 KiB, 20 writes of 8 KiB per second; dm-0 passes its requests on to sda.
     near(&cost(0, "operations_per_second"), 100.0);
     near(&cost(0, "cpu_seconds"), 0.5 * 40.0 / 4000.0);
     near(&cost(0, "context_switches"), 10.0);

@@ -278,7 +278,7 @@ fn a_page_is_not_given_the_name_of_something_else() {
         let (code, said, text) = made(name, &[]);
         assert!(code == Some(0) && text.unwrap().starts_with(begin), "{name}: {said}");
     }
-    assert!(made("ticket.txt", &["--format", "md"]).2.unwrap().starts_with("# vm"), "who says it means it");
+    assert!(made("ticket.txt", &["--format", "md"]).2.unwrap().starts_with("# vm"), "--format overrides the suffix");
 }
 
 #[test]

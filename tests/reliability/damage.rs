@@ -66,23 +66,23 @@ fn frames_of_another_recording_are_not_accepted() {
 
 #[test]
 fn a_file_that_is_no_recording_is_refused_with_its_format() {
-    let looks = |bytes: &[u8]| Replayer::from_bytes(bytes.to_vec()).err().unwrap().to_string();
+    let error_of = |bytes: &[u8]| Replayer::from_bytes(bytes.to_vec()).err().unwrap().to_string();
     let bytes = &Recorded::small().bytes;
-    assert!(looks(b"").contains("empty"));
-    assert!(looks(b"hello\nworld\n").contains("text"));
-    assert!(looks(b"\x7fELF\x02\x01\x01").contains("ELF"));
-    assert!(looks(b"\x1f\x8b\x08\0").contains("gzip"));
-    assert!(looks(b"{\"version\": 2, \"width\": 80").contains("asciicast"));
-    assert!(looks(&bytes[..60]).contains("cut"));
+    assert!(error_of(b"").contains("empty"));
+    assert!(error_of(b"hello\nworld\n").contains("text"));
+    assert!(error_of(b"\x7fELF\x02\x01\x01").contains("ELF"));
+    assert!(error_of(b"\x1f\x8b\x08\0").contains("gzip"));
+    assert!(error_of(b"{\"version\": 2, \"width\": 80").contains("asciicast"));
+    assert!(error_of(&bytes[..60]).contains("cut"));
     let crlf: Vec<u8> = bytes.iter().flat_map(|&byte| if byte == b'\n' { vec![b'\r', b'\n'] } else { vec![byte] }).collect();
-    assert!(looks(&crlf).contains("text-mode"));
+    assert!(error_of(&crlf).contains("text-mode"));
     let lf: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != b'\r').collect();
-    assert!(looks(&lf).contains("text-mode"));
+    assert!(error_of(&lf).contains("text-mode"));
     let mut newer = bytes.clone();
     for copy in [0, 64] {
         newer[copy + 8] = 2;
         let crc = crc32c::crc32c(&newer[copy..copy + 60]);
         newer[copy + 60..copy + 64].copy_from_slice(&crc.to_le_bytes());
     }
-    assert!(looks(&newer).contains("newer stalltop"));
+    assert!(error_of(&newer).contains("newer stalltop"));
 }

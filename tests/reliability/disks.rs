@@ -392,7 +392,7 @@ fn create(path: &Path, queue: usize) -> Recorder {
 fn a_full_file_system_pauses_the_recording_until_there_is_space() {
     let mut machine = Machine::new(1, 20, 30, 10, 4);
     let samples: Vec<_> = (0..300).map(|_| machine.next()).collect();
-    let mut tally = Tally::new("a tmpfs fills, and is emptied again", samples.len());
+    let mut tally = Tally::new("a tmpfs that is full, then has space again", samples.len());
     for kib in (8..=64).step_by(if full() { 4 } else { 24 }) {
         let Some(disk) = Small::new("128k") else { return };
         let (path, filler) = (disk.path("one.stalltop"), disk.path("filler"));

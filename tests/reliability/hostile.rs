@@ -149,7 +149,7 @@ fn frames_built_from_the_format_document_are_read() {
 #[test]
 fn wrong_lengths_are_refused_before_anything_is_allocated() {
     let (start, frames) = taken_apart(3);
-    let mut tally = Tally::new("lengths that lie", 3);
+    let mut tally = Tally::new("wrong lengths", 3);
     for lie in [0, 1, 51, 1 << 24, (1 << 24) + 1, 1 << 26, (1 << 26) + 1, 1 << 31, u32::MAX - 51, u32::MAX] {
         for which in 0..3 {
             let mut lying = frames.clone();
@@ -191,7 +191,7 @@ fn a_frame_longer_than_any_may_be_is_not_waited_for() {
 fn decompression_bombs_stop_at_the_limit() {
     let (start, _) = taken_apart(1);
     let zeros = zstd::stream::encode_all(std::io::repeat(0).take(800 << 20), 3).unwrap();
-    let mut tally = Tally::new("800 MiB packed into a frame", 1);
+    let mut tally = Tally::new("800 MiB compressed into a frame", 1);
     for raw in [1000, 64 << 20] {
         let bomb = Frame { packed: Some(zeros.clone()), raw: Some(raw), ..Frame::key(Vec::new()) };
         let bytes = put_together(&start, &[bomb]);
@@ -202,7 +202,7 @@ fn decompression_bombs_stop_at_the_limit() {
 #[test]
 fn wrong_counts_are_refused_in_every_section() {
     let (start, _) = taken_apart(1);
-    let mut tally = Tally::new("counts that lie, in every section", 1);
+    let mut tally = Tally::new("wrong counts in every section", 1);
     for count in [1u64 << 20, 4_000_000_000, 1 << 40, u64::MAX >> 2, u64::MAX] {
         for number in 1..=15 {
             for fate in 0..4 {
@@ -356,7 +356,7 @@ fn wrong_references_lose_their_frame_only() {
 fn nested_headers_and_much_damage_take_linear_time() {
     let (start, frames) = taken_apart(1);
     let count = if full() { 80_000 } else { 8000 };
-    let mut tally = Tally::new("headers inside each other's payload", count);
+    let mut tally = Tally::new("nested headers", count);
     for stored in [1000, 100 << 10, 2 << 20] {
         let header = |sequence| Frame { sequence, stored: Some(stored), packed: Some(Vec::new()), ..frames[0].clone() };
         let mut bytes = start.clone();
@@ -385,7 +385,7 @@ fn a_wrong_index_is_not_used() {
     let mut dice = Dice::new(5);
     let mut believed = 0;
     let rounds = if full() { 100_000 } else { 100 };
-    let mut tally = Tally::new("an index that lies", 10);
+    let mut tally = Tally::new("a wrong index", 10);
     for _ in 0..rounds {
         let mut lie = raw.clone();
         for _ in 0..1 + dice.below(3) {
@@ -420,7 +420,7 @@ fn manipulated_payloads_do_no_harm() {
     let (start, frames) = taken_apart(6);
     let mut dice = Dice::new(3);
     let rounds = if full() { 200_000 } else { 150 };
-    let mut tally = Tally::new("payloads tampered with, checksums put right", 6);
+    let mut tally = Tally::new("manipulated payloads with correct checksums", 6);
     for _ in 0..rounds {
         let mut changed = frames.clone();
         for _ in 0..1 + dice.below(4) {

@@ -81,7 +81,7 @@ fn a_power_loss_loses_at_most_what_was_not_synced() {
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let steps = journal.0.lock().unwrap().clone();
     let mut dice = Dice::new(77);
-    let mut tally = Tally::new("power cut, unsynced blocks dropped or reordered", count);
+    let mut tally = Tally::new("power loss, unsynced blocks dropped or reordered", count);
     for cut in 1..=steps.len() {
         if !full() && !dice.one_in(8) {
             continue;

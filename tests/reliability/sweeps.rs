@@ -164,7 +164,7 @@ fn a_frame_that_is_short_of_a_few_bytes_costs_nothing_behind_it() {
 #[test]
 fn frames_out_of_place_give_no_false_sample() {
     let recorded = Recorded::small();
-    let mut tally = Tally::new("sound bytes of the recording doubled elsewhere", recorded.samples.len());
+    let mut tally = Tally::new("intact bytes of the recording copied elsewhere", recorded.samples.len());
     let mut dice = Dice::new(11);
     for round in 0..if full() { 50_000 } else { 60 } {
         let mut damaged = recorded.bytes.clone();

@@ -1,5 +1,5 @@
-//! The format of a scenario file: what a machine does, phase by phase, in the words of a systems engineer, and what must
-//! be said of it. README.md in this folder explains every field.
+//! The format of a scenario file: what a machine does, phase by phase, and the findings that it must
+//! raise. README.md in this folder explains every field.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ pub struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
     pub title: String,
-    /// The rule whose innocent twin this is
-    pub innocent_of: Option<Kind>,
+    /// A rule that a similar case raises, and this one must not
+    pub must_not_raise: Option<Kind>,
     #[serde(default = "two")]
     pub cpus: u32,
-    /// Other users' processes are out of sight
+    /// The processes of other users are hidden
     #[serde(default)]
     pub hidepid: bool,
     pub phase: Vec<Phase>,
@@ -34,10 +34,10 @@ pub struct Phase {
     /// Length of an interval
     #[serde(default = "one")]
     pub seconds: f64,
-    /// Nothing was sampled for so long before this phase
+    /// Seconds without samples before this phase
     #[serde(default)]
     pub gap_seconds: f64,
-    /// The first interval contains so many seconds of suspend
+    /// Seconds of suspend in the first interval
     #[serde(default)]
     pub suspended_seconds: f64,
     /// Per cent of each CPU that `core` does not name; made to add up to 100
@@ -56,9 +56,9 @@ pub struct Phase {
     pub listen: Option<Listen>,
     #[serde(default)]
     pub peer: Vec<Peer>,
-    /// Intervals from one look at the connections to the next
+    /// Intervals from one scan of the connections to the next
     #[serde(default = "one_u32")]
-    pub look_every: u32,
+    pub connection_scan_interval: u32,
     #[serde(default)]
     pub softnet: Vec<Softnet>,
     #[serde(default)]
@@ -71,11 +71,11 @@ pub struct Phase {
     pub load: f64,
     /// Tasks that can run at each sample, the monitor among them
     pub runnable: Option<u32>,
-    /// Processes and threads that begin, a second
+    /// Processes and threads that begin, per second
     pub forks: Option<f64>,
-    /// Ends that are heard; none are where it is left out
+    /// Exits that are reported; none if it is left out
     pub exits: Option<Vec<Exit>>,
-    /// Ends that came too fast to be heard, a second
+    /// Exits whose messages were lost, per second
     #[serde(default)]
     pub lost: f64,
     #[serde(default)]
@@ -92,13 +92,13 @@ pub struct Shares {
     pub softirq: f64,
     pub steal: f64,
     pub iowait: f64,
-    /// What is left to 100 where it is not given
+    /// The rest of 100 if it is not given
     pub idle: Option<f64>,
     /// In no field; below 0: counted twice
     pub unaccounted: f64,
 }
 
-/// Tasks that end unseen
+/// Tasks that exit between two scans
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exit {
@@ -125,7 +125,7 @@ pub struct Core {
 pub struct Process {
     pub name: String,
     pub pid: u32,
-    /// So many like it, with the pids that follow
+    /// Number of such processes, with consecutive pids
     #[serde(default = "one_u32")]
     pub count: u32,
     #[serde(default = "one_u32")]
@@ -168,7 +168,7 @@ pub struct Process {
     pub major_faults: f64,
     #[serde(default)]
     pub kernel_thread: bool,
-    /// How often each of its threads was given a CPU before the first phase
+    /// Timeslices of each of its threads before the first phase
     #[serde(default)]
     pub timeslices: u64,
     /// Threads of the whole group in each kind of wait, at every sub-sample
@@ -182,7 +182,7 @@ pub struct Process {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Waits {
-    /// Of them, how many run at each sub-sample in turn: `[1]`, `[0, 2]`
+    /// Number of them that run, sub-sample by sub-sample: `[1]`, `[0, 2]`
     pub running: Vec<u16>,
     pub storage: u16,
     pub aio: u16,
@@ -198,19 +198,19 @@ pub struct Waits {
     pub file_lock: u16,
 }
 
-/// What threads of the group queue for, at every sub-sample
+/// What threads of the group wait for, at every sub-sample
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
     /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
     pub kind: String,
     pub threads: u16,
-    /// Those at the futex address that most are at
+    /// Threads at the most frequent futex address
     #[serde(default)]
     pub at_one: u16,
     pub channel: Option<String>,
     pub file: Option<String>,
-    /// The pid that the kernel says has it
+    /// The pid of its holder, as the kernel reports it
     pub holder: Option<u32>,
 }
 
@@ -220,7 +220,7 @@ pub struct Holder {
     pub channel: Option<String>,
     /// Number on x86_64
     pub call: Option<i64>,
-    /// The device its file is on, where it is known
+    /// The device of its file, if known
     pub disk: Option<String>,
     pub file: Option<String>,
     pub mount: Option<String>,
@@ -229,14 +229,14 @@ pub struct Holder {
     pub seconds: f64,
     #[serde(default)]
     pub stays: bool,
-    /// At how many sub-samples it was there, and at how many it waited for a lock itself
-    #[serde(default = "every_look")]
+    /// Number of sub-samples in which it was there, and in which it waited for a lock itself
+    #[serde(default = "all_sub_samples")]
     pub times: u16,
     #[serde(default)]
     pub queues: u16,
 }
 
-fn every_look() -> u16 {
+fn all_sub_samples() -> u16 {
     10
 }
 
@@ -311,7 +311,7 @@ pub struct Tcp {
     pub syn: f64,
 }
 
-/// Datagrams a second: given to programs, dropped at full buffers, and for other reasons
+/// Datagrams per second: given to programs, dropped at full buffers, and for other reasons
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Udp {
@@ -364,14 +364,14 @@ pub struct Peer {
     /// This machine itself
     #[serde(default)]
     pub local: bool,
-    /// The interface that the route leaves by
+    /// The interface of the route
     pub via: Option<String>,
     #[serde(default = "one_u32")]
     pub connections: u32,
-    /// Of them, those that carried data, at each look
+    /// The part of them that carried data, at each scan
     #[serde(default)]
     pub active: u32,
-    /// Of those, the ones with more to send than the path takes
+    /// The part of `active` with more to send than the path takes
     #[serde(default)]
     pub pressed: u32,
     #[serde(default)]
@@ -391,7 +391,7 @@ pub struct Peer {
     pub send_buffer: f64,
 }
 
-/// What a CPU does with packets, a second.
+/// Received packets of one CPU, per second.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Softnet {
@@ -411,7 +411,7 @@ pub struct Cgroup {
     pub quota_cpus: Option<f64>,
     #[serde(default)]
     pub used_cpus: f64,
-    /// Seconds a second
+    /// Seconds per second
     #[serde(default)]
     pub throttled: f64,
     pub memory_limit_mib: Option<u64>,
@@ -421,7 +421,7 @@ pub struct Cgroup {
     pub refaults: f64,
     #[serde(default)]
     pub major_faults: f64,
-    /// Allocations a second that met the limit
+    /// Allocations per second that met the limit
     pub limit_hits: Option<f64>,
     /// Its own PSI memory some, per cent
     #[serde(default)]
@@ -453,7 +453,7 @@ pub struct Memory {
     pub swap_in_mib: f64,
     pub swap_out_mib: f64,
     pub refaults: f64,
-    /// Pages that kswapd and tasks took back because there was no room
+    /// Pages reclaimed by kswapd and by tasks
     pub reclaimed: Option<f64>,
     pub major_faults: f64,
     /// In the first interval of the phase only
@@ -472,8 +472,11 @@ pub struct Pressure {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
-    /// Words of the sentence that says where iowait and PSI mislead; empty: there must be none
-    pub witness: Option<String>,
+    /// The kind of the first finding
+    #[serde(default)]
+    pub first: Option<Kind>,
+    /// Words of the cross-check sentence, which says where iowait and PSI mislead; empty: there must be none
+    pub cross_check: Option<String>,
     pub figures: BTreeMap<String, Figure>,
     pub finding: Vec<Expected>,
 }
@@ -496,15 +499,18 @@ pub struct Expected {
     pub says: Vec<String>,
     #[serde(default)]
     pub never_says: Vec<String>,
+    /// The kind of the finding that it must follow from; `none`: it must be a root cause
+    #[serde(default)]
+    pub follows_from: Option<String>,
     /// Words of the links of its chain
     #[serde(default)]
     pub chain: Vec<String>,
     #[serde(default)]
     pub never_chain: Vec<String>,
-    /// How far its chain is known: low, medium, high
+    /// Confidence of its chain: low, medium, high
     pub confidence: Option<String>,
     pub value: Option<Figure>,
-    /// Seconds since it has held, at the end of the phase
+    /// Age of the finding at the end of the phase, in seconds
     pub for_seconds: Option<Figure>,
 }
 

@@ -1,4 +1,4 @@
-//! A machine made of a scenario: keeps cumulative counters as a kernel does, and gives a sample whenever asked.
+//! The machine of a scenario: keeps cumulative counters as a kernel does, and makes samples of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdis
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, WaitQueueKind, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
+    Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -27,7 +28,7 @@ const TICKS: f64 = 100.0;
 const SUB_SAMPLES: u32 = 10;
 const PAGE: f64 = 4096.0;
 
-/// Counters under names like `disk sdb reads`; whole numbers only when read, so that fractions are not lost.
+/// Counters by name, such as `disk sdb reads`; whole numbers only when read, so that fractions are not lost.
 #[derive(Default)]
 pub struct Machine {
     counters: BTreeMap<String, f64>,
@@ -36,7 +37,7 @@ pub struct Machine {
     cpus: u32,
     hidepid: bool,
     samples: u32,
-    /// The last look at the connections
+    /// The last scan of the connections
     peers: Option<RemoteHosts>,
 }
 
@@ -77,13 +78,13 @@ impl Machine {
         if index == 0 && phase.suspended_seconds > 0.0 {
             self.boottime_ns += (phase.suspended_seconds * 1e9) as u64;
         }
-        for look in 0..SUB_SAMPLES {
+        for sub_sample in 0..SUB_SAMPLES {
             self.pass(phase, phase.seconds / f64::from(SUB_SAMPLES));
             waits.sub_samples.push(SubSample {
                 boottime_ns: self.boottime_ns,
                 cpu: Some(self.cpu_times(None)),
                 in_flight: Some(phase.disk.iter().map(|disk| disk.in_flight).sum()),
-                waits: rows(phase, &waits.groups, look),
+                waits: rows(phase, &waits.groups, sub_sample),
             });
         }
         if index == 0 {
@@ -93,10 +94,10 @@ impl Machine {
         waits.observed = synthetic::waits::observed();
         waits.threads = queuing(phase, &waits.groups);
         add_ipc_peers(phase, &mut waits);
-        waits.wait_queues = queues(phase, &waits.groups);
+        add_queues(phase, &mut waits);
         self.samples += 1;
-        if (index + 1).is_multiple_of(phase.look_every) {
-            self.look(phase);
+        if (index + 1).is_multiple_of(phase.connection_scan_interval) {
+            self.scan_connections(phase);
         }
         let mut sample = self.sample(phase, waits);
         if let (Ok(tasks), true) = (&mut sample.tasks, index + 1 == phase.intervals) {
@@ -222,7 +223,7 @@ impl Machine {
     }
 
     fn read(&self, name: &str) -> Counter {
-        // A hair, so that ten times a tenth is one.
+        // Rounding: ten times a tenth must be one.
         Counter((self.counters.get(name).copied().unwrap_or(0.0) + 1e-6) as u64)
     }
 
@@ -234,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// One CPU, or all of them.
+    /// The times of one CPU, or of all.
     fn cpu_times(&self, cpu: Option<u32>) -> CpuTimes {
         let of = |field: &str| match cpu {
             Some(cpu) => self.read(&format!("cpu {cpu} {field}")),
@@ -419,12 +420,12 @@ impl Machine {
         synthetic::nic(2, name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
     }
 
-    /// A look at the connections, as the reader would add them up.
-    fn look(&mut self, phase: &Phase) {
+    /// A scan of the connections, summed as the reader does.
+    fn scan_connections(&mut self, phase: &Phase) {
         for peer in &phase.peer {
             for (word, count) in [("active", peer.active), ("pressed", peer.pressed)] {
                 let mut add = |what: &str, by: f64| self.add(&format!("peer {} {word} {what}", peer.address), by);
-                add("looks", f64::from(count));
+                add("scans", f64::from(count));
                 add("smoothed", f64::from(count) * peer.rtt_ms * 1000.0);
                 add("minimum", f64::from(count) * peer.min_ms * 1000.0);
             }
@@ -447,7 +448,7 @@ impl Machine {
     fn peer(&self, peer: &format::Peer) -> RemoteHost {
         let read = |word: &str| self.read(&format!("peer {} {word}", peer.address));
         let round_trips = |word: &str| RttSums {
-            count: read(&format!("{word} looks")),
+            count: read(&format!("{word} scans")),
             srtt_us: read(&format!("{word} smoothed")),
             min_rtt_us: Some(read(&format!("{word} minimum"))),
         };
@@ -593,7 +594,7 @@ impl Machine {
     }
 }
 
-/// Those at the end of a chain who wait for the lock themselves at other sub-samples.
+/// Threads at the end of a chain that wait for the lock themselves in other sub-samples.
 fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
     let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
     let rows = holders.filter(|(_, holder)| holder.queues > 0).flat_map(|(process, holder)| {
@@ -604,7 +605,7 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
     rows.collect()
 }
 
-/// Threads that wait in a pipe whose other end the process itself has open, which is on storage, and others in the same pipes.
+/// Threads that wait in a pipe whose other end is held by a process on storage, and other threads in the same pipes.
 fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     for process in phase.process.iter().filter(|process| process.waits.peer > 0) {
         let group = group_index(process, &waits.groups);
@@ -652,29 +653,61 @@ fn cgroup_id(path: &str) -> CgroupId {
     CgroupId { version: CgroupVersion::V2, path: path.into() }
 }
 
-fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<WaitQueue> {
-    let queue = |process: &format::Process, queue: &format::Queue| WaitQueue {
-        group: group_index(process, groups),
-        kind: match queue.kind.as_str() {
-            "mutex" => WaitQueueKind::Mutex,
-            "futex" => WaitQueueKind::Futex,
-            "file-lock" => WaitQueueKind::FileLock,
-            "kernel-lock" => WaitQueueKind::KernelLock,
-            "pipe" => WaitQueueKind::Pipe,
-            "socket" => WaitQueueKind::Socket,
-            "remote" => WaitQueueKind::Remote,
+/// `ObservedWait::id` of the wait in the first `queue` of a phase; the next ones follow.
+const FIRST_QUEUE: u32 = 200;
+
+/// The queues of a phase that are for locks, numbered, with their process.
+fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &format::Queue)> {
+    let all = phase.process.iter().flat_map(|process| process.queue.iter().map(move |queue| (process, queue)));
+    let locks = all.filter(|(_, queue)| queue.kind != "remote" && queue.kind != "pipe");
+    (FIRST_QUEUE..).zip(locks).map(|(id, (process, queue))| (id, process, queue))
+}
+
+fn add_queues(phase: &Phase, waits: &mut Waits) {
+    for (id, process, queue) in lock_queues(phase) {
+        let futex = |operation, value| Some(RawSyscall { number: 202, arguments: [0, operation, value] });
+        let (state, wchan, syscall) = match queue.kind.as_str() {
+            "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
+            "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
+            "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", None),
             other => panic!("no kind of queue {other}"),
-        },
-        seen_count: u32::from(queue.threads) * SUB_SAMPLES,
-        seen_at_one_address: u32::from(queue.at_one) * SUB_SAMPLES,
-        wchan: queue.channel.as_deref().map(Name::from),
-        file: queue.file.as_deref().map(Name::from),
-        holder: queue.holder,
-    };
-    let mut list: Vec<WaitQueue> =
-        phase.process.iter().flat_map(|process| process.queue.iter().map(move |one| queue(process, one))).collect();
-    list.sort_by_key(|queue| (queue.group, queue.kind));
-    list
+        };
+        let wchan = Some(Name::from(queue.channel.as_deref().unwrap_or(wchan)));
+        waits.observed.push(ObservedWait { id, state, wchan, syscall, has_timeout: false });
+        let at_one = u32::from(queue.at_one);
+        waits.wait_queues.push(WaitQueue {
+            group: group_index(process, &waits.groups),
+            wait: id,
+            futex_address: (at_one > 0).then_some(0x1000),
+            seen_count: if at_one > 0 { at_one } else { u32::from(queue.threads) } * SUB_SAMPLES,
+            file: queue.file.as_deref().map(Name::from),
+            lock_holder: queue.holder,
+        });
+    }
+    for process in &phase.process {
+        for queue in process.queue.iter().filter(|queue| queue.kind == "remote") {
+            let group = group_index(process, &waits.groups);
+            let remote = queue.file.as_deref().and_then(|file| file.parse().ok()).expect("address and port of the remote host");
+            for at in 0..queue.threads {
+                assert_eq!(queue.at_one, queue.threads, "one remote host");
+                let task = TaskId { pid: process.pid, tid: 60_000 + u32::from(at), start_ticks: 1 };
+                waits.threads.extend(synthetic::waits::thread(task, group, &[(WaitClass::Net, 10)]));
+                let (last_data_sent_ms, last_data_received_ms) = (100, 200);
+                let local_port_listens = false;
+                waits.socket_waiters.push(SocketWaiter {
+                    task,
+                    group,
+                    remote,
+                    local_port_listens,
+                    last_data_sent_ms,
+                    last_data_received_ms,
+                });
+            }
+        }
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.socket_waiters.sort_by_key(|waiter| waiter.task);
 }
 
 fn group_of(process: &format::Process) -> GroupId {
@@ -699,24 +732,36 @@ fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
     u16::try_from(groups.iter().position(|group| *group == id).expect("its group")).unwrap()
 }
 
-fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWait> {
+fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
     let mut rows: Vec<GroupWait> = Vec::new();
+    for (wait, process, queue) in lock_queues(phase) {
+        let at_shared_address = if queue.at_one > 0 { queue.threads } else { 0 };
+        let group = group_index(process, groups);
+        rows.push(GroupWait { group, wait, active: true, threads: queue.threads, at_shared_address });
+    }
     for process in &phase.process {
         let waits = &process.waits;
+        let queued = |kinds: &[&str]| {
+            let queues = process.queue.iter().filter(|queue| kinds.contains(&queue.kind.as_str()));
+            queues.map(|queue| queue.threads).sum::<u16>()
+        };
+        let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock"]);
+        rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
-            running: waits.running.get(look as usize % waits.running.len().max(1)).copied().unwrap_or(0),
+            running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
             storage: waits.storage,
             aio: waits.aio,
             memory: waits.memory,
             other_blocked: waits.other + waits.hidden,
             hidden_blocked: waits.hidden,
-            lock_contended: waits.lock_by_call,
-            lock_inferred: waits.lock_by_inference,
+            lock_contended: waits.file_lock - queued(&["file-lock"]),
+            lock_inferred: waits.lock_by_inference - queued(&["futex"]),
             ipc_peer: waits.peer,
-            file_lock: waits.file_lock,
+            file_lock: waits.file_lock - queued(&["file-lock"]),
         }));
     }
+    rows.retain(|row| row.threads > 0);
     rows.sort_by_key(|row| (row.group, row.wait));
     rows
 }

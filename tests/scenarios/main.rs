@@ -1,6 +1,6 @@
-//! Scenarios are data: what a machine does, and what must (and must not) be said of it. Each .toml in this folder is
-//! played through intervals, findings and baselines as a recording would be; every rule has a case that raises it and an
-//! innocent twin that must not.
+//! Scenarios are data: what a machine does, and which findings it must and must not raise. Each .toml in this folder is
+//! evaluated like a recording: intervals, baselines, findings. Every rule has a case that raises it, and a similar one that must
+//! not.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,20 +42,20 @@ fn every_scenario_has_its_findings_and_no_others() {
 
 #[test]
 fn every_rule_has_a_scenario_that_raises_it_and_one_that_does_not() {
-    let (mut raised, mut innocent) = (BTreeSet::new(), BTreeSet::new());
+    let (mut raised, mut not_raised) = (BTreeSet::new(), BTreeSet::new());
     for (_, file) in files() {
         for case in &file.case {
             let expected = || case.phase.iter().flat_map(|phase| &phase.expect.finding).map(|finding| finding.kind);
             raised.extend(expected());
-            if let Some(kind) = case.innocent_of {
-                assert!(expected().all(|other| other != kind), "{}: raises what it is innocent of", case.title);
-                innocent.insert(kind);
+            if let Some(kind) = case.must_not_raise {
+                assert!(expected().all(|other| other != kind), "{}: raises what it must not raise", case.title);
+                not_raised.insert(kind);
             }
         }
     }
     let all: BTreeSet<Kind> = RULES.iter().map(|rule| rule.kind).collect();
     assert_eq!(raised, all, "raised");
-    assert_eq!(innocent, all, "innocent twins");
+    assert_eq!(not_raised, all, "must-not-raise");
 }
 
 fn files() -> Vec<(PathBuf, File)> {
@@ -74,7 +74,7 @@ fn files() -> Vec<(PathBuf, File)> {
 fn play(case: &Case, mut complain: impl FnMut(String)) {
     let mut machine = Machine::new(case);
     let host = machine.host();
-    let mut judge = Evaluator::new(Baselines::default());
+    let mut evaluator = Evaluator::new(Baselines::default());
     let mut older = None;
     for (number, phase) in case.phase.iter().enumerate() {
         if phase.gap_seconds > 0.0 {
@@ -87,32 +87,36 @@ fn play(case: &Case, mut complain: impl FnMut(String)) {
         for index in 0..phase.intervals {
             let sample = machine.interval(phase, index);
             let interval = Interval::between(&host, &before, &sample).expect("time passed");
-            last = Some(judge.evaluate(interval));
+            last = Some(evaluator.evaluate(interval));
             before = sample;
         }
         older = Some(Arc::clone(&before));
-        let Some(judged) = last else { continue };
-        check(&phase.expect, &judged, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
+        let Some(evaluated) = last else { continue };
+        check(&phase.expect, &evaluated, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
     }
 }
 
-fn check(expect: &Expect, judged: &Evaluation, mut complain: impl FnMut(String)) {
+fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(String)) {
     for (name, figure) in &expect.figures {
-        match figure_of(name, &judged.interval) {
+        match figure_of(name, &evaluated.interval) {
             Some(value) if is(figure, value) => {}
             other => complain(format!("{name} is {other:?}, not {} ± {}", figure.is, figure.within)),
         }
     }
-    if let Some(words) = &expect.witness {
-        let said = cross_checks::contradiction_sentence(&judged.interval).unwrap_or_default();
+    if let Some(words) = &expect.cross_check {
+        let said = cross_checks::contradiction_sentence(&evaluated.interval).unwrap_or_default();
         if words.is_empty() != said.is_empty() || !said.contains(words.as_str()) {
-            complain(format!("the witnesses say {said:?}, not {words:?}"));
+            complain(format!("the cross-check is {said:?}, not {words:?}"));
         }
     }
-    for finding in judged.active.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
-        complain(format!("one is said to be many: {}", finding.sentence));
+    let first = evaluated.active.first().map(|finding| finding.kind);
+    if let Some(kind) = expect.first.filter(|&kind| first != Some(kind)) {
+        complain(format!("the first finding is {first:?}, not {kind:?}"));
     }
-    let mut left: Vec<&Finding> = judged.active.iter().collect();
+    for finding in evaluated.active.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
+        complain(format!("a count of one in the plural: {}", finding.sentence));
+    }
+    let mut left: Vec<&Finding> = evaluated.active.iter().collect();
     for expected in &expect.finding {
         let fits = |finding: &&Finding| {
             finding.kind == expected.kind && expected.says.iter().all(|words| finding.sentence.contains(words.as_str()))
@@ -122,7 +126,7 @@ fn check(expect: &Expect, judged: &Evaluation, mut complain: impl FnMut(String))
                 "no {} that says {:?} among {}",
                 expected.kind.as_str(),
                 expected.says,
-                sentences(&judged.active)
+                sentences(&evaluated.active)
             ));
             continue;
         };
@@ -132,6 +136,10 @@ fn check(expect: &Expect, judged: &Evaluation, mut complain: impl FnMut(String))
         }
         for words in expected.never_says.iter().filter(|words| finding.sentence.contains(words.as_str())) {
             complain(format!("{} says {words:?}: {}", expected.kind.as_str(), finding.sentence));
+        }
+        let cause = finding.follows_from.as_ref().map_or("none", |cause| cause.kind.as_str());
+        if let Some(expected_cause) = expected.follows_from.as_ref().filter(|kind| kind.as_str() != cause) {
+            complain(format!("{} follows from {cause}, not from {expected_cause}", expected.kind.as_str()));
         }
         let chain = chain(finding);
         for words in expected.chain.iter().filter(|words| !chain.contains(words.as_str())) {
@@ -146,7 +154,7 @@ fn check(expect: &Expect, judged: &Evaluation, mut complain: impl FnMut(String))
         if let Some(figure) = expected.value.as_ref().filter(|figure| !is(figure, finding.value)) {
             complain(format!("{} has value {}, not {}", expected.kind.as_str(), finding.value, figure.is));
         }
-        let lasted = judged.interval.at().seconds_since(finding.since);
+        let lasted = evaluated.interval.at().seconds_since(finding.since);
         if let Some(figure) = expected.for_seconds.as_ref().filter(|figure| !is(figure, lasted)) {
             complain(format!("{} has held for {lasted} s, not {}", expected.kind.as_str(), figure.is));
         }

@@ -23,7 +23,7 @@ use stalltop::sample::{Absent, Host, Instant, Name, Sample};
 use stalltop::units::Counter;
 pub use tasks::{ProcessBuilder, ThreadBuilder, process, thread};
 
-/// A machine of 100 ticks a second and pages of 4 KiB, sampled by root.
+/// A machine of 100 ticks per second and pages of 4 KiB, sampled by root.
 pub fn host() -> Host {
     Host {
         hostname: "db1".into(),

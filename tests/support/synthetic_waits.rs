@@ -3,13 +3,15 @@
 use stalltop::ids::TaskId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::Name;
-use stalltop::sample::task::TaskState;
+use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{GroupWait, ObservedWait, ThreadWait, WaitClass};
 
 /// Waits beside the one of each class, whose number is `WaitClass as u32`.
 const OTHER_BLOCKED: u32 = 100;
 const HIDDEN_BLOCKED: u32 = 101;
 const FILE_LOCK: u32 = 102;
+/// The futex call of a contended mutex
+pub const MUTEX: u32 = 103;
 
 /// The waits that the rows refer to.
 pub fn observed() -> Vec<ObservedWait> {
@@ -44,7 +46,19 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: None,
         has_timeout: false,
     };
-    all.map(wait).collect()
+    let mutex = ObservedWait {
+        id: MUTEX,
+        state: Sleeping,
+        wchan: Some(Name::from("futex_do_wait")),
+        syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
+        has_timeout: false,
+    };
+    all.map(wait).chain([mutex]).collect()
+}
+
+/// Threads of one group in one sub-sample that wait for a mutex, all at one address or several at each.
+pub fn mutex(group: u16, threads: u16) -> GroupWait {
+    GroupWait { group, wait: MUTEX, active: true, threads, at_shared_address: threads }
 }
 
 /// The rows of one group in one sub-sample.

@@ -5,6 +5,9 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+use crate::app::program::exit::Exit;
+use crate::app::program::exit::Failure;
 use crate::app::program::threads::Worker;
 use crate::baseline::store::{BaselineStore, FileStamp};
 use crate::baseline::{Baselines, Observation};
@@ -20,8 +23,11 @@ pub struct FileThread {
     last_poll: Instant,
     /// Started with the first request. It remains, because a new thread for each poll costs several times the poll itself.
     worker: Option<Worker<Request, Response>>,
+    start: StartWorker,
     pending: Option<Pending>,
 }
+
+type StartWorker = fn(BaselineStore) -> Result<Worker<Request, Response>, Failure>;
 
 /// The request that has not been answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +72,14 @@ impl FileThread {
     /// `stamp` and `content`: as read when the program started.
     pub fn new(store: BaselineStore, stamp: Option<FileStamp>, content: Baselines, poll_interval: Duration) -> FileThread {
         let last_poll = Instant::now();
-        FileThread { store, stamp, content, poll_interval, last_poll, worker: None, pending: None }
+        FileThread { store, stamp, content, poll_interval, last_poll, worker: None, start: start_worker, pending: None }
+    }
+
+    /// One whose thread cannot be started.
+    #[cfg(test)]
+    pub fn without_thread(store: BaselineStore) -> FileThread {
+        let start = |_| Err(Failure::new(Exit::Failed, "cannot start the thread 'baselines'", "no more processes", ""));
+        FileThread { start, ..FileThread::new(store, None, Baselines::default(), Duration::ZERO) }
     }
 
     pub fn store(&self) -> &BaselineStore {
@@ -77,24 +90,26 @@ impl FileThread {
         self.pending == Some(Pending::Write)
     }
 
-    /// Checks whether the file has changed, at most once per poll interval.
-    pub fn poll_if_due(&mut self) {
+    /// Checks whether the file has changed, at most once per poll interval. Fails if the thread cannot be started.
+    pub fn poll_if_due(&mut self) -> Result<(), Failure> {
         let last = self.stamp;
-        if self.last_poll.elapsed() >= self.poll_interval
-            && let Some(worker) = self.idle_worker()
-        {
-            worker.send(Request::Poll { last });
-            self.pending = Some(Pending::Poll);
+        if self.pending.is_none() && self.last_poll.elapsed() >= self.poll_interval {
             self.last_poll = Instant::now();
+            self.worker()?.send(Request::Poll { last });
+            self.pending = Some(Pending::Poll);
         }
+        Ok(())
     }
 
-    /// Starts to add the observations to the file, and takes them. Returns false while another request is pending.
-    pub fn write(&mut self, observations: &mut Vec<Observation>) -> bool {
-        let Some(worker) = self.idle_worker() else { return false };
-        worker.send(Request::Write(std::mem::take(observations)));
+    /// Starts to add the observations to the file, and takes them. Returns false while another request is pending. Fails if the
+    /// thread cannot be started.
+    pub fn write(&mut self, observations: &mut Vec<Observation>) -> Result<bool, Failure> {
+        if self.pending.is_some() {
+            return Ok(false);
+        }
+        self.worker()?.send(Request::Write(std::mem::take(observations)));
         self.pending = Some(Pending::Write);
-        true
+        Ok(true)
     }
 
     /// Waits for the response to the pending request; `None` if there is none, or nothing to report.
@@ -124,17 +139,18 @@ impl FileThread {
         }
     }
 
-    /// The thread, if no request is pending and it could be started.
-    fn idle_worker(&mut self) -> Option<&Worker<Request, Response>> {
-        if self.pending.is_some() {
-            return None;
-        }
-        if self.worker.is_none() {
-            let store = self.store.clone();
-            self.worker = Worker::start("baselines", move |request| answer(&store, request)).ok();
-        }
-        self.worker.as_ref()
+    /// The thread; it is started if there is none.
+    fn worker(&mut self) -> Result<&Worker<Request, Response>, Failure> {
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => (self.start)(self.store.clone())?,
+        };
+        Ok(self.worker.insert(worker))
     }
+}
+
+fn start_worker(store: BaselineStore) -> Result<Worker<Request, Response>, Failure> {
+    Worker::start("baselines", move |request| answer(&store, request))
 }
 
 fn answer(store: &BaselineStore, request: Request) -> Response {

@@ -152,8 +152,8 @@ impl EvaluationSource<'_> {
             let evaluation = evaluations.evaluate(&sample);
             if let Some(path) = &check.save {
                 if session.is_none() {
-                    let baselines = evaluations.pipeline().evaluator().baselines();
-                    session = Some(Session::create(path, &meta, baselines).map_err(recorder::failure)?);
+                    let baselines = evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample);
+                    session = Some(Session::create(path, &meta, &baselines).map_err(recorder::failure)?);
                 }
                 let summary = recorder::frame_summary(evaluation.as_ref());
                 session.iter_mut().for_each(|session| session.offer(sample.clone(), summary));

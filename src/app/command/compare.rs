@@ -16,9 +16,9 @@ use crate::sample::Instant;
 pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit, Failure> {
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let files: Vec<&Path> = std::iter::once(&compare.base).chain(&compare.new).map(AsRef::as_ref).collect();
-    let told = operation_counts(compare, &files)?;
+    let counted = operation_counts(compare, &files)?;
     let mut sides = Vec::new();
-    for (file, operations) in files.iter().zip(told) {
+    for (file, operations) in files.iter().zip(counted) {
         sides.push(load_side(file, operations, compare, &settings)?);
     }
     let comparison = Comparison::new(sides);
@@ -53,8 +53,8 @@ fn load_side(
         return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
     }
     // --ops comes first, then the marks in the recording, then the counter that was recorded.
-    let told = operations.or(marked.map(|(.., operations)| operations));
-    let work = told.map(|operations| gathered.totals_for_operations(operations)).or_else(|| gathered.counted_operations());
+    let counted = operations.or(marked.map(|(.., operations)| operations));
+    let work = counted.map(|operations| gathered.totals_for_operations(operations)).or_else(|| gathered.counted_operations());
     Ok(ComparedRecording { name: file_label(file), figures: gathered, operation_totals: work })
 }
 
@@ -88,7 +88,7 @@ fn file_label(file: &Path) -> String {
     file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// From the first to the last mark that tells a running total ('ops 1234'), and how many operations came between them.
+/// From the first to the last mark that has a running total ('ops 1234'), and how many operations came between them.
 fn operations_between_marks(recorded: &EvaluatedRecording) -> Option<(Instant, Instant, f64)> {
     let marks = recorded.replayer().marks();
     let mut totals = marks.iter().filter_map(|mark| {

@@ -77,9 +77,9 @@ fn csv(
     sink: &mut (dyn Write + Send),
     safe_formulas: bool,
 ) -> io::Result<()> {
-    sink.write_all(sheet.csv_header().as_bytes())?;
-    let mut lines = intervals(recorded).map(|(stamp, evaluated)| sheet.csv_rows(&stamp, &(&evaluated).into(), safe_formulas));
-    lines.try_for_each(|lines| sink.write_all(lines.as_bytes()))
+    sheet.write_csv_header(&mut *sink)?;
+    intervals(recorded)
+        .try_for_each(|(stamp, evaluated)| sheet.write_csv_rows(&mut *sink, &stamp, &(&evaluated).into(), safe_formulas))
 }
 
 /// The lines of `table --format json`, each with what its own table has.
@@ -90,7 +90,7 @@ fn jsonl(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn W
     intervals(recorded).try_for_each(|(stamp, evaluated)| {
         let input = (&evaluated).into();
         let mut pairs = sheet.selections().zip(&mut printers);
-        pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&input)).as_bytes()))
+        pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&input))?.as_bytes()))
     })
 }
 

@@ -144,7 +144,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
 fn operations_line(first: Operations, last: Operations) -> String {
     let seconds = last.printed_boottime_ns.saturating_sub(first.printed_boottime_ns) as f64 / 1e9;
     let growth = last.total.since(first.total);
-    let rate = growth.filter(|_| seconds > 0.0).map(|growth| format!(": {:.1} a second", growth as f64 / seconds));
+    let rate = growth.filter(|_| seconds > 0.0).map(|growth| format!(": {:.1} per second", growth as f64 / seconds));
     let restarted = if growth.is_none() { ": it restarted in between" } else { "" };
     format!("{} to {}{}{restarted}", first.total.0, pluralize(last.total.0, "operation"), rate.unwrap_or_default())
 }

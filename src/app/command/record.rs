@@ -36,7 +36,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
     let meta = meta(options, &evaluations, &first.sample);
-    let baselines = baselines(&settings, &evaluations, &first.sample);
+    let baselines = evaluations.pipeline().evaluator().baselines_for_recording(&first.sample);
     let session = match destination.create_session(options.max_size, &meta, &baselines) {
         // The reader has closed the pipe before the first byte.
         Err(_) if destination.is_reader_gone() => return Ok(Exit::Success),
@@ -50,7 +50,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
         max_size: options.max_size,
         size_limit: SizeLimit::new(options.max_size),
     };
-    recording.run(first, &mut evaluations, &settings);
+    recording.run(first, &mut evaluations);
     recording.finish(evaluations)
 }
 
@@ -62,21 +62,11 @@ fn meta(options: &Record, evaluations: &LiveEvaluations, first: &Sample) -> Meta
     meta
 }
 
-/// The baselines of a file that begins with this sample: those learned before it, and those of the configuration, which a
-/// replay on another machine does not have.
-fn baselines(settings: &Settings, evaluations: &LiveEvaluations, first: &Sample) -> Baselines {
-    let mut baselines = evaluations.pipeline().evaluator().baselines().clone();
-    if let Ok(disks) = &first.disks {
-        settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
-    }
-    baselines
-}
-
-/// Accepts marks for the session. Without a socket, `stalltop mark` reports that no program accepts marks.
+/// Accepts marks for the session. Prints why it cannot.
 fn accept_marks(session: SharedSession) -> Option<MarkSocket> {
     let accept =
         move |at, text: String| session.with(|session| session.mark(at, &text)).unwrap_or(Err("its recording has ended"));
-    MarkSocket::bind(accept).ok()
+    MarkSocket::bind(accept).inspect_err(|line| stdio::print_stderr(line)).ok()
 }
 
 /// The recording that is being written.
@@ -101,7 +91,7 @@ enum NextStep {
 
 impl ActiveRecording {
     /// Records until sampling ends, the recording fails, or its size limit is reached.
-    fn run(&mut self, first: TimedSample, evaluations: &mut LiveEvaluations, settings: &Settings) {
+    fn run(&mut self, first: TimedSample, evaluations: &mut LiveEvaluations) {
         let mut next = Some(first);
         let mut next_step = NextStep::Continue;
         while next_step != NextStep::Stop
@@ -109,7 +99,7 @@ impl ActiveRecording {
         {
             let at = sample.sample.at;
             if next_step == NextStep::Rotate {
-                self.rotate(at, &baselines(settings, evaluations, &sample.sample));
+                self.rotate(at, &evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample));
             }
             let evaluation = evaluations.evaluate(&sample);
             next_step = match self.offer(sample, recorder::frame_summary(evaluation.as_ref())) {

@@ -27,7 +27,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
         chronicle.add(&evaluation);
     }
     add_gaps_and_marks(&recorded, &mut chronicle);
-    // Whoever asked for a part has all of it.
+    // A range that was asked for with --to is never truncated.
     chronicle.truncation = if report.range.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
     let origin = ReportSource {
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
@@ -49,7 +49,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
-/// As the name says, unless it is said. Whoever opens a file by its name must find in it what the name promises.
+/// The format of `--format`, otherwise that of the file name's suffix.
 fn format(report: &Report) -> Result<Format, Failure> {
     if let Some(format) = report.format {
         return Ok(format);

@@ -91,7 +91,7 @@ impl TableOutput {
         })
     }
 
-    /// Adds an interval. Returns whether more lines are wanted.
+    /// Adds an interval. Returns whether more lines are to be printed.
     fn add(&mut self, evaluation: &Evaluation) -> Result<bool, Failure> {
         if let Some(run) = &mut self.total {
             run.add(evaluation);
@@ -125,7 +125,7 @@ impl TableOutput {
             {
                 rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
             }
-            let text = self.printer.lines(&stamp(&input, &self.zone), &rows);
+            let text = self.printer.lines(&stamp(&input, &self.zone), &rows).map_err(format_failure)?;
             if self.stream.print(self.printer.format(), &text)? == ReaderState::Closed {
                 self.total = None;
                 return Ok(false);
@@ -139,10 +139,15 @@ impl TableOutput {
         let Some(total) = self.total.as_ref().and_then(RunAccumulator::total) else { return Ok(None) };
         let input = total.figure_input();
         let rows = self.selection.rows(&input);
-        let text = self.printer.total_lines(&stamp(&input, &self.zone), self.selection.table().capacity(&input), &rows);
+        let capacity = self.selection.table().capacity(&input);
+        let text = self.printer.total_lines(&stamp(&input, &self.zone), capacity, &rows).map_err(format_failure)?;
         self.stream.print(self.printer.format(), &text)?;
         Ok(Some(total))
     }
+}
+
+fn format_failure(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, "cannot format the lines", error, "")
 }
 
 /// The end of an interval, in that time zone.
@@ -195,10 +200,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
 /// Evaluates the recording from its beginning, so that baselines are as they were at that time.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let mut recording = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.selection.table()]);
-    let samples = time_range::at(recording.replayer(), options.at, options.span, &lines.zone);
-    let outside =
-        || Failure::new(Exit::Usage, "--at is not a time of this recording", "", "stalltop info FILE shows its times");
-    let samples = samples.ok_or_else(outside)?;
+    let samples = time_range::at_interval(recording.replayer(), options.at, options.span, file, &lines.zone)?;
     let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
     while let Some(evaluation) = recording.next_in(&samples) {

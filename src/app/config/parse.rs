@@ -177,7 +177,7 @@ fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> 
     ThresholdSetting::new(limit, number).map_err(|why| spanned_error(value.span(), why, remedy()))
 }
 
-/// `"1000fd"`, or a number of megabits a second.
+/// `"1000fd"`, or a number of megabits per second.
 fn parse_link(value: &Spanned<DeValue>) -> Result<Link, SpannedError> {
     let link = match value.get_ref() {
         DeValue::String(text) => Link::parse(text),

@@ -31,7 +31,7 @@ impl Progress {
         Progress { label, next_line: Instant::now() + SHOWN_AFTER, width: 0 }
     }
 
-    /// Shows that so many of so many are done.
+    /// Shows how many of how many are done.
     pub fn show(&mut self, done: usize, all: usize) {
         let Some(label) = &self.label else { return };
         let now = Instant::now();

@@ -1,8 +1,8 @@
 //! `record --rotate`: a directory of recordings, when the next one begins, and which old ones are deleted.
 //!
-//! Only a recording is deleted that is of this machine, is in this directory, belongs to this user, has a name of this program,
-//! has no damage in its headers and index, and was closed. The directory is held open, so that replacing its path changes
-//! neither where files are written nor where they are deleted.
+//! A recording is deleted only if it is of this machine, lies in this directory, belongs to this user, has a name of this
+//! program, was closed, and has no damage in its headers and index. The directory is held open, so that replacing its path
+//! changes neither where files are written nor where they are deleted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};

@@ -1,5 +1,5 @@
-//! Fewer samples where they are expensive: one that takes more CPU time than a quarter of its interval is taken only at every
-//! second due time, or every third, so that stalltop does not add to the load of an overloaded machine.
+//! Takes fewer samples where they are expensive: if a sample takes more CPU time than a quarter of its interval, samples are
+//! taken only at every second or third due time, so that stalltop does not add to the load of an overloaded machine.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The samples at which findings start: where `n` and `N` go.
+//! The samples at which findings start: the targets of the keys `n` and `N`.
 
 use std::sync::Arc;
 

@@ -36,14 +36,16 @@ pub struct LiveInput {
 }
 
 impl LiveInput {
-    /// `accept_marks`: from `stalltop mark` in other shells.
-    pub fn new(pipeline: LivePipeline, meta: Meta, accept_marks: bool) -> LiveInput {
+    /// `accept_marks`: from `stalltop mark` in other shells. The line says why it cannot.
+    pub fn new(pipeline: LivePipeline, meta: Meta, accept_marks: bool) -> (LiveInput, Option<String>) {
         let (sender, received_marks) = mpsc::channel(MARK_QUEUE_CAPACITY);
         let accept = move |at, text| sender.try_send((at, text)).map_err(|_| "too many marks are waiting");
-        // Without a socket `stalltop mark` reports that no program accepts marks.
-        let socket = accept_marks.then(|| MarkSocket::bind(accept).ok()).flatten();
+        let (socket, problem) = match accept_marks.then(|| MarkSocket::bind(accept)) {
+            Some(Err(problem)) => (None, Some(problem)),
+            socket => (socket.and_then(Result::ok), None),
+        };
         let recorder = RecorderControl::new(meta);
-        LiveInput { pipeline, recorder, received_marks, _mark_socket: socket, last_sample_at: None }
+        (LiveInput { pipeline, recorder, received_marks, _mark_socket: socket, last_sample_at: None }, problem)
     }
 
     /// Evaluates the sample, records it and keeps it in memory. The recorder comes before the screen, which may be slow.

@@ -1,4 +1,5 @@
-//! The samples of a recording by index, and what its frame headers say without decoding: times, frame summaries, gaps, marks.
+//! The samples of a recording by index, and what is known from the frame headers without decoding: times, frame summaries,
+//! gaps, marks.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::checkpoints::IndexedSamples;
 use crate::sample::{Host, Name, Sample};
 use crate::synthetic::{self, cpu_times};
 
-/// One sample a second of two CPUs; the first is busy for 13 s, idle for 13 s, and so on.
+/// One sample per second of two CPUs; the first is busy for 13 s, idle for 13 s, and so on.
 pub struct SyntheticSamples {
     pub indices: Range<u64>,
     pub damaged: Option<u64>,

@@ -1,4 +1,4 @@
-//! The same samples from a pipe, from a growing file and from a complete one.
+//! Timelines of the same samples from a pipe, a growing file and a complete file are equal.
 
 use std::fs;
 use std::path::Path;

@@ -4,3 +4,6 @@ pub mod hung_task;
 pub mod idle_but_blocked;
 pub mod io_limit;
 pub mod io_throttled;
+
+/// Mean number of requests in flight from which a device is not idle. docs/metrics.md, "Fixed thresholds".
+const MIN_BUSY_REQUESTS: f64 = 0.5;

@@ -17,7 +17,7 @@ pub struct Bottleneck<'a> {
 }
 
 impl Bottleneck<'_> {
-    /// `f_await 10.3 ms = 1.0× its baseline`
+    /// `f_await 10.3 ms = 1.00× its baseline`
     pub fn with_iostat_column(&self) -> String {
         let column = match self.operation {
             Operation::Read => "r_await",
@@ -28,7 +28,7 @@ impl Bottleneck<'_> {
         self.versus_baseline(column)
     }
 
-    /// `flushes 10.3 ms = 1.0× its baseline`
+    /// `flushes 10.3 ms = 1.00× its baseline`
     pub fn sentence(&self) -> String {
         self.versus_baseline(self.operation.plural())
     }
@@ -104,12 +104,15 @@ pub fn bottleneck<'a>(
     Some(Bottleneck { operation, span: op, status })
 }
 
+/// Writes that take longer than this multiple of a flush are the bottleneck themselves. docs/metrics.md, "Fixed thresholds".
+const MAX_FLUSH_MULTIPLE: f64 = 2.0;
+
 /// The await of a write includes the flush that it waits for or carries. So the flush is the bottleneck, unless writes take
 /// much longer.
 fn durability_operation(span: &DiskSpan) -> Option<Operation> {
     let flush = span.flushes.filter(|op| op.completed > 0).and_then(|op| op.r#await);
     match (flush, span.writes.r#await) {
-        (Some(flush), Some(write)) if write.0 > flush.0 * 2.0 => Some(Operation::Write),
+        (Some(flush), Some(write)) if write.0 > flush.0 * MAX_FLUSH_MULTIPLE => Some(Operation::Write),
         (Some(_), _) => Some(Operation::Flush),
         (None, Some(_)) => Some(Operation::Write),
         (None, None) => None,

@@ -1,15 +1,13 @@
 //! The thread at the end of a wait chain: `wait_location` names its system call and wait channel for sentences.
 
 use crate::findings::formatting::{count, duration, lossy_name};
+use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
 use crate::ids::GroupId;
 use crate::interval::Interval;
-use crate::interval::blocked_threads::BlockedThread;
+use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::task::TaskState;
 use crate::sample::waits::Syscall;
-
-/// The length of a wait is reported from this length; shorter waits are one of many.
-const LONG_WAIT_SECONDS: f64 = 1.0;
 
 /// `postgres (64 processes)`, `convoy (4711)`
 pub fn describe_group(group: &BlockedGroup) -> String {
@@ -47,12 +45,12 @@ pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'sta
 /// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 in turn`
 pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
     let mut words = format!("{}/{} {}", lossy_name(&holder.comm), holder.task.tid, wait_location(interval, holder));
-    match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_SECONDS) {
+    match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_NS as f64 / 1e9) {
         Some(length) => words.push_str(&format!(", for {}", duration(length))),
         None if f64::from(group.seen_on_storage) >= group.storage + 1.0 => {
             words.push_str(&format!(", one of {} seen there in turn", group.seen_on_storage));
         }
-        None if group.storage >= 1.5 => words.push_str(&format!(", one of {} there", count(group.storage))),
+        None if group.storage >= MIN_SEVERAL_THREADS => words.push_str(&format!(", one of {} there", count(group.storage))),
         None => {}
     }
     words

@@ -2,8 +2,8 @@
 
 use crate::findings::formatting::{count, lossy_name};
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
-use crate::interval::idle_blocked::{BlockedGroup, WaitQueueSpan};
-use crate::sample::waits::WaitQueueKind;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 
 /// One link per wait queue of the group: text, how it is known, whether that is inferred.
 pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
@@ -17,7 +17,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
             WaitQueueKind::Futex => ("inference: they are active, and one of them is on storage", true),
             WaitQueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
             WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
-            WaitQueueKind::Pipe | WaitQueueKind::Socket | WaitQueueKind::Remote => ("the processes at the other end", false),
+            WaitQueueKind::Pipe | WaitQueueKind::Socket => ("the processes at the other end", false),
         };
         list.push((what, known_by, guess));
     }
@@ -37,14 +37,16 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
         WaitQueueKind::Futex => group.lock_inferred,
         WaitQueueKind::Mutex | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => group.lock_contended,
         WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
-        WaitQueueKind::Remote => return false,
     };
     counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
 }
 
+/// Share of a queue's threads at one futex address from which it is one mutex. docs/metrics.md, "Fixed thresholds".
+const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;
+
 /// Whether (nearly) all of them wait at one futex address.
 fn is_one_address(queue: &WaitQueueSpan) -> bool {
-    queue.one_address_share >= 0.8
+    queue.one_address_share >= MIN_ONE_ADDRESS_SHARE
 }
 
 fn lock_description(queue: &WaitQueueSpan) -> String {
@@ -63,7 +65,7 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
             format!("a lock inside the kernel{of}{at}")
         }
         (WaitQueueKind::Pipe, ..) => "the other end of a pipe".into(),
-        (WaitQueueKind::Socket | WaitQueueKind::Remote, ..) => "the other end of a socket".into(),
+        (WaitQueueKind::Socket, ..) => "the other end of a socket".into(),
     }
 }
 

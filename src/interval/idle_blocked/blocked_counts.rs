@@ -7,8 +7,9 @@ use super::weighted_sub_samples::WeightedSubSample;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
+use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
-use crate::sample::waits::{WaitClass, WaitQueueKind};
+use crate::sample::waits::WaitClass;
 
 /// What the whole interval shows of each group, by index into `Waits::groups`.
 pub struct GroupConditions {
@@ -35,7 +36,7 @@ pub struct BlockedCounts {
 }
 
 impl GroupConditions {
-    /// `weighted`: the sub-samples, with the time that each stands for.
+    /// `weighted`: the sub-samples, with the time that each counts for.
     pub fn new(
         older: &Sample,
         newer: &Sample,
@@ -51,13 +52,11 @@ impl GroupConditions {
             }
         }
         let mut locked_by_others = vec![false; groups];
-        for queue in newer.waits.wait_queues.iter().filter(|queue| queue.kind == WaitQueueKind::FileLock) {
-            let process = queue.holder.and_then(|holder| {
-                let tasks = [newer, older].into_iter().flat_map(|sample| &sample.tasks);
-                tasks.filter_map(|tasks| tasks.process(holder)).next()
-            });
-            let (Some(process), Some(id)) = (process, newer.waits.groups.get(usize::from(queue.group))) else { continue };
-            if let Some(others) = locked_by_others.get_mut(usize::from(queue.group)) {
+        for (group, holder) in file_lock_holders(&newer.waits, counts) {
+            let tasks = [newer, older].into_iter().flat_map(|sample| &sample.tasks);
+            let process = tasks.filter_map(|tasks| tasks.process(holder)).next();
+            let (Some(process), Some(id)) = (process, newer.waits.groups.get(usize::from(group))) else { continue };
+            if let Some(others) = locked_by_others.get_mut(usize::from(group)) {
                 *others = process.group() != *id;
             }
         }
@@ -69,7 +68,8 @@ impl GroupConditions {
         }
     }
 
-    /// Parallel to `rows`, the groups of one sub-sample. `in_flight`: of the same sub-sample.
+    /// Parallel to `rows`, the groups of one sub-sample. `in_flight`: of the same sub-sample. If it is unknown, threads that wait for
+    /// completions, and hidden ones in D, are not counted, and the figure is a lower bound (`is_lower_bound`).
     pub fn blocked_counts(&self, rows: &[GroupWaits], in_flight: Option<u32>) -> Vec<BlockedCounts> {
         let requests = f64::from(in_flight.unwrap_or(0));
         let storage: f64 = rows.iter().map(|row| f64::from(row.storage)).sum();

@@ -1,4 +1,4 @@
-//! Weights of sub-samples: the seconds that each stands for, and the CPUs that were available in that time.
+//! Weights of sub-samples: the seconds that each counts for, and the CPUs that were available in that time.
 
 use crate::interval::cpu::idle_ticks;
 use crate::sample::Sample;
@@ -6,7 +6,7 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::SubSample;
 use crate::units::delta;
 
-/// A sub-sample with the time it stands for and the CPUs that were available in that time.
+/// A sub-sample with the time that it counts for and the CPUs that were available in that time.
 pub struct WeightedSubSample<'a> {
     pub sub_sample: &'a SubSample,
     /// Its index in `Waits::sub_samples`
@@ -26,7 +26,7 @@ pub fn weighted_sub_samples<'a>(
     let start = start.or_else(|| Some((older.at.boottime_ns, older.cpu.as_ref().ok()?.total)));
     let Some((mut at_ns, mut times)) = start else { return Vec::new() };
     let first = (at_ns, times);
-    let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
+    let mut entries = Vec::with_capacity(newer.waits.sub_samples.len());
     let mut since = Vec::new();
     for (index, sub) in newer.waits.sub_samples.iter().enumerate() {
         let Some(now) = sub.cpu else {
@@ -41,38 +41,38 @@ pub fn weighted_sub_samples<'a>(
         for (index, sub) in since.drain(..).chain([(index, sub)]) {
             let seconds = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9;
             let weighted = |available| WeightedSubSample { sub_sample: sub, index, seconds, available_cpus: available };
-            looks.extend(available.map(weighted));
+            entries.extend(available.map(weighted));
             at_ns = at_ns.max(sub.boottime_ns);
         }
         times = now;
     }
-    equalize_weights(&mut looks);
+    equalize_weights(&mut entries);
     // A tenth of a second has ten ticks: each sub-sample is rounded, and the limit to the elapsed time rounds one way only. From end to end
     // the figure is exact, so the sub-samples are scaled to it.
     let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * ticks_per_second;
-    let whole: f64 = looks.iter().map(|look: &WeightedSubSample| look.seconds).sum();
-    let mean = looks.iter().map(|look| look.available_cpus * look.seconds).sum::<f64>() / whole;
+    let whole: f64 = entries.iter().map(|entry: &WeightedSubSample| entry.seconds).sum();
+    let mean = entries.iter().map(|entry| entry.available_cpus * entry.seconds).sum::<f64>() / whole;
     if let Some(exact) = available_cpus(&first.1, &times, ticks, cpus).filter(|_| mean > 0.0) {
-        for look in &mut looks {
-            look.available_cpus *= exact / mean;
+        for entry in &mut entries {
+            entry.available_cpus *= exact / mean;
         }
     }
-    looks
+    entries
 }
 
-/// A sub-sample after a pause of so many times the mean distance stands for its pause.
+/// A sub-sample after a pause of more than this multiple of the mean distance counts for its pause.
 const PAUSE_FACTOR: f64 = 4.0;
 
 /// The times of sub-samples are jittered (`app/sampling`), so that periodic loads are met at all their phases. The distance to the last one
-/// is therefore random and must not be a weight: each stands for the same time.
-fn equalize_weights(looks: &mut [WeightedSubSample]) {
-    let whole: f64 = looks.iter().map(|look| look.seconds).sum();
-    let most = looks.iter().map(|look| look.seconds).fold(0.0, f64::max);
-    let longest = PAUSE_FACTOR * (whole - most) / looks.len().saturating_sub(1).max(1) as f64;
-    let regular = |look: &&mut WeightedSubSample| look.seconds <= longest;
+/// is therefore random and must not be a weight: each counts for the same time.
+fn equalize_weights(entries: &mut [WeightedSubSample]) {
+    let whole: f64 = entries.iter().map(|entry| entry.seconds).sum();
+    let most = entries.iter().map(|entry| entry.seconds).fold(0.0, f64::max);
+    let longest = PAUSE_FACTOR * (whole - most) / entries.len().saturating_sub(1).max(1) as f64;
+    let regular = |entry: &&mut WeightedSubSample| entry.seconds <= longest;
     let (count, time) =
-        looks.iter_mut().filter(regular).fold((0.0, 0.0), |(count, time), look| (count + 1.0, time + look.seconds));
-    looks.iter_mut().filter(regular).for_each(|look| look.seconds = time / count);
+        entries.iter_mut().filter(regular).fold((0.0, 0.0), |(count, time), entry| (count + 1.0, time + entry.seconds));
+    entries.iter_mut().filter(regular).for_each(|entry| entry.seconds = time / count);
 }
 
 /// Mean number of CPUs that no task used and no hypervisor took (steal).
@@ -100,7 +100,7 @@ mod tests {
 
     const TICKS: f64 = 100.0;
 
-    /// A sample at a second, whose sub-samples are at these hundredths of it, with so many busy and idle ticks since boot.
+    /// A sample at a full second, with sub-samples at these hundredths of it, each with its busy and idle ticks since boot.
     fn sample(second: u64, subs: &[(u64, Option<(u64, u64)>)]) -> Sample {
         let sub = |&(hundredths, cpu): &(u64, Option<(u64, u64)>)| SubSample {
             boottime_ns: (second * 100 + hundredths) * 10_000_000,

@@ -21,7 +21,7 @@ pub struct ProcessTotals {
     awake: Vec<usize>,
 }
 
-/// A process of the newer sample that has to be looked at.
+/// A process of the newer sample that the older sample does not share.
 pub(super) struct Visit<'a> {
     /// The process with the same pid in the older sample
     pub(super) old: Option<&'a Arc<Process>>,

@@ -6,11 +6,15 @@ use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Host, Sample};
 
-/// Whether some device had requests in flight at half of the sub-samples.
+/// Share of the sub-samples with requests in flight from which waits for completions count as disk.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_IN_FLIGHT_SHARE: f64 = 0.5;
+
+/// Whether some device had requests in flight in at least `MIN_IN_FLIGHT_SHARE` of the sub-samples.
 pub(super) fn has_io_in_flight(newer: &Sample) -> bool {
     let subs = &newer.waits.sub_samples;
     let outstanding = subs.iter().filter(|sub| sub.in_flight.is_some_and(|requests| requests > 0)).count();
-    outstanding > 0 && outstanding * 2 >= subs.len()
+    outstanding > 0 && outstanding as f64 >= subs.len() as f64 * MIN_IN_FLIGHT_SHARE
 }
 
 impl TaskSpanBuilder<'_> {

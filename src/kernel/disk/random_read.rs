@@ -69,7 +69,7 @@ mod tests {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).or_else(|_| tempfile::tempdir()).expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7_u8; 64 << 10]).expect("written");
-        // A file stands for the device; a file system that takes no O_DIRECT cannot be tried.
+        // A file in place of the device; a file system without O_DIRECT cannot be tested.
         let Ok(mut trial) = RandomReader::open(&path) else { return println!("skipped: no O_DIRECT here") };
         assert_eq!(trial.size_bytes(), 64 << 10);
         for _ in 0..20 {

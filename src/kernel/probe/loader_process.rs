@@ -77,7 +77,7 @@ impl LoaderProcess {
         let answer = match receive_result(&self.socket) {
             Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
             Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
-            Err(why) => Err(format!("its loader cannot be heard: {why}")),
+            Err(why) => Err(format!("its loader cannot be read from: {why}")),
             Ok((Some(program), _)) => {
                 TaskIterator::attach(&program).map_err(|why| format!("the kernel refuses the probe: {why}"))
             }

@@ -165,9 +165,13 @@ fn new_processes_are_found_by_their_pids() {
     assert_eq!(scan(&mut machine, 9, 303), [40, 60, 100, 200, 300, 302], "between 301 and 303, and nowhere else");
     machine.put(303, "late", 5, 10_000_000, &[one(303)]);
     machine.put(304, "x", 5, 10_000_000, &[one(304)]);
-    assert_eq!(scan(&mut machine, 10, 304), [40, 60, 100, 200, 300, 302, 303, 304], "its number was given a second before");
+    assert_eq!(scan(&mut machine, 10, 304), [40, 60, 100, 200, 300, 302, 303, 304], "its pid was assigned a second before");
     machine.now_ns += 30 * SECOND;
-    assert_eq!(scan(&mut machine, 11, 305), [40, 50, 60, 100, 200, 300, 302, 303, 304], "whoever chose his number himself");
+    assert_eq!(
+        scan(&mut machine, 11, 305),
+        [40, 50, 60, 100, 200, 300, 302, 303, 304],
+        "a process that chose its pid is found by a listing of /proc"
+    );
 }
 
 #[test]

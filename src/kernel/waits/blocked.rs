@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustc_hash::FxHashMap;
 
+use super::wait_queues::Waiter;
 use super::{IntervalWaits, file_locks, ipc_peers, remote_waits};
 use crate::ids::DiskId;
 use crate::kernel::disk::is_partition_name;
@@ -17,7 +18,7 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
-use crate::sample::waits::{BlockedWait, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
+use crate::sample::waits::{BlockedWait, MAX_BLOCKED_THREADS, Syscall, WaitClass, Waits};
 
 /// Waits kept of one thread; a new one replaces the one that was seen least.
 const MAX_WAITS_PER_THREAD: usize = 8;
@@ -97,18 +98,15 @@ pub fn resolve_files(
     }
     let mut file_locks = None;
     for (queue, waiter) in waits.wait_queues.iter_mut().zip(&waiters) {
-        if !matches!(queue.kind, WaitQueueKind::FileLock | WaitQueueKind::KernelLock) {
-            continue;
-        }
-        let pid = waiter.task.pid;
-        queue.file = read_call_file(waiter.syscall, pid, files, machine).map(|(_, target)| Name::from(target.as_slice()));
-        if queue.kind == WaitQueueKind::FileLock {
-            queue.holder = file_locks.get_or_insert_with(|| file_locks::read_lock_holders(root)).get(&pid).copied();
+        let Some(Waiter { pid, syscall, in_file_lock }) = *waiter else { continue };
+        queue.file = read_call_file(syscall, pid, files, machine).map(|(_, target)| Name::from(target.as_slice()));
+        if in_file_lock {
+            queue.lock_holder = file_locks.get_or_insert_with(|| file_locks::read_lock_holders(root)).get(&pid).copied();
         }
     }
     if !ipc_threads.is_empty() {
         ipc_peers::trace_ipc_peers(&mut waits, &ipc_threads, tasks, root, files, machine);
-        remote_waits::trace_remote_waits(&mut waits, &ipc_threads, root, files, machine);
+        remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
     waits
 }

@@ -25,7 +25,7 @@ impl CpuBudget {
         self.balance_at(now_ns) > 0.0
     }
 
-    /// A sub-sample took so much CPU time.
+    /// Takes the CPU time of a sub-sample from the budget.
     pub fn spend(&mut self, now_ns: u64, cost_ns: u64) {
         self.balance_ns = self.balance_at(now_ns) - cost_ns as f64;
         self.updated_ns = Some(now_ns);

@@ -1,8 +1,8 @@
 //! Finds the processes of a group that have the other end of a pipe or Unix socket open in which a thread of the group waits.
 //!
-//! A pool of idle workers sleeps in the same read as threads that wait for a process on storage: `interval::ipc_peers` decides by what
-//! the holders of the other end did. The ends are searched only in groups with a thread on storage, within bounds. `remote_waits`
-//! finds the other end of a TCP connection.
+//! A pool of idle workers sleeps in the same read as threads that wait for a process on storage: `interval::ipc_peers` tells
+//! them apart by the waits of the holders of the other end. The ends are searched only in groups with a thread on storage,
+//! within bounds. `remote_waits` finds the other end of a TCP connection.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;

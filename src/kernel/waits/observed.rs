@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::wait_queues::WaitQueues;
 use crate::kernel::scan::KnownThread;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{GroupWait, ObservedWait};
@@ -58,8 +59,8 @@ pub struct GroupWaitCounts {
 type RowKey = (u16, u32, bool);
 
 impl GroupWaitCounts {
-    /// `address`: of the futex in which the thread waits.
-    pub fn add(&mut self, group: u16, wait: u32, active: bool, address: Option<u64>) {
+    /// `address`: of the futex in which the thread waits. Threads that share one are added to `queues`.
+    pub fn add(&mut self, (group, wait, active): (u16, u32, bool), address: Option<u64>, queues: &mut WaitQueues) {
         let key = (group, wait, active);
         let (threads, _) = self.counts.entry(key).or_default();
         *threads = threads.saturating_add(1);
@@ -72,6 +73,7 @@ impl GroupWaitCounts {
             _ => [Some(key), None],
         };
         for key in shared.into_iter().flatten() {
+            queues.add_at_shared_address(group, key.1, address);
             if let Some((_, at_shared)) = self.counts.get_mut(&key) {
                 *at_shared = at_shared.saturating_add(1);
             }
@@ -100,12 +102,12 @@ mod tests {
 
     #[test]
     fn threads_at_one_futex_address_are_counted_in_their_rows() {
-        let mut counts = GroupWaitCounts::default();
+        let (mut counts, mut queues) = (GroupWaitCounts::default(), WaitQueues::default());
         for (wait, active, address) in [(7, false, 16), (7, true, 16), (8, true, 16), (7, true, 32)] {
-            counts.add(0, wait, active, Some(address));
+            counts.add((0, wait, active), Some(address), &mut queues);
         }
-        counts.add(1, 7, true, Some(16));
-        counts.add(1, 9, true, None);
+        counts.add((1, 7, true), Some(16), &mut queues);
+        counts.add((1, 9, true), None, &mut queues);
         let row =
             |group, wait, active, threads, at_shared_address| GroupWait { group, wait, active, threads, at_shared_address };
         let expected = [
@@ -117,5 +119,9 @@ mod tests {
         ];
         assert_eq!(counts.take_rows(), expected);
         assert!(counts.take_rows().is_empty());
+        let queues = queues.finish_interval().0;
+        let short: Vec<_> =
+            queues.iter().map(|queue| (queue.group, queue.wait, queue.futex_address, queue.seen_count)).collect();
+        assert_eq!(short, [(0, 7, Some(16), 2), (0, 8, Some(16), 1)]);
     }
 }

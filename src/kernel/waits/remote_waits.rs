@@ -1,9 +1,7 @@
-//! Finds threads that wait for an answer from a remote host, by inference.
+//! Reads the TCP connections of threads that sleep in a receive call, by sock_diag.
 //!
-//! A thread asleep in a receive call may have sent a request, or wait for one. Its TCP connection shows which: it waits for an answer if
-//! this host opened the connection (no socket listens at its local port) and has received nothing since it last sent. Servers (others
-//! opened the connection) and subscribers (they received last) do not count, nor do threads in read(2), which may read a terminal, and in
-//! poll. Only active threads are examined, and only while this host has few sockets.
+//! Such a thread may have sent a request, or wait for one: `interval::remote_waits` decides which. Only active threads are read, only
+//! those in recv and similar calls (read(2) may read a terminal), and only while this host has few sockets.
 
 use std::net::SocketAddr;
 
@@ -15,15 +13,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::IpcThread;
 use super::ipc_peers::receiving_socket;
-use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::network::inet_diag;
 use crate::kernel::network::netlink::Netlink;
 use crate::kernel::network::remote_hosts::{Connection, parse_connection};
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::waits::{WaitQueue, WaitQueueKind, Waits};
-use crate::sample::{Name, Reading};
+use crate::sample::Reading;
+use crate::sample::waits::{SocketWaiter, Waits};
 
 /// Threads examined an interval.
 const MAX_THREADS: usize = 64;
@@ -33,40 +30,38 @@ const MAX_SOCKETS: u64 = 2000;
 /// for each thread that slept for a moment would cost more than all else.
 const MIN_EXAMINED_SHARE: f64 = 0.5;
 
-/// Adds a queue of kind `Remote` to each group whose threads wait for an answer.
-pub(super) fn trace_remote_waits(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
-    let waiters = socket_waiters(threads, waits.sub_samples.len());
-    if waiters.is_empty() || !has_few_sockets(root) || !root.is_host() {
+/// Adds the threads that were asleep in a socket with the connection that they receive from.
+pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
+    let mut sleepers = long_sleepers(threads, waits.sub_samples.len()).peekable();
+    if sleepers.peek().is_none() || !has_few_sockets(root) || !root.is_host() {
         return;
     }
-    let receivers: Vec<(&SocketWaiter, u32)> =
-        waiters.iter().filter_map(|waiter| Some((waiter, receiving_socket(waiter.task, files, machine)?))).collect();
+    let receivers: Vec<(&IpcThread, u32)> =
+        sleepers.filter_map(|thread| Some((thread, receiving_socket(thread.task, files, machine)?))).collect();
     let wanted: FxHashSet<u32> = receivers.iter().map(|&(_, inode)| inode).collect();
     if wanted.is_empty() {
         return;
     }
-    let Ok(answering) = awaited_remotes(&wanted) else { return };
-    let waiting = receivers.into_iter().filter_map(|(waiter, inode)| Some((waiter, *answering.get(&inode)?)));
-    waits.wait_queues.extend(remote_queues(waiting));
-    waits.wait_queues.sort_by_key(|queue| (queue.group, queue.kind));
-}
-
-struct SocketWaiter {
-    task: TaskId,
-    group: u16,
-    seen_count: u32,
-}
-
-/// The threads that are examined.
-fn socket_waiters(threads: &[IpcThread], sub_samples: usize) -> Vec<SocketWaiter> {
-    let least = (sub_samples as f64 * MIN_EXAMINED_SHARE).max(1.0);
-    let examined = threads.iter().filter(|thread| f64::from(thread.socket_count) >= least).take(MAX_THREADS);
-    let waiter = |&IpcThread { task, group, socket_count, .. }: &IpcThread| SocketWaiter {
-        task,
-        group,
-        seen_count: u32::from(socket_count),
+    let Ok(connections) = connections(&wanted) else { return };
+    let waiter = |(&IpcThread { task, group, .. }, inode)| {
+        let (socket, local_port_listens) = connections.get(&inode)?;
+        Some(SocketWaiter {
+            task,
+            group,
+            remote: SocketAddr::new(socket.remote_address, socket.ports.1),
+            local_port_listens: *local_port_listens,
+            last_data_sent_ms: socket.tcp_info.last_data_sent_ms,
+            last_data_received_ms: socket.tcp_info.last_data_received_ms,
+        })
     };
-    examined.map(waiter).collect()
+    waits.socket_waiters = receivers.into_iter().filter_map(waiter).collect();
+    waits.socket_waiters.sort_unstable_by_key(|waiter| waiter.task);
+}
+
+/// The threads that are read.
+fn long_sleepers(threads: &[IpcThread], sub_samples: usize) -> impl Iterator<Item = &IpcThread> {
+    let least = (sub_samples as f64 * MIN_EXAMINED_SHARE).max(1.0);
+    threads.iter().filter(move |thread| f64::from(thread.socket_count) >= least).take(MAX_THREADS)
 }
 
 /// Whether this host has few TCP sockets: `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat, and sockstat6.
@@ -80,10 +75,10 @@ fn has_few_sockets(root: &Root) -> bool {
     count("proc/net/sockstat", b"TCP:").is_some_and(|four| four.saturating_add(six) <= MAX_SOCKETS)
 }
 
-/// Of these sockets, those on which an answer is awaited, with the remote address.
-fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr>> {
+/// The connections of these sockets by inode, and whether a socket listens at their local port.
+fn connections(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, (Connection, bool)>> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
-    let (mut served, mut found) = (FxHashSet::default(), Vec::new());
+    let (mut listening, mut found) = (FxHashSet::default(), Vec::new());
     for (family, id) in [(AF_INET, SocketId::new_v4 as fn() -> SocketId), (AF_INET6, SocketId::new_v6)] {
         let mut request = inet_diag::request(
             family,
@@ -95,45 +90,17 @@ fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr
         netlink.dump(&mut request, |kind, payload| {
             let Some(socket) = parse_connection(kind, payload) else { return };
             if socket.ports.1 == 0 {
-                served.insert(socket.ports.0);
+                listening.insert(socket.ports.0);
             } else if wanted.contains(&socket.inode) {
                 found.push(socket);
             }
         })?;
     }
-    let owing = found.into_iter().filter(|socket| awaits_answer(socket, &served));
-    Ok(owing.map(|socket| (socket.inode, SocketAddr::new(socket.remote_address, socket.ports.1))).collect())
-}
-
-/// This host opened the connection and sent last. A client that asks again as soon as it is answered does both in one tick; one that was
-/// answered within a tick and asks no more is not active.
-fn awaits_answer(socket: &Connection, served: &FxHashSet<u16>) -> bool {
-    let asked = socket.tcp_info.last_data_sent_ms <= socket.tcp_info.last_data_received_ms;
-    !served.contains(&socket.ports.0) && asked
-}
-
-/// One queue a group: the remote host that most of its threads wait for.
-fn remote_queues<'a>(waiting: impl Iterator<Item = (&'a SocketWaiter, SocketAddr)>) -> Vec<WaitQueue> {
-    let mut groups: FxHashMap<u16, FxHashMap<SocketAddr, u32>> = FxHashMap::default();
-    for (waiter, remote) in waiting {
-        let times = groups.entry(waiter.group).or_default().entry(remote).or_default();
-        *times = times.saturating_add(waiter.seen_count);
-    }
-    let queue = |(group, remotes): (u16, FxHashMap<SocketAddr, u32>)| {
-        let times = remotes.values().fold(0, |sum: u32, times| sum.saturating_add(*times));
-        let (remote, most) = remotes.into_iter().max_by_key(|&(remote, times)| (times, remote))?;
-        let file = Some(Name::from(remote.to_string().as_str()));
-        Some(WaitQueue {
-            group,
-            kind: WaitQueueKind::Remote,
-            seen_count: times,
-            seen_at_one_address: most,
-            wchan: None,
-            file,
-            holder: None,
-        })
+    let by_inode = |socket: Connection| {
+        let local_port_listens = listening.contains(&socket.ports.0);
+        (socket.inode, (socket, local_port_listens))
     };
-    groups.into_iter().filter_map(queue).collect()
+    Ok(found.into_iter().map(by_inode).collect())
 }
 
 #[cfg(test)]
@@ -143,6 +110,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+    use crate::ids::TaskId;
 
     fn socket(stream: &TcpStream) -> u32 {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
@@ -150,51 +118,52 @@ mod tests {
     }
 
     #[test]
-    fn who_has_asked_waits_and_who_serves_or_has_heard_does_not() {
+    fn a_connection_has_its_times_and_which_end_opened_it() {
         if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
             return println!("skipped: no loopback interface is up here");
         }
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let (mut client, mut idle) = (TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap());
-        let (mut asked, mut told) = (server.accept().unwrap().0, server.accept().unwrap().0);
+        let (mut asked, mut pushed) = (server.accept().unwrap().0, server.accept().unwrap().0);
         let mut byte = [0];
         // Both had an answer; one asks again later, the other receives something it did not ask for.
-        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut told)] {
+        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut pushed)] {
             client.write_all(b"?").unwrap();
             server.read_exact(&mut byte).unwrap();
             server.write_all(b"!").unwrap();
             client.read_exact(&mut byte).unwrap();
         }
-        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &told].map(socket));
-        let owing = || awaited_remotes(&wanted);
-        let mut found = owing();
-        if let Err(why) = found {
-            return println!("skipped: this kernel has no INET_DIAG ({why:?})");
-        }
+        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &pushed].map(socket));
         // The kernel counts milliseconds by its tick: repeated until they differ.
         for _ in 0..1000 {
             client.write_all(b"?").unwrap();
-            told.write_all(b"!").unwrap();
-            found = owing();
-            if found.as_ref().is_ok_and(|found| found.contains_key(&socket(&client)) && !found.contains_key(&socket(&idle))) {
-                break;
+            pushed.write_all(b"!").unwrap();
+            let found = match connections(&wanted) {
+                Ok(found) => found,
+                Err(why) => return println!("skipped: this kernel has no INET_DIAG ({why:?})"),
+            };
+            let of = |stream| found.get(&socket(stream)).unwrap();
+            let sent_last = |stream| {
+                let info = &of(stream).0.tcp_info;
+                info.last_data_sent_ms <= info.last_data_received_ms
+            };
+            assert_eq!([&client, &idle, &asked, &pushed].map(|stream| of(stream).1), [false, false, true, true]);
+            assert_eq!((of(&client).0.remote_address, of(&client).0.ports.1), (address.ip(), address.port()));
+            if sent_last(&client) && !sent_last(&idle) {
+                return;
             }
         }
-        assert_eq!(found, Ok(FxHashMap::from_iter([(socket(&client), address)])));
+        panic!("the times of the two connections do not differ");
     }
 
     #[test]
-    fn one_queue_a_group_of_the_host_that_most_wait_for() {
-        let task = |tid| TaskId { pid: 1, tid, start_ticks: 1 };
-        let thread = |tid, socket_count| IpcThread { group: 0, task: task(tid), socket_count, beside_storage: false };
-        let found = socket_waiters(&[thread(1, 10), thread(2, 10), thread(3, 1)], 10);
-        assert_eq!(found.iter().map(|waiter| (waiter.task.tid, waiter.seen_count)).collect::<Vec<_>>(), [(1, 10), (2, 10)]);
-        let (one, other) = ("10.0.0.5:5432".parse().unwrap(), "10.0.0.6:80".parse().unwrap());
-        let extra = SocketWaiter { task: task(4), group: 0, seen_count: 6 };
-        let list = remote_queues([(&found[0], one), (&found[1], one), (&extra, other)].into_iter());
-        let short: Vec<_> =
-            list.iter().map(|queue| (queue.seen_count, queue.seen_at_one_address, queue.file.clone())).collect();
-        assert_eq!(short, [(26, 20, Some("10.0.0.5:5432".into()))]);
+    fn only_threads_that_sleep_there_for_half_of_the_time_are_read() {
+        let thread = |tid, socket_count| {
+            let task = TaskId { pid: 1, tid, start_ticks: 1 };
+            IpcThread { group: 0, task, socket_count, beside_storage: false }
+        };
+        let threads = [thread(1, 10), thread(2, 5), thread(3, 4)];
+        assert_eq!(long_sleepers(&threads, 10).map(|thread| thread.task.tid).collect::<Vec<_>>(), [1, 2]);
     }
 }

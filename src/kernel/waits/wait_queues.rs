@@ -1,107 +1,63 @@
-//! Counts the threads that wait in each queue (mutex, file lock, pipe, socket, remote host) of a group, sub-sample by sub-sample.
+//! Counts the threads of a group that wait at one place: at one futex address, or in a wait whose file is read (a lock of a file or of
+//! the kernel).
 //!
-//! At the end of the interval only the queues of groups with a thread on storage are kept: behind one, others may be blocked.
+//! A queue is kept for its length, not for what it means: `interval::wait_queues` classifies it.
+
+use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::TaskId;
-use crate::sample::Name;
 use crate::sample::task::RawSyscall;
-use crate::sample::waits::{WaitQueue, WaitQueueKind};
-
-/// Mutex addresses counted for one group.
-const MAX_ADDRESSES: usize = 64;
+use crate::sample::waits::{MAX_WAIT_QUEUES, WaitQueue};
 
 /// The thread that was last seen waiting in a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    pub task: TaskId,
-    pub wchan: Option<Name>,
+    pub pid: u32,
     pub syscall: Option<RawSyscall>,
+    /// Its wait channel is that of a file lock: /proc/locks may name the holder.
+    pub in_file_lock: bool,
 }
 
-/// A thread whose futex value says "held, with waiters": counted at the end of the sub-sample.
-#[derive(Debug)]
-pub struct MutexCandidate {
-    pub group: u16,
-    pub address: u64,
-    pub active: bool,
-    pub waiter: Waiter,
-}
-
-#[derive(Debug)]
-struct QueueCount {
-    seen_count: u32,
-    addresses: FxHashMap<u64, u32>,
-    last_waiter: Waiter,
-}
+/// Group, `ObservedWait::id`, futex address
+type QueueKey = (u16, u32, Option<u64>);
 
 /// The queues of the current interval.
 #[derive(Debug, Default)]
 pub struct WaitQueues {
-    counts: FxHashMap<(u16, WaitQueueKind), QueueCount>,
-    /// Of the current sub-sample
-    mutex_candidates: Vec<MutexCandidate>,
+    /// Sightings; the last waiter of a queue whose file is read
+    counts: FxHashMap<QueueKey, (u32, Option<Waiter>)>,
 }
 
 impl WaitQueues {
-    pub fn add(&mut self, group: u16, kind: WaitQueueKind, address: Option<u64>, waiter: Waiter) {
-        let count = self.counts.entry((group, kind)).or_insert_with(|| QueueCount {
-            seen_count: 0,
-            addresses: FxHashMap::default(),
-            last_waiter: waiter.clone(),
-        });
-        count.seen_count = count.seen_count.saturating_add(1);
-        if let Some(address) = address
-            && (count.addresses.len() < MAX_ADDRESSES || count.addresses.contains_key(&address))
-        {
-            let times = count.addresses.entry(address).or_default();
-            *times = times.saturating_add(1);
-        }
+    /// A sighting of a thread at a futex address where another thread of its group waits, too.
+    pub fn add_at_shared_address(&mut self, group: u16, wait: u32, address: u64) {
+        let (seen_count, _) = self.counts.entry((group, wait, Some(address))).or_default();
+        *seen_count = seen_count.saturating_add(1);
+    }
+
+    /// A sighting of a thread in a wait whose file is to be read.
+    pub fn add_with_file(&mut self, group: u16, wait: u32, waiter: Waiter) {
+        let (seen_count, last) = self.counts.entry((group, wait, None)).or_default();
+        *seen_count = seen_count.saturating_add(1);
         // The system call, which leads to the file, cannot always be read.
-        if waiter.syscall.is_some() || count.last_waiter.syscall.is_none() {
-            count.last_waiter = waiter;
+        if waiter.syscall.is_some() || last.is_none_or(|last| last.syscall.is_none()) {
+            *last = Some(waiter);
         }
     }
 
-    pub fn add_mutex_candidate(&mut self, candidate: MutexCandidate) {
-        self.mutex_candidates.push(candidate);
-    }
-
-    /// Ends a sub-sample. Value 2 is that of a contended mutex, whose waiters share one address. A single waiter at an address proves
-    /// nothing: each waiter of a condition variable of musl has such a futex of its own.
-    pub fn classify_mutex_candidates(&mut self) {
-        let mut at_address: FxHashMap<(u16, u64), u32> = FxHashMap::default();
-        for candidate in &self.mutex_candidates {
-            *at_address.entry((candidate.group, candidate.address)).or_default() += 1;
+    /// Ends the interval: the queues with the most sightings, sorted, and the waiter of each whose file is to be read.
+    pub fn finish_interval(&mut self) -> (Vec<WaitQueue>, Vec<Option<Waiter>>) {
+        let mut list: Vec<_> = self.counts.drain().collect();
+        if list.len() > MAX_WAIT_QUEUES {
+            list.sort_unstable_by_key(|&(key, (seen_count, _))| (Reverse(seen_count), key));
+            list.truncate(MAX_WAIT_QUEUES);
         }
-        for MutexCandidate { group, address, active, waiter } in std::mem::take(&mut self.mutex_candidates) {
-            if at_address.get(&(group, address)).is_some_and(|&waiters| waiters > 1) {
-                self.add(group, WaitQueueKind::Mutex, Some(address), waiter);
-            } else if active {
-                self.add(group, WaitQueueKind::Futex, None, waiter);
-            }
-        }
-    }
-
-    /// Ends the interval: the queues of groups for which `on_storage` is set, sorted, and the last waiter of each.
-    pub fn finish_interval(&mut self, on_storage: &[bool]) -> (Vec<WaitQueue>, Vec<Waiter>) {
-        let is_on_storage = |group: u16| on_storage.get(usize::from(group)).copied().unwrap_or(false);
-        let mut list: Vec<_> = self.counts.drain().filter(|((group, _), _)| is_on_storage(*group)).collect();
-        list.sort_unstable_by_key(|(key, _)| *key);
-        let describe = |((group, kind), count): ((u16, WaitQueueKind), QueueCount)| {
-            let queue = WaitQueue {
-                group,
-                kind,
-                seen_count: count.seen_count,
-                seen_at_one_address: count.addresses.into_values().max().unwrap_or(0),
-                wchan: count.last_waiter.wchan.clone(),
-                file: None,
-                holder: None,
-            };
-            (queue, count.last_waiter)
+        list.sort_unstable_by_key(|&(key, _)| key);
+        let queue = |((group, wait, futex_address), (seen_count, waiter))| {
+            (WaitQueue { group, wait, futex_address, seen_count, file: None, lock_holder: None }, waiter)
         };
-        list.into_iter().map(describe).unzip()
+        list.into_iter().map(queue).unzip()
     }
 }
 
@@ -109,31 +65,31 @@ impl WaitQueues {
 mod tests {
     use super::*;
 
-    fn waiter() -> Waiter {
-        Waiter { task: TaskId { pid: 1, tid: 1, start_ticks: 1 }, wchan: Some("futex_do_wait".into()), syscall: None }
-    }
-
-    fn sub_sample(queues: &mut WaitQueues, waiters: &[(u64, bool)]) {
-        for &(address, active) in waiters {
-            queues.add_mutex_candidate(MutexCandidate { group: 0, address, active, waiter: waiter() });
+    #[test]
+    fn the_longest_queues_are_kept_whatever_they_are() {
+        let mut queues = WaitQueues::default();
+        for address in 0..100 {
+            for _ in 0..address + 1 {
+                queues.add_at_shared_address(0, 7, address);
+            }
         }
-        queues.classify_mutex_candidates();
+        queues.add_with_file(1, 8, Waiter { pid: 5, syscall: None, in_file_lock: false });
+        let (list, waiters) = queues.finish_interval();
+        let longest: Vec<_> = list.iter().map(|queue| (queue.futex_address, queue.seen_count)).collect();
+        assert_eq!(longest, (36..100).map(|address| (Some(address), address as u32 + 1)).collect::<Vec<_>>());
+        assert!(waiters.iter().all(Option::is_none));
+        assert!(queues.finish_interval().0.is_empty());
     }
 
     #[test]
-    fn one_address_for_several_is_a_mutex_and_for_one_is_a_guess() {
+    fn the_last_waiter_with_a_known_call_is_the_one_whose_file_is_read() {
         let mut queues = WaitQueues::default();
-        sub_sample(&mut queues, &[(16, false), (16, true), (16, false), (32, true), (48, false)]);
-        let (list, _) = queues.finish_interval(&[true]);
-        let short: Vec<_> = list.iter().map(|queue| (queue.kind, queue.seen_count, queue.seen_at_one_address)).collect();
-        assert_eq!(short, [(WaitQueueKind::Mutex, 3, 3), (WaitQueueKind::Futex, 1, 0)]);
-        assert!(queues.finish_interval(&[true]).0.is_empty());
-    }
-
-    #[test]
-    fn queues_of_groups_without_a_thread_on_storage_are_not_told() {
-        let mut queues = WaitQueues::default();
-        queues.add(0, WaitQueueKind::Futex, None, waiter());
-        assert!(queues.finish_interval(&[false]).0.is_empty());
+        let call = Some(RawSyscall { number: 73, arguments: [3, 0, 0] });
+        for (pid, syscall) in [(1, None), (2, call), (3, call), (4, None)] {
+            queues.add_with_file(0, 8, Waiter { pid, syscall, in_file_lock: true });
+        }
+        let (list, waiters) = queues.finish_interval();
+        assert_eq!(list.iter().map(|queue| (queue.futex_address, queue.seen_count)).collect::<Vec<_>>(), [(None, 4)]);
+        assert_eq!(waiters.iter().flatten().map(|waiter| waiter.pid).collect::<Vec<_>>(), [3]);
     }
 }

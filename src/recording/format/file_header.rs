@@ -1,4 +1,4 @@
-//! The file header: 64 bytes, written twice, so that one damaged copy costs nothing.
+//! The file header: 64 bytes, written twice, so that damage of one copy loses nothing.
 
 use crate::recording::format::wire::array_at;
 

@@ -109,12 +109,12 @@ fn payload(list: &[FrameSummary]) -> Option<Vec<u8>> {
     })
 }
 
-/// Most bytes of the payload of a summary frame of so many samples.
+/// Most bytes of the payload of a summary frame of this number of samples.
 pub fn max_payload_len(samples: usize) -> usize {
     samples.saturating_mul(3).saturating_add(10)
 }
 
-/// Parses the payload of a summary frame of at most so many samples.
+/// Parses the payload of a summary frame of at most this number of samples.
 pub fn parse(raw: &[u8], samples: usize) -> Result<Vec<FrameSummary>, Malformed> {
     let mut input = ByteReader::new(raw);
     let count = input.read_count()?;

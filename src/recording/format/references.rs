@@ -1,8 +1,8 @@
-//! Which sample a frame refers to.
+//! The sample that a frame refers to.
 //!
-//! A frame refers to the one before it, so that few rows have changed, and each eighth one to the eighth before it
-//! (18 → 17 → 16 → 8 → 0): a reader decodes at most 22 other frames for any sample, and a damaged frame costs what follows
-//! it in its row of eight.
+//! A frame refers to the one before it, so that few rows have changed, and each eighth one to the eighth before it (18 → 17 →
+//! 16 → 8 → 0): a reader decodes at most 22 other frames for any sample, and a damaged frame loses only the samples that refer
+//! to it, directly or through others.
 
 /// No reader accepts a greater distance from the key frame.
 pub const MAX_DISTANCE: u16 = 127;

@@ -20,7 +20,9 @@ use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, Thread};
-use crate::sample::waits::{BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue};
+use crate::sample::waits::{
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
+};
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
 pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
@@ -111,7 +113,6 @@ pub const LISTS: &[List] = lists! {
     15: Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
     16: RemoteHost, keys 3, steps 3, |s| s.protocols.remote_hosts.as_ref().map(|hosts| &hosts.rows), |s| s.protocols.remote_hosts.as_mut().map(|hosts| &mut hosts.rows);
     20: ExitedTasks, keys 6, steps 5, |s| s.exits.as_ref().map(|exits| &exits.rows), |s| s.exits.as_mut().map(|exits| &mut exits.rows);
-    21: WaitQueue, keys 2, steps 2, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     24: IoLimit, keys 4, steps 4, |s| Ok(&s.io_limits), |s| Ok(&mut s.io_limits);
     25: TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
     26: ObservedWait, keys 1, steps 1, |s| Ok(&s.waits.observed), |s| Ok(&mut s.waits.observed);
@@ -119,6 +120,8 @@ pub const LISTS: &[List] = lists! {
     31: BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
     28: IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
     29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
+    32: WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
+    33: SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
 };
 
@@ -141,7 +144,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 21 | 25..=29)
+        matches!(self.table.section, 10..=13 | 25..=29 | 32 | 33)
     }
 }
 
@@ -182,15 +185,16 @@ mod tests {
             ("softnet", LISTS[7].table, columns::<Softnet>()),
             ("remote hosts", LISTS[8].table, columns::<RemoteHost>()),
             ("exited tasks", LISTS[9].table, columns::<ExitedTasks>()),
-            ("wait queues", LISTS[10].table, columns::<WaitQueue>()),
-            ("I/O limits", LISTS[11].table, columns::<IoLimit>()),
-            ("delays of tasks", LISTS[12].table, columns::<TaskDelays>()),
-            ("observed waits", LISTS[13].table, columns::<ObservedWait>()),
-            ("waits of threads", LISTS[14].table, columns::<ThreadWait>()),
-            ("waits of blocked threads", LISTS[15].table, columns::<BlockedWait>()),
-            ("waiters in pipes and sockets", LISTS[16].table, columns::<IpcWaiter>()),
-            ("holders of their other ends", LISTS[17].table, columns::<IpcHolder>()),
-            ("SYN queues", LISTS[18].table, columns::<SynQueue>()),
+            ("I/O limits", LISTS[10].table, columns::<IoLimit>()),
+            ("delays of tasks", LISTS[11].table, columns::<TaskDelays>()),
+            ("observed waits", LISTS[12].table, columns::<ObservedWait>()),
+            ("waits of threads", LISTS[13].table, columns::<ThreadWait>()),
+            ("waits of blocked threads", LISTS[14].table, columns::<BlockedWait>()),
+            ("waiters in pipes and sockets", LISTS[15].table, columns::<IpcWaiter>()),
+            ("holders of their other ends", LISTS[16].table, columns::<IpcHolder>()),
+            ("wait queues", LISTS[17].table, columns::<WaitQueue>()),
+            ("waiters in TCP sockets", LISTS[18].table, columns::<SocketWaiter>()),
+            ("SYN queues", LISTS[19].table, columns::<SynQueue>()),
             ("processes", PROCESSES, columns::<Process>()),
             ("threads", THREADS, columns::<(u32, Thread)>()),
             ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),

@@ -32,7 +32,7 @@ impl Rows {
         Rows { width, cells: Vec::new() }
     }
 
-    /// No rows, with room for so many.
+    /// An empty table with capacity for this number of rows.
     pub fn with_capacity(width: usize, count: usize) -> Rows {
         Rows { width, cells: Vec::with_capacity(width * count) }
     }

@@ -74,11 +74,11 @@ impl Replayer {
         let mut replayer = Replayer::from_single_file(first, path.into());
         replayer.segments.extend(parts.map(Segment::new));
         replayer.directory = Some((path.to_owned(), known));
-        let told = |(path, error): (PathBuf, RecordingError)| UnreadableFile {
+        let describe = |(path, error): (PathBuf, RecordingError)| UnreadableFile {
             location: Location::File(path),
             reason: error.to_string(),
         };
-        replayer.unreadable = unreadable.into_iter().map(told).collect();
+        replayer.unreadable = unreadable.into_iter().map(describe).collect();
         replayer.merge_segments();
         Ok(replayer)
     }

@@ -61,8 +61,8 @@ pub struct StreamReader<R> {
 
 const READ_BYTES: usize = 64 << 10;
 
-/// Beyond so many bytes checked in vain, and as many as have arrived, damaged payloads are not searched any more: headers inside
-/// each other would have each byte checked once for each of them.
+/// After so many bytes searched without success, and no fewer than have arrived, damaged payloads are not searched any more:
+/// with nested headers each byte would be checked once for each header.
 const MAX_FAILED_CHECKSUM_BYTES: u64 = 64 << 20;
 
 impl<R: Read> StreamReader<R> {

@@ -1,8 +1,8 @@
-//! Records samples on a thread of its own: the disk that is recorded to may be the one that is stuck.
+//! Records samples on a thread of its own: the disk that it writes to may be one that does not answer.
 //!
-//! `offer` never blocks. What the queue cannot take becomes a gap in the recording. A full disk pauses the recording, which
-//! is retried. After a failed write or sync the file is not written again: the recording continues in another one beside it,
-//! which begins with what the first one may have lost. What was written stays valid in all cases.
+//! `offer` never blocks. What the queue cannot take becomes a gap in the recording. A full disk pauses the recording, and
+//! writing is retried. After a failed write or sync the file is not written again: the recording continues in another one
+//! beside it, which begins with what the first one may have lost. What was written stays valid in all cases.
 
 mod writer;
 

@@ -4,7 +4,7 @@ use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
 use crate::interval::statistics::Certainty;
-use crate::report::formatting::{bytes, duration, latency, three_digits};
+use crate::report::formatting::{bytes, duration, latency, multiple, three_digits};
 use crate::report::text::printable;
 use crate::units::Millis;
 
@@ -31,7 +31,7 @@ fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: 
     let rows: Vec<(&FigureComparison, &FigureDelta)> =
         rows.filter(|(_, delta)| all || delta.change != FigureChange::None).collect();
     if rows.is_empty() {
-        text.push_str("  no figure moved in a way that is felt and is not chance\n");
+        text.push_str("  no figure changed by an amount that matters and is not chance\n");
         return;
     }
     let headings = ["base p50", "p95", "new p50", "p95", "×base", "P(new>)", ""];
@@ -140,7 +140,7 @@ fn write_per_operation(text: &mut String, recordings: &[ComparedRecording]) {
             relative.read_bytes,
             relative.written_bytes,
         ];
-        table.push(String::new(), figures.map(|value| format_optional(value, |value| format!("{value:.2}×"))).to_vec());
+        table.push(String::new(), figures.map(|value| format_optional(value, multiple)).to_vec());
     }
     text.push_str(&table.render());
 }

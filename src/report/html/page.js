@@ -105,6 +105,6 @@ const begin = () => {
   if (step >= 0) { held = step; show(step); }
 };
 addEventListener("hashchange", begin);
-// On paper nobody can open what is folded.
+// Folded sections cannot be opened on paper.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((folded) => { folded.open = true; }));
 begin();

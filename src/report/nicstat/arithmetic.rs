@@ -29,11 +29,11 @@ pub struct NicLine {
     /// A second
     pub saturation: Option<f64>,
     pub collisions: Option<f64>,
-    /// NoCP: packets that came and were not taken, a second
+    /// NoCP: packets that came and were not taken, per second
     pub nocanput: Option<f64>,
 }
 
-/// One direction; everything a second.
+/// One direction; everything per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirectionRates {
     pub bytes: Option<f64>,
@@ -45,7 +45,7 @@ pub struct DirectionRates {
     pub errors: Option<f64>,
 }
 
-/// The line TCP; everything a second, but for the share.
+/// The line TCP; everything per second, but for the share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpLine {
     /// KB of 1024 bytes: of all of IP (IpExt), for TCP alone is not counted; compat 0
@@ -66,7 +66,7 @@ pub struct TcpLine {
     pub listen_drops: Option<f64>,
 }
 
-/// The line UDP; everything a second.
+/// The line UDP; everything per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UdpLine {
     pub datagrams_in: Option<f64>,
@@ -84,7 +84,7 @@ pub struct Elapsed {
     pub since_boot: f64,
 }
 
-/// Growth a second between two counters; from 0 where there is no older one: since boot.
+/// Growth per second between two counters; from 0 where there is no older one: since boot.
 #[derive(Clone, Copy, Debug)]
 struct RateCalculator {
     arithmetic: Arithmetic,
@@ -234,33 +234,12 @@ fn reading_counter<T>(reading: &Reading<T>, field: impl Fn(&T) -> Option<Counter
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::sample::network::NicFacts;
-    use crate::sample::{Absent, Name};
+    use crate::synthetic;
 
     fn nic(name: &str, ifindex: u32, bytes: u64, packets: u64) -> Nic {
-        let direction = Direction { bytes: Counter(bytes), packets: Counter(packets), ..Direction::default() };
-        let facts = NicFacts {
-            speed_mbps: Err(Absent::Unsupported),
-            duplex: Err(Absent::Unsupported),
-            up: Some(true),
-            loopback: false,
-            virtual_device: false,
-        };
-        Nic {
-            id: NicId { ifindex, name: Name::from(name) },
-            facts: Arc::new(facts),
-            rx: direction,
-            tx: direction,
-            multicast: Counter(0),
-            collisions: Counter(0),
-            carrier_losses: Counter(0),
-            rx_missed: None,
-            rx_nohandler: None,
-            qdisc: None,
-        }
+        let direction = synthetic::traffic(bytes, packets);
+        synthetic::nic(ifindex, name).rx(direction).tx(direction).build()
     }
 
     fn lines(older: &[Nic], newer: &[Nic], arithmetic: Arithmetic, link: Link) -> Vec<NicLine> {

@@ -92,6 +92,7 @@ mod tests {
             evidence: Vec::new(),
             next: Vec::new(),
             explained_share: explains,
+            follows_from: None,
         }
     }
 
@@ -104,11 +105,11 @@ mod tests {
             finding("cc1", 4, Severity::Warning, 0.6, 20, Some(30)),
         ];
         let groups = FindingGroup::group_by_subject(&all.iter().collect::<Vec<_>>(), at(100));
-        let told: Vec<_> = groups
+        let labels: Vec<_> = groups
             .iter()
             .map(|group| (group.subject(), group.representative.sentence.as_str(), group.findings.len()))
             .collect();
-        assert_eq!(told, [("cc1".to_owned(), "cc1 20", 3), ("make (1)".to_owned(), "make 50", 1)]);
+        assert_eq!(labels, [("cc1".to_owned(), "cc1 20", 3), ("make (1)".to_owned(), "make 50", 1)]);
         let begins: Vec<u64> = groups[0].findings.iter().map(|finding| finding.since.boottime_ns / 1_000_000_000).collect();
         assert_eq!((begins, groups[0].total_seconds(at(100))), (vec![10, 20, 40], 5.0 + 10.0 + 60.0));
     }

@@ -36,8 +36,8 @@ pub fn tables_page() -> String {
                 Aggregation::Unknown => "unknown".to_owned(),
             };
             let (name, unit, json) = (column.title, column.unit.label(), column.key);
-            let asked = if column.shown_by_default { "" } else { " (when asked for)" };
-            let _ = writeln!(page, "| `{name}` | {unit} | `{json}` | {total} | {}{asked} |", column.description);
+            let hidden = if column.shown_by_default { "" } else { " (hidden by default)" };
+            let _ = writeln!(page, "| `{name}` | {unit} | `{json}` | {total} | {}{hidden} |", column.description);
         }
     }
     page

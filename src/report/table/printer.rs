@@ -1,5 +1,7 @@
 //! Formats rows as lines: text, CSV, JSON or colon-separated.
 
+use std::io;
+
 use serde::Serializer as _;
 use serde::ser::SerializeMap;
 
@@ -79,31 +81,31 @@ impl Printer {
     }
 
     /// The lines of one interval.
-    pub fn lines(&mut self, time: &RowTime, rows: &[Vec<Cell>]) -> String {
-        match self.format {
+    pub fn lines(&mut self, time: &RowTime, rows: &[Vec<Cell>]) -> io::Result<String> {
+        Ok(match self.format {
             Format::Text => self.text(time, rows),
-            Format::Csv { safe_formulas } => self.csv(time, rows, RowKind::Interval, safe_formulas),
-            Format::Json => self.json(time, rows, RowKind::Interval),
+            Format::Csv { safe_formulas } => self.csv(time, rows, RowKind::Interval, safe_formulas)?,
+            Format::Json => self.json(time, rows, RowKind::Interval)?,
             Format::Parseable => self.parseable(time, rows, RowKind::Interval),
-        }
+        })
     }
 
     /// The totals of a whole run. `capacity`: what a share of time is a share of, in CPUs or devices.
-    pub fn total_lines(&mut self, time: &RowTime, capacity: f64, rows: &[Vec<Cell>]) -> String {
+    pub fn total_lines(&mut self, time: &RowTime, capacity: f64, rows: &[Vec<Cell>]) -> io::Result<String> {
         let total = |row: &Vec<Cell>| -> Vec<Cell> {
             let cells = self.columns.iter().zip(row);
             cells.map(|(column, cell)| total_cell(column, cell, time.seconds, capacity)).collect()
         };
         let rows: Vec<Vec<Cell>> = rows.iter().map(total).collect();
-        match self.format {
+        Ok(match self.format {
             Format::Text => self.text_total(time, &rows),
             Format::Csv { safe_formulas } => {
                 self.lines_since_heading = None;
-                self.csv(time, &rows, RowKind::Total, safe_formulas)
+                self.csv(time, &rows, RowKind::Total, safe_formulas)?
             }
-            Format::Json => self.json(time, &rows, RowKind::Total),
+            Format::Json => self.json(time, &rows, RowKind::Total)?,
             Format::Parseable => self.parseable(time, &rows, RowKind::Total),
-        }
+        })
     }
 
     fn text(&mut self, time: &RowTime, rows: &[Vec<Cell>]) -> String {
@@ -157,13 +159,13 @@ impl Printer {
     }
 
     /// RFC 4180: one heading, then one record per row.
-    fn csv(&mut self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind, safe_formulas: bool) -> String {
+    fn csv(&mut self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind, safe_formulas: bool) -> io::Result<String> {
         let keys = self.key_columns(kind);
         let mut text = String::new();
         if self.lines_since_heading.is_none() {
             self.lines_since_heading = Some(0);
             let names = keys.iter().map(|(_, name)| name.as_str());
-            text.push_str(&csv_record(["time", "seconds"].into_iter().chain(names)));
+            text.push_str(&csv_record(["time", "seconds"].into_iter().chain(names))?);
         }
         let (end, seconds) = (rfc3339(time.at), shortest_decimal(time.seconds));
         for row in rows {
@@ -171,20 +173,18 @@ impl Printer {
             let cells = keys.iter().map(|(index, _)| row.get(*index).map(text_of).unwrap_or_default());
             let cells: Vec<String> = cells.collect();
             let common = [end.as_str(), seconds.as_str()];
-            text.push_str(&csv_record(common.into_iter().chain(cells.iter().map(String::as_str))));
+            text.push_str(&csv_record(common.into_iter().chain(cells.iter().map(String::as_str)))?);
         }
-        text
+        Ok(text)
     }
 
-    fn json(&self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> String {
+    fn json(&self, time: &RowTime, rows: &[Vec<Cell>], kind: RowKind) -> io::Result<String> {
         let keys = self.key_columns(kind);
-        let object = |row: &Vec<Cell>| {
+        let object = |row: &Vec<Cell>| -> io::Result<String> {
             let mut bytes = Vec::new();
             let common = [("schema", "stalltop/1"), ("table", self.table), ("time", &rfc3339(time.at))];
-            // Into memory, and strings, numbers and nulls only: cannot fail.
-            let _ =
-                write_object(&mut bytes, &common, time.seconds, kind, keys.iter().map(|(index, name)| (name, row.get(*index))));
-            escape_unprintable(&String::from_utf8_lossy(&bytes)) + "\n"
+            write_object(&mut bytes, &common, time.seconds, kind, keys.iter().map(|(index, name)| (name, row.get(*index))))?;
+            Ok(escape_unprintable(&String::from_utf8_lossy(&bytes)) + "\n")
         };
         rows.iter().map(object).collect()
     }

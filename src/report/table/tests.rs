@@ -31,7 +31,7 @@ fn bounds_have_a_sign_in_text_only() {
             let columns: Vec<_> = indices.iter().map(|&index| table.columns()[index]).collect();
             let rows: Vec<Vec<Cell>> = table.rows(&input, &indices).into_iter().map(|row| row.cells).collect();
             let time = RowTime { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
-            let text = Printer::new(table, &columns, format, Headings::Once).lines(&time, &rows);
+            let text = Printer::new(table, &columns, format, Headings::Once).lines(&time, &rows).unwrap();
             text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let of = |format| [lines("load", &["blkd"], format), lines("cpu", &["%blocked", "%free"], format)];

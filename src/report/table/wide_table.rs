@@ -1,6 +1,8 @@
 //! All tables as one wide table, for `export`: one column per key, which tables share; one row per row of each table. A cell is
 //! empty where the row's table does not have the column.
 
+use std::io::{self, Write};
+
 use super::ResolvedSelection;
 use super::printer::{RowTime, shortest_decimal};
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
@@ -86,23 +88,24 @@ impl WideTable {
         self.tables.iter().map(|mapping| &mapping.selection)
     }
 
-    /// The first line of the CSV.
-    pub fn csv_header(&self) -> String {
-        csv_record(COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|column| column.name)))
+    /// Writes the first line of the CSV.
+    pub fn write_csv_header(&self, sink: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(sink);
+        writer.write_record(COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|column| column.name)))?;
+        writer.flush()
     }
 
-    /// One line per row. `safe_formulas`: a quote before text that a spreadsheet would read as a formula.
-    pub fn csv_rows(&self, time: &RowTime, input: &FigureInput, safe_formulas: bool) -> String {
+    /// Writes one line per row. `safe_formulas`: a quote before text that a spreadsheet would read as a formula.
+    pub fn write_csv_rows(&self, sink: impl Write, time: &RowTime, input: &FigureInput, safe_formulas: bool) -> io::Result<()> {
         let (end, seconds) = (rfc3339(time.at), shortest_decimal(time.seconds));
         let text_of = if safe_formulas { csv_field_without_formula } else { csv_field };
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        // Writing to a Vec cannot fail.
-        let _ = self.for_each_row(input, |table, cells| {
+        let mut writer = csv::Writer::from_writer(sink);
+        self.for_each_row(input, |table, cells| {
             [end.as_str(), seconds.as_str(), table].into_iter().try_for_each(|field| writer.write_field(field))?;
             cells.iter().try_for_each(|cell| writer.write_field(text_of(cell)))?;
             writer.write_record(None::<&[u8]>)
-        });
-        String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
+        })?;
+        writer.flush()
     }
 }
 
@@ -131,17 +134,35 @@ pub(super) fn csv_field_without_formula(cell: &Cell) -> String {
 }
 
 /// One record of RFC 4180, but with `\n` at its end.
-pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Writing to a String cannot fail.
-    let _ = writer.write_record(fields);
-    String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
+    writer.write_record(fields)?;
+    let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figures::TABLES;
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_failed_write_of_csv_is_returned() {
+        let failure = WideTable::new(TABLES, false).write_csv_header(Full).unwrap_err();
+        assert_eq!(failure.kind(), io::ErrorKind::StorageFull);
+    }
 
     #[test]
     fn a_key_has_one_type_in_all_tables() {

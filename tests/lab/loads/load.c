@@ -43,7 +43,7 @@ static void burn(double ms) {
 }
 static void nap(long ms) { struct timespec t = {ms / 1000, ms % 1000 * 1000000}; nanosleep(&t, 0); }
 
-/* A process a connection, one lock file for all; who has it commits. */
+/* One process per connection and one lock file, whose holder commits. */
 static void flocks(void) {
     for (int i = 0; i < count; i++) if (!fork()) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -132,7 +132,7 @@ static void sockets(void) {
         for (int j = 0; j < count; j++) { if (j != i) close(s[j][1]); close(s[j][0]); }
         for (;;) { char c = 1; if (send(s[i][1], &c, 1, 0) < 1 || recv(s[i][1], &c, 1, 0) < 1) _exit(0); burn(0.05); } }
 }
-/* Workers that read what a dispatcher gives them, ten jobs a second to each; one thread, one sibling do I/O of their own. */
+/* Workers that read what a dispatcher gives them, ten jobs per second to each; one thread, one sibling do I/O of their own. */
 static int jobs[2];
 static void *worker(void *a) { (void)a; name("worker"); for (;;) { char c; if (read(jobs[0], &c, 1) < 1) return 0; } }
 static void *dispatcher(void *a) { (void)a; name("dispatcher"); for (;;) { for (int i = 0; i < count; i++) if (write(jobs[1], "x", 1) < 1) return 0; nap(100); } }
@@ -148,7 +148,7 @@ static void pool_of_processes(void) {
 /* An io_uring service that has nothing to do but wakes up ten times a second. */
 static void *ring(void *a) { (void)a; name("ring"); struct io_uring_params p; memset(&p, 0, sizeof p); int fd = syscall(SYS_io_uring_setup, 8, &p); if (fd < 0) die("io_uring_setup");
     for (;;) { struct __kernel_timespec t = {0, 100000000}; struct io_uring_getevents_arg e = {.ts = (uintptr_t)&t}; syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &e, sizeof e); } return 0; }
-/* The same, woken every two seconds, with a request each that never completes: a connection nobody uses shall be read. */
+/* The same, woken every two seconds, with one request each that never completes: a read of an idle connection. */
 static void *ring_waits(void *a) { (void)a; name("ring"); struct io_uring_params p; memset(&p, 0, sizeof p);
     int s[2], fd = syscall(SYS_io_uring_setup, 8, &p); if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, s)) die("ring");
     char *q = mmap(0, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQ_RING);

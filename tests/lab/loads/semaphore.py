@@ -1,4 +1,4 @@
-"""semaphore.py FOLDER SECONDS COUNT: a process a connection, one semaphore in shared memory for all; who has it commits."""
+"""semaphore.py FOLDER SECONDS COUNT: one process per connection and one semaphore in shared memory, whose holder commits."""
 import multiprocessing
 import os
 import sys

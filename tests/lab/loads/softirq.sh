@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tiny UDP packets through so many filters that softirqs fill CPU 1, which receive packet steering gives them all; whoever
-# sends them has CPU 0. labA, the end that receives, is in this namespace.
+# Tiny UDP packets through so many filters that softirqs saturate CPU 1, to which receive packet steering sends them all. The
+# sender has CPU 0. labA, the end that receives, is in this namespace.
 set -eu
 . "$(dirname "$0")/../scenarios/lib.sh"
 ip netns del labsoft 2>/dev/null || true

@@ -20,7 +20,7 @@ use crate::kernel::{self, host};
 use crate::sample::Sample;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
-use crate::units::format::latency;
+use crate::units::format::{latency, three_digits};
 
 /// How long the device is observed before the first read.
 const IDLE_CHECK_DURATION: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
 fn announcement(name: &str, device: &DeviceIdentity, sizes: &[(SizeClass, usize)]) -> String {
     let kib: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
     format!(
-        "{name} ({}): at most {} single reads at random offsets, {} a second, for {} s at most, of {}; nothing is written\n",
+        "{name} ({}): at most {} single reads at random offsets, {} per second, for {} s at most, of {}; nothing is written\n",
         device.0,
         sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION,
         1000 / READ_PERIOD.as_millis(),
@@ -153,9 +153,9 @@ fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Opt
     match baseline {
         None => format!("{line}: not enough yet: learn again\n"),
         Some(baseline) if *median > 2.0 * baseline.0 => {
-            let times = median / baseline.0;
+            let times = three_digits(median / baseline.0);
             format!(
-                "{line}: {times:.1} times its baseline of {}, not learned: if the baseline is wrong, forget it first\n",
+                "{line}: {times} times its baseline of {}, not learned: if the baseline is wrong, forget it first\n",
                 latency(baseline)
             )
         }
@@ -328,6 +328,6 @@ mod tests {
         assert!(line(&[], None).contains("other programs used the device"));
         assert!(line(&[5.0, 5.2, 5.3], None).contains("5.20 ms (5.00 ms to 5.30 ms, 3 times 5 reads): not enough yet"));
         assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.20 ms"));
-        assert!(line(&[12.0], Some(5.0)).contains("2.4 times its baseline of 5.00 ms, not learned"));
+        assert!(line(&[12.0], Some(5.0)).contains("2.40 times its baseline of 5.00 ms, not learned"));
     }
 }

@@ -8,6 +8,7 @@ use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse
 use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -30,7 +31,7 @@ pub const HUNG_TASK: Rule = Rule {
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
         "a disk-stalled finding at the same time",
         "/proc/PID/stack as root",
-        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
+        "FUSE: whether its server runs; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
     ],
     reference: "Wait classes",
     hysteresis: Hysteresis::Immediate,
@@ -128,7 +129,7 @@ fn in_flight(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
     Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
 }
 
-/// Requests that the device completes a second; all devices if it is not known.
+/// Requests that the device completes per second; all devices if it is not known.
 fn completions_per_second(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
     let concerned = context.interval.disks.iter().filter(|span| device.is_none_or(|device| device == span.id));
     PerSecond::over(concerned.map(DiskSpan::completed).fold(0, u64::saturating_add), context.interval.seconds)
@@ -143,7 +144,7 @@ fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Optio
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.disk);
-    let idle = requests.is_some_and(|requests| requests < 0.5);
+    let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
     match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
@@ -166,7 +167,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
             // A sync waits for all earlier writes, not for one request of its own.
             match completions_per_second(context, thread.disk) {
                 Some(rate) if rate > 0.0 => format!(
-                    "{} meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one that takes \
+                    "{} meanwhile ({} requests per second, {requests} in flight): it waits for many of them, or for one that takes \
                      that long",
                     if thread.disk.is_some() { "the device works" } else { "devices work" },
                     significant_digits(rate)

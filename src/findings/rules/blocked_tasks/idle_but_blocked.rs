@@ -11,7 +11,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::{current_wait_seconds, wait_location};
 use crate::findings::wait_chain::queues::lock_basis;
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, wait_chain};
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, wait_chain};
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
 use crate::units::reaches_threshold;
 
@@ -21,7 +21,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
     meaning: "CPUs are idle although there is work: the tasks that would use them wait for storage, for memory reclaim, or \
               for a lock whose holder waits there. More CPUs will not help. The figure is an upper bound of what can be \
               gained.",
-    computed: "At each sub-sample (10 a second): the smaller of the number of available CPUs (idle + iowait) and the number \
+    computed: "At each sub-sample (10 per second): the smaller of the number of available CPUs (idle + iowait) and the number \
                of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
                as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
@@ -97,7 +97,7 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 }
 
 /// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
-/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
+/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.00× its baseline`.
 fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let label = describe_group(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
@@ -119,7 +119,8 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
-        let one_of = if group.behind_lock() >= min_threads && holders >= 1.5 { "on storage, one of them " } else { "" };
+        let one_of =
+            if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= MIN_REPORTED_THREADS {

@@ -5,6 +5,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::rules::blocked_tasks::io_limit::{applicable_limits, most_exhausted_limit};
 use crate::findings::wait_chain::holder::describe_group;
 use crate::ids::DiskId;
@@ -13,6 +14,10 @@ use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
+
+/// A limit that is used up holds the threads above the device if requests of at most this share of them are in the device.
+/// docs/metrics.md, "Fixed thresholds".
+const MAX_IN_DEVICE_SHARE: f64 = 0.5;
 
 pub const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
@@ -72,7 +77,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
     }
     let in_device: f64 = below.iter().flat_map(|span| span.operations()).map(|(_, op)| op.concurrency).sum();
     let in_flight = context.interval.idle_blocked.as_ref().and_then(|blocked| blocked.cross_checks.in_flight);
-    let limit = (waiting * thresholds.io_throttled_device_share).min(0.5);
+    let limit = (waiting * thresholds.io_throttled_device_share).min(MIN_BUSY_REQUESTS);
     let idle_below =
         in_device <= limit && in_flight.unwrap_or(0.0).min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
     let process = context.process(holder.task.pid);
@@ -84,7 +89,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
     // Other processes may keep the device busy: of the throttled threads only few can be in it.
     let held_above = used_up.as_ref().is_some_and(|limit| {
         let inside = context.disk_span(limit.limit.disk).and_then(|span| limit.requests_in_device(span));
-        inside.is_some_and(|inside| inside <= waiting / 2.0)
+        inside.is_some_and(|inside| inside <= waiting * MAX_IN_DEVICE_SHARE)
     });
     if !(idle_below && !is_zfs_cv_wait(holder) || held_above) {
         return None;

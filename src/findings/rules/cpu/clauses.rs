@@ -17,12 +17,15 @@ pub fn unlisted_clause(all: usize, one: &str, many: &str) -> String {
     }
 }
 
+/// CPUs that a process uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
+const MIN_NAMED_CPUS: f64 = 0.05;
+
 /// `; most: cc1 (4711) 1.20 CPUs, …`
 pub fn top_cpu_users(context: &RuleContext) -> String {
     let Some(tasks) = &context.interval.tasks else { return String::new() };
     let mut users: Vec<_> = tasks.active_processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
     users.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let listed = users.iter().take(3).filter(|(cpus, _)| *cpus >= 0.05).filter_map(|(cpus, pid)| {
+    let listed = users.iter().take(3).filter(|(cpus, _)| *cpus >= MIN_NAMED_CPUS).filter_map(|(cpus, pid)| {
         let process = context.process(*pid)?;
         Some(format!("{} ({pid}) {} CPU", lossy_name(&process.comm), significant_digits(*cpus)))
     });

@@ -8,6 +8,9 @@ use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::top_cpu_users;
 use crate::findings::rules::cpu::run_queue::{background_run_queue_waiters, run_queue_waiters};
 
+/// Stolen share of CPU time from which the sentence says it. docs/metrics.md, "Fixed thresholds".
+const MIN_REPORTED_STEAL: f64 = 0.01;
+
 pub const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
     title: "CPUs saturated",
@@ -49,7 +52,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     let wanted = cpu.busy() * context.cpu_count() + waiting;
     let critical = waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
     let most = top_cpu_users(context);
-    let stolen = match cpu.total.steal >= 0.01 {
+    let stolen = match cpu.total.steal >= MIN_REPORTED_STEAL {
         true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
     };

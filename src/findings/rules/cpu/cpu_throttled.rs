@@ -10,6 +10,12 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
 
+/// Available share of the host from which the sentence says it. docs/metrics.md, "Fixed thresholds".
+const MIN_REPORTED_AVAILABLE: f64 = 0.1;
+
+/// Available share of the host from which the sentence calls the host idle.
+const IDLE_HOST_AVAILABLE: f64 = 0.5;
+
 pub const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,
     title: "Throttled by a CPU quota",
@@ -50,11 +56,14 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let available = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
-        let room =
-            if available >= 0.1 { format!(" while {} of the host is available", percent(available)) } else { String::new() };
+        let room = if available >= MIN_REPORTED_AVAILABLE {
+            format!(" while {} of the host is available", percent(available))
+        } else {
+            String::new()
+        };
         let sentence = format!(
             "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
-            if available >= 0.5 { "idle host, throttled container: " } else { "" },
+            if available >= IDLE_HOST_AVAILABLE { "idle host, throttled container: " } else { "" },
             lossy_name(&group.id.path),
             format_throttled(throttled.0),
             periods.unwrap_or_default(),

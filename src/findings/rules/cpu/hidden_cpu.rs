@@ -17,7 +17,7 @@ pub const HIDDEN_CPU: Rule = Rule {
               stime) are right.",
     computed: "Run time of all tasks (including exited ones, from their parents' cutime and cstime) against the ticks of \
                /proc/stat: a difference of more than 5 % of a CPU in one direction for 3 intervals, that neither the time \
-               between the two readings nor chance (4 standard deviations of sampling at 100 ticks a second) explains. A CPU \
+               between the two readings nor chance (4 standard deviations of sampling at 100 ticks per second) explains. A CPU \
                is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
                the fields of /proc/stat add up to more than the elapsed time. Less than a quarter of a CPU that no single \
                CPU hides is a note.",
@@ -33,7 +33,17 @@ pub const HIDDEN_CPU: Rule = Rule {
 };
 
 /// CPU time hidden by tasks that migrate between CPUs is a warning from this amount, otherwise a note.
+/// docs/metrics.md, "Fixed thresholds".
 const MIN_WARNING_CPUS: f64 = 0.25;
+
+/// Share of a CPU's time that is in no field of /proc/stat, from which the sentence says it.
+const MIN_REPORTED_UNACCOUNTED: f64 = 0.02;
+
+/// Share of a CPU's run time from which its top thread is named as the only one.
+const MIN_SOLE_USER_SHARE: f64 = 0.9;
+
+/// Share of the time counted twice from which one CPU is named.
+const MIN_NAMED_CPU_SHARE: f64 = 0.5;
 
 fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
     let Some(cpu) = &context.interval.cpu else { return Vec::new() };
@@ -49,7 +59,7 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
 fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candidate {
     let shares = &core.shares;
     let (top_name, label) = top_thread_label(context, core);
-    let elsewhere = if shares.unaccounted >= 0.02 {
+    let elsewhere = if shares.unaccounted >= MIN_REPORTED_UNACCOUNTED {
         format!("{} of that CPU's time is in none of its fields", percent(shares.unaccounted))
     } else {
         "it counts the rest as idle".into()
@@ -67,7 +77,9 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
     match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
-        Some(((name, label), share)) if share >= used * 0.9 => (Some(name), format!("{label} used {} of", percent(share))),
+        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE => {
+            (Some(name), format!("{label} used {} of", percent(share)))
+        }
         Some(((name, label), share)) => {
             (Some(name), format!("tasks ({label} most: {}) used {} of", percent(share), percent(used)))
         }
@@ -91,7 +103,7 @@ fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candida
 
 fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     let core = cpu.cpus.iter().max_by(|a, b| a.shares.excess.total_cmp(&b.shares.excess));
-    let core = core.filter(|core| core.shares.excess >= gap / 2.0);
+    let core = core.filter(|core| core.shares.excess >= gap * MIN_NAMED_CPU_SHARE);
     let (place, top) = match core {
         Some(core) => {
             let top = core.top_thread.map(|(task, _)| context.task_label(task));

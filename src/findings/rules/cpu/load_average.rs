@@ -21,6 +21,9 @@ pub const LOAD_NOT_CPU: Rule = Rule {
     evaluate: load_not_cpu,
 };
 
+/// Share of the load average that the tasks now in R or D must be: the rest is history. docs/metrics.md, "Fixed thresholds".
+const MIN_PRESENT_SHARE: f64 = 0.5;
+
 fn load_not_cpu(context: &RuleContext) -> Vec<Candidate> {
     let (Ok(load), Some(tasks), Some(cpu)) = (&context.interval.newer.load, &context.interval.tasks, &context.interval.cpu)
     else {
@@ -29,7 +32,7 @@ fn load_not_cpu(context: &RuleContext) -> Vec<Candidate> {
     let n = context.cpu_count();
     let counts = &tasks.counts;
     let now = f64::from(counts.running) + f64::from(counts.blocked);
-    let explained = f64::from(counts.blocked) >= n && now >= load.one / 2.0;
+    let explained = f64::from(counts.blocked) >= n && now >= load.one * MIN_PRESENT_SHARE;
     let wanted = || cpu.busy() * n + run_queue_waiters(context).unwrap_or(0.0);
     if load.one < context.thresholds.load_per_cpu * n || !explained || wanted() >= n {
         return Vec::new();

@@ -1,5 +1,6 @@
 //! Rule saturated-core: one CPU is busy while the host is not.
 
+use crate::findings::causes::DOMINANT_SHARE;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
@@ -31,11 +32,14 @@ pub const SATURATED_CORE: Rule = Rule {
     evaluate: saturated_core,
 };
 
-/// Share of a CPU's busy time from which its top thread is named.
+/// Share of a CPU's busy time from which its top thread is named. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_SHARE: f64 = 0.1;
 
-/// Share of a CPU's busy time from which its top thread decides the severity.
-const DOMINANT_SHARE: f64 = 0.5;
+/// Share of a CPU's time from which a kind of it is listed: less rounds to 0 %.
+const MIN_LISTED_SHARE: f64 = 0.005;
+
+/// A short interval lowers the threshold by half a clock tick, and by at most this share.
+const MAX_TICK_ROUNDING: f64 = 0.1;
 
 fn is_background(context: &RuleContext, task: TaskId) -> bool {
     let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
@@ -50,7 +54,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let is_limit = |core: &&CpuUsage| host_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
-    let limit = thresholds.core_busy_ratio - rounding.min(0.1);
+    let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
     let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.sort_by_key(|core| !is_softirq_dominated(core));
@@ -69,7 +73,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             Some(((_, label), share)) => format!("; {label} ran there most: {}", percent(*share)),
             None => String::new(),
         };
-        let meek =
+        let background =
             core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(context, task));
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
@@ -79,7 +83,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             what,
             percent(cpu.busy()),
             context.of_all_cpus(cpu.busy() * context.cpu_count()),
-            if meek { BACKGROUND_CLAUSE } else { "" },
+            if background { BACKGROUND_CLAUSE } else { "" },
         );
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
@@ -93,7 +97,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if meek { Severity::Note } else { Severity::Warning },
+            severity: if background { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,
@@ -116,6 +120,6 @@ fn busy_breakdown(core: &CpuUsage) -> String {
         ("softirq", shares.softirq),
         ("hidden from the clock tick", core.hidden),
     ];
-    let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
+    let shown = parts.iter().filter(|(_, share)| *share >= MIN_LISTED_SHARE);
     shown.map(|(word, share)| format!("{word} {}", percent(*share))).collect::<Vec<_>>().join(", ")
 }

@@ -12,7 +12,7 @@ pub const SHORT_LIVED_PROCESSES: Rule = Rule {
     title: "Processes too short-lived to be sampled",
     meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
               them, is missing from every list of processes.",
-    computed: "At least 50 forks (processes and threads) a second of which a scan found less than half; or CPU time of tasks \
+    computed: "At least 50 forks (processes and threads) per second of which a scan found less than half; or CPU time of tasks \
                that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the host. With \
                CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
                CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
@@ -104,7 +104,7 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
         words += &format!(": {listed}");
     }
     if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
-        words += &format!("; {} exit messages a second were lost", significant_digits(lost.0));
+        words += &format!("; {} exit messages per second were lost", significant_digits(lost.0));
     }
     if context.interval.newer.exits == Err(Absent::NoPermission) {
         words += "; their names need root (CAP_NET_ADMIN)";
@@ -112,8 +112,11 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
     words
 }
 
-/// CPU use below this is not reported.
+/// CPU use below this is not reported. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_CPUS: f64 = 0.005;
+
+/// Exits per second from which a group is listed even if it used less CPU time.
+const MIN_REPORTED_RATE: f64 = 5.0;
 
 /// Groups that are listed.
 const MAX_REPORTED: usize = 3;
@@ -122,7 +125,7 @@ const MAX_REPORTED: usize = 3;
 fn top_groups(span: &ShortLived) -> String {
     // The CPU time of threads is part of their process: only their number is reported.
     let costs = |family: &ShortLivedGroup| !family.are_threads && family.cpus >= MIN_REPORTED_CPUS;
-    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
+    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= MIN_REPORTED_RATE);
     let words: Vec<String> = span.groups.iter().filter(worth).take(MAX_REPORTED).map(describe_group).collect();
     words.join(", ")
 }

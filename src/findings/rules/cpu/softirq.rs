@@ -9,11 +9,14 @@ use crate::interval::cpu::CpuUsage;
 use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
 
-/// Packet rates below this do not saturate a core.
+/// Packet rates below this do not saturate a core. docs/metrics.md, "Fixed thresholds".
 const MIN_PACKETS_PER_SECOND: f64 = 5_000.0;
 
 /// If physical interfaces received at least this share of a virtual interface's packets, the packets came through them.
 const MIN_PHYSICAL_SHARE: f64 = 0.9;
+
+/// An interface is named if it received more than this share of all packets.
+const MIN_BUSIEST_SHARE: f64 = 0.5;
 
 /// Whether interrupts and softirqs take more of its time than threads.
 pub fn is_softirq_dominated(core: &CpuUsage) -> bool {
@@ -21,7 +24,7 @@ pub fn is_softirq_dominated(core: &CpuUsage) -> bool {
     shares.irq + shares.softirq > shares.user + shares.nice + shares.system
 }
 
-/// `softirq 96.0 %: packets of eth0, not a thread (812000 a second on this CPU, 40 rounds a second out of budget)`
+/// `softirq 96.0 %: packets of eth0, not a thread (812000 per second on this CPU, 40 rounds per second out of budget)`
 pub fn softirq_sentence(context: &RuleContext, core: &CpuUsage) -> String {
     let interrupts = core.shares.irq + core.shares.softirq;
     let word = if core.shares.irq > core.shares.softirq { "interrupts" } else { "softirq" };
@@ -29,15 +32,15 @@ pub fn softirq_sentence(context: &RuleContext, core: &CpuUsage) -> String {
     let Some(softnet) = softnet(context, core.id) else { return format!("{begin}, not a thread") };
     if softnet.processed.0 < MIN_PACKETS_PER_SECOND {
         let packets = significant_digits(softnet.processed.0);
-        return format!("{begin}, not a thread, with few packets ({packets} a second): timers, disks or another driver");
+        return format!("{begin}, not a thread, with few packets ({packets} per second): timers, disks or another driver");
     }
     let whose = busiest_interface(context).map_or_else(String::new, |nic| format!(" from {nic}"));
-    let mut details = vec![format!("{} a second on this CPU", significant_digits(softnet.processed.0))];
+    let mut details = vec![format!("{} per second on this CPU", significant_digits(softnet.processed.0))];
     if softnet.time_squeeze.0 > 0.0 {
-        details.push(format!("{} time_squeeze a second", significant_digits(softnet.time_squeeze.0)));
+        details.push(format!("{} time_squeeze per second", significant_digits(softnet.time_squeeze.0)));
     }
     if softnet.dropped.0 > 0.0 {
-        details.push(format!("{} dropped a second: backlog full", significant_digits(softnet.dropped.0)));
+        details.push(format!("{} dropped per second: backlog full", significant_digits(softnet.dropped.0)));
     }
     format!("{begin}: packets{whose}, not a thread ({})", details.join(", "))
 }
@@ -56,7 +59,7 @@ fn softnet<'a>(context: &'a RuleContext, cpu: CpuId) -> Option<&'a SoftnetSpan> 
     context.interval.softnet.iter().find(|span| span.cpu == cpu)
 }
 
-/// The interface that received more than half of all packets (the kernel does not count them by interface and CPU). Packets
+/// The interface that received most of all packets (the kernel does not count them by interface and CPU). Packets
 /// of a physical interface are counted again by the bond, VLAN or bridge on it; packets that no physical interface has are
 /// compared separately.
 fn busiest_interface(context: &RuleContext) -> Option<String> {
@@ -67,5 +70,5 @@ fn busiest_interface(context: &RuleContext) -> Option<String> {
     let most = others.iter().map(|nic| nic.rx.packets.0).fold(0.0, f64::max);
     let list = if received(&cards) >= most * MIN_PHYSICAL_SHARE { cards } else { others };
     let busiest = list.iter().max_by(|a, b| a.rx.packets.0.total_cmp(&b.rx.packets.0))?;
-    (busiest.rx.packets.0 > received(&list) / 2.0).then(|| lossy_name(&busiest.id.name))
+    (busiest.rx.packets.0 > received(&list) * MIN_BUSIEST_SHARE).then(|| lossy_name(&busiest.id.name))
 }

@@ -17,7 +17,7 @@ pub const DISK_DRIFT: Rule = Rule {
     computed: "The median of the last 3 days with one request at a time (at least 10 intervals each, and at least 7 days \
                after the reference) against the median of the first 5 days, for one operation and size class: from 2×, at \
                least 0.1 ms more, and only if the best of the last days is worse than the worst of the first. A note; a \
-               warning from 3× if it matters now: (await − reference) × completions a second ≥ 0.5. Never for a baseline \
+               warning from 3× if it matters now: (await − reference) × completions per second ≥ 0.5. Never for a baseline \
                that was set by hand.",
     caveats: "Other work at the same size may be slower on a healthy device: random instead of sequential reads on a \
               rotating disk. An intended change (another storage class) is reported until the old baseline is forgotten.",
@@ -41,11 +41,11 @@ fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
                 .latency_status(id, operation)
                 .filter(|status| status.size == size)
                 .and_then(|status| status.window_load);
-            let felt = evaluated.map(|load| {
+            let lost = evaluated.map(|load| {
                 let r#await = load.r#await(operation).map_or(0.0, |r#await| r#await.0);
                 (r#await - drift.reference.0) / 1000.0 * load.rate(operation)
             });
-            let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
+            let matters = lost.is_some_and(|lost| lost >= thresholds.latency_felt);
             let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.as_str()) };
             let sentence = format!(
                 "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
@@ -66,9 +66,9 @@ fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
                     "since",
                     date_of_day(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str(),
                 ),
-                crate::findings::rule_context::evidence_optional("lost_seconds_per_second", felt),
+                crate::findings::rule_context::evidence_optional("lost_seconds_per_second", lost),
             ];
-            let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
+            let warns = matters && drift.multiple() >= thresholds.drift_warning_multiple;
             Candidate {
                 severity: if warns { Severity::Warning } else { Severity::Note },
                 subject: Subject::Disk { id, name: context.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() },

@@ -19,10 +19,10 @@ pub const DISK_LATENCY: Rule = Rule {
               sentence says which.",
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
                against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
-               excess matters: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from \
+               excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
                10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
-               which the device answered within 2× its baseline, or fewer than 0.8 of the requests a second that it \
+               which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
                completed then. Otherwise: more load.",
     caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
               latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",

@@ -5,8 +5,10 @@ use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::significant_digits;
 use crate::findings::formatting::{bytes, lossy_name, percent};
+use crate::findings::page_waits::waits_for_page;
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
-use crate::findings::rules::memory::page_waits::waits_for_page;
+use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
+use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
@@ -15,13 +17,16 @@ use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
 use crate::sample::waits::WaitClass;
 
-/// Fewer refaults per second take too little time for a finding, even on a slow disk.
+/// Fewer refaults per second take too little time for a finding, even on a slow disk. docs/metrics.md, "Fixed thresholds".
 const MIN_REFAULTS_PER_SECOND: f64 = 20.0;
 
 /// Share of the faults that must be refaults if there are few refaults.
 const MIN_REFAULT_SHARE: f64 = 0.1;
 
-/// A thread with this many major faults a second spends its system time on them.
+/// A thread with this many major faults per second waits for pages.
+const MIN_MAJOR_FAULTS_PER_SECOND: f64 = 1.0;
+
+/// A thread with this many major faults per second spends its system time on them.
 const HIGH_MAJOR_FAULTS_PER_SECOND: f64 = 100.0;
 
 /// A thread waits for memory if delay accounting reports this share of its time.
@@ -29,6 +34,12 @@ const MIN_DELAY_SHARE: f64 = 0.05;
 
 /// Mean number of waiting threads from which it is a warning even if they only read files.
 const MIN_WARNING_READERS: f64 = 1.5;
+
+/// Share of the host's refaults and major faults from which a cgroup at its limit is named in the host's finding.
+const MIN_NAMED_CGROUP_SHARE: f64 = 0.5;
+
+/// Share of the time in page faults from which the sentence says `in reclaim`.
+const MOSTLY_RECLAIM_SHARE: f64 = 0.5;
 
 /// A candidate for each cgroup at its memory limit whose threads wait for pages.
 pub fn cgroups_at_limit(context: &RuleContext) -> Vec<Candidate> {
@@ -46,14 +57,16 @@ fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64)
 }
 
 /// `; cgroup /batch is at its limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major
-/// faults (`of_box` a second). Empty if there is none.
+/// faults (`of_host` per second). Empty if there is none.
 pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
     let again = |group: &CgroupSpan| group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
     let at_limit = context.interval.cgroups.iter().filter_map(|group| {
         let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
         is_at_limit(context, group, limit, used).then_some((again(group), limit, group))
     });
-    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_host / 2.0);
+    let most = at_limit
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(again, ..)| *again > 0.0 && *again >= of_host * MIN_NAMED_CGROUP_SHARE);
     most.map_or_else(String::new, |(_, limit, group)| {
         format!("; cgroup {} is at its limit of {}", lossy_name(&group.id.path), bytes(limit))
     })
@@ -86,7 +99,8 @@ impl<'a> CgroupThrashing<'a> {
         // Starting programs have major faults, too: only refaults show a lack of memory. Under a small limit the kernel does not
         // count all refaults, since it keeps few shadow entries (one in five was counted on 6.18).
         let returning = refaults.is_none_or(|rate| {
-            rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
+            rate >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD
+                || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
         });
         let by_stall = group.pressure.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
         let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND);
@@ -128,7 +142,7 @@ impl<'a> CgroupThrashing<'a> {
         if !(by_stall || by_reclaim || returning && (by_rate || by_time)) {
             return None;
         }
-        let felt =
+        let is_warning =
             by_stall || time.faulting >= thresholds.memory_waiting_threads || time.waiting_threads() >= MIN_WARNING_READERS;
         let free = context.interval.memory.as_ref().and_then(|memory| memory.available);
         let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
@@ -150,7 +164,7 @@ impl<'a> CgroupThrashing<'a> {
             (false, false) => (time.mean_share(), thresholds.memory_fault_share, "ratio"),
         };
         Some(Candidate {
-            severity: if felt { Severity::Warning } else { Severity::Note },
+            severity: if is_warning { Severity::Warning } else { Severity::Note },
             subject: Subject::Cgroup(group.id.clone()),
             value,
             threshold,
@@ -223,7 +237,7 @@ impl PageWaitTime {
         let counted = delays.map_or(0.0, DelaySpan::memory_share);
         let waits = (span.states.disk + span.states.other_blocked).max(counted);
         let in_fault = counted >= MIN_DELAY_SHARE
-            || faults >= 1.0
+            || faults >= MIN_MAJOR_FAULTS_PER_SECOND
             || blocked.is_some_and(|thread| thread.is_page_fault() || thread.class == WaitClass::Memory);
         if in_fault {
             if blocked.is_some_and(|thread| thread.class == WaitClass::Memory) {
@@ -255,12 +269,12 @@ impl PageWaitTime {
 
     /// `; its 4 processes spend 98 % of their time in page faults`
     fn describe(&self) -> String {
-        if self.waiting_threads() < 0.05 {
+        if self.waiting_threads() < MIN_REPORTED_THREADS {
             return String::new();
         }
         let doing = match () {
             () if self.faulting < self.reading => "waiting for pages of files",
-            () if self.in_reclaim >= self.faulting / 2.0 => "in reclaim",
+            () if self.in_reclaim >= self.faulting * MOSTLY_RECLAIM_SHARE => "in reclaim",
             () => "in page faults",
         };
         let label = match (self.affected_threads, self.affected_processes) {

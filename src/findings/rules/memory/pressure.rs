@@ -3,10 +3,12 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
+use crate::findings::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
-use crate::findings::rules::memory::page_waits::{top_major_faulters, waits_for_page};
+use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::Ratio;
 
@@ -16,17 +18,17 @@ pub const MEMORY_PRESSURE: Rule = Rule {
     meaning: "Tasks spend their time getting memory back: in direct reclaim, or reading again what was just dropped from the \
               page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
-               least 500 a second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
+               least 500 per second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
                or less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that hit it, by its \
                own counters and its own tasks; there also if threads spend half of their time on refaulted pages, however \
-               few a slow disk delivers a second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
+               few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
                activated.",
     caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
               holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
     next_steps: &[
         "which processes have grown: RSS",
         "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
-        "major faults a second of the processes",
+        "major faults per second of the processes",
     ],
     reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
@@ -39,8 +41,11 @@ fn memory_pressure(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// Share of available memory below which major faults alone show a lack of memory.
+/// Share of available memory below which major faults alone show a lack of memory. docs/metrics.md, "Fixed thresholds".
 const LOW_AVAILABLE_SHARE: f64 = 0.1;
+
+/// Mean number of the host's threads that wait for pages from which faults alone raise the finding.
+const MIN_PAGE_WAITERS: f64 = 0.5;
 
 /// `limited`: a cgroup is short of memory at its own limit.
 fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
@@ -49,8 +54,10 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let memory = context.interval.memory.as_ref();
     let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
-    // Starting programs have major faults, too: only refaults, or little available memory, show a lack of it.
-    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
+    // Refaults, or little available memory, show a lack of it.
+    let returning = memory
+        .and_then(|memory| memory.refaults)
+        .is_none_or(|rate| rate.0 >= thresholds.refaults_per_second * MIN_REFAULTS_OF_THRESHOLD);
     // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. The host's counters do not include reclaim of a cgroup at its
     // limit, which may be the cause if cgroups cannot be read.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);
@@ -59,7 +66,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
         .map(|available| available < LOW_AVAILABLE_SHARE);
     let wanted = returning && needed || scarce.unwrap_or(true);
-    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= 0.5;
+    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= MIN_PAGE_WAITERS;
     // Pressure that a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
     let explained = limited && scarce != Some(true);
     if explained || !(by_pressure || by_faults) {
@@ -69,10 +76,10 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
         None => String::new(),
     };
-    let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= 0.05);
+    let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= MIN_REPORTED_THREADS);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
-    let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));
+    let pages = format!("{} pages per second were refaulted or faulted in from storage", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
     let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));

@@ -2,15 +2,15 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
+use crate::findings::page_waits::top_major_faulters;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
-use crate::findings::rules::memory::page_waits::top_major_faulters;
 
 pub const SWAPPING: Rule = Rule {
     kind: Kind::Swapping,
     title: "Swapping",
     meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
-    computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
+    computed: "At least 1 MiB per second: a warning for swap-in, a note for swap-out alone.",
     caveats: "zram and zswap make swapping cheap. After a large job has ended, the memory of other processes is swapped in again.",
     next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
     reference: "Memory and pressure",

@@ -60,7 +60,7 @@ fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
         threshold: 0.0,
         unit: "per_second",
         sentence: format!(
-            "{whose}, {} connections a second dropped: the server does not accept fast enough",
+            "{whose}, {} connections per second dropped: the server does not accept fast enough",
             significant_digits(lost)
         ),
         evidence: vec![

@@ -34,8 +34,11 @@ pub const NETWORK_LATENCY: Rule = Rule {
     evaluate: network_latency,
 };
 
-/// Hosts that are reported one by one.
+/// Hosts that are reported one by one. docs/metrics.md, "Fixed thresholds".
 const MAX_REPORTED_HOSTS: usize = 3;
+
+/// KB per second sent to a host from which the sentence says it.
+const MIN_REPORTED_KILOBYTES: f64 = 1.0;
 
 fn network_latency(context: &RuleContext) -> Vec<Candidate> {
     let Some(remote_hosts) = context.state.remote_hosts() else { return Vec::new() };
@@ -61,7 +64,7 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let rtt = evaluated_rtt(remote_host)?;
     let (times, minimum) = (rtt.srtt_to_min_ratio()?, rtt.min_rtt?);
     let limit = limited_by(context.interval, remote_host);
-    let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= 1.0);
+    let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= MIN_REPORTED_KILOBYTES);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
     let waiting = waiting_groups(context.interval, remote_host.address);
     let waiting = waiting.map_or_else(String::new, |label| format!("; waiting for its answers, by inference: {label}"));
@@ -100,7 +103,7 @@ fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) ->
         Some(LimitedBy::LocalShaper { nic, kind, overlimits: held, dropped }) => {
             let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
             format!(
-                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} a second",
+                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} per second",
                 lossy_name(nic),
                 lossy_name(kind)
             )

@@ -14,7 +14,7 @@ pub const NIC_SATURATED: Rule = Rule {
     meaning: "An interface carries all it can, drops packets, or its queueing discipline holds packets back: traffic through \
               it is delayed or lost.",
     computed: "The larger direction is at least 90 % of the link's speed (not for virtual interfaces, whose claimed speed is \
-               no limit); or at least 10 packets a second and 0.1 % of all packets are lost in the interface, 3 intervals in \
+               no limit); or at least 10 packets per second and 0.1 % of all packets are lost in the interface, 3 intervals in \
                a row; or the queueing discipline has a backlog at 3 samples in a row while its drops or overlimits grow \
                (drops at that rate and share also count as a backlog).",
     caveats: "A backup is meant to fill its link. Receive drops of unwanted multicast are no loss: that is why a share of \
@@ -62,7 +62,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
         let backlog = backlog_drops(context).unwrap_or_default();
         let sentence = format!(
-            "{device}: loses {} packets a second in the interface{share} ({carried}){backlog}",
+            "{device}: loses {} packets per second in the interface{share} ({carried}){backlog}",
             significant_digits(lost.0)
         );
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
@@ -89,7 +89,7 @@ fn backlog_drops(context: &RuleContext) -> Option<String> {
     (all > 0.0).then(|| {
         let cpu = softnet.cpu.0;
         format!(
-            "; {} a second are lost because the backlog of CPU {cpu} is full (net.core.netdev_max_backlog)",
+            "; {} per second are lost because the backlog of CPU {cpu} is full (net.core.netdev_max_backlog)",
             significant_digits(all)
         )
     })

@@ -14,7 +14,7 @@ pub const SYN_QUEUE_OVERFLOW: Rule = Rule {
     meaning: "Connection requests (SYN) arrive faster than their handshakes are finished: the queue of half-open connections is \
               full. The server is not slow: it has not seen these connections yet. The kernel answers further requests with SYN \
               cookies, or drops them.",
-    computed: "SyncookiesSent (TCPReqQFullDoCookies) and TCPReqQFullDrop together at least 10 a second. A flood: from 100 a \
+    computed: "SyncookiesSent (TCPReqQFullDoCookies) and TCPReqQFullDrop together at least 10 per second. A flood: from 100 per \
                second, of which less than half are finished (SyncookiesRecv). The queue, its server and the clients are those \
                of the sockets in SYN_RECV. If most requests are finished it is a burst of real connections: a note, and only \
                while the queue is seen full. Requests that a full accept queue keeps in the SYN queue are listen-overflow.",
@@ -30,9 +30,9 @@ pub const SYN_QUEUE_OVERFLOW: Rule = Rule {
     evaluate: syn_queue_overflow,
 };
 
-/// Share of the cookies that come back from which the clients are real.
+/// Share of the SYN cookies that come back from which the clients are real ones. docs/metrics.md, "Fixed thresholds".
 const MIN_FINISHED_SHARE: f64 = 0.5;
-/// Share of the half-open requests from which one address makes them.
+/// Share of the requests in a SYN queue from which one remote address is named for them. docs/metrics.md, "Fixed thresholds".
 const MIN_TOP_HOST_SHARE: f64 = 0.5;
 
 /// What fills the queue.
@@ -41,7 +41,7 @@ enum Cause {
     /// Clients finish most handshakes
     Burst,
     Flood,
-    /// Few requests, which nobody finishes
+    /// Few requests, which are not finished
     Unfinished,
 }
 
@@ -95,8 +95,8 @@ fn describe_queue(queue: Option<&SynQueue>) -> String {
 fn describe_fate(cookies: f64, dropped: f64, finished: Option<f64>) -> String {
     let finished = finished.map_or_else(String::new, |share| format!(", {} of these finish the handshake", percent(share)));
     let answered =
-        format!("{} connection requests (SYN) a second answered with a cookie{finished}", significant_digits(cookies));
-    let lost = format!("{} connection requests (SYN) a second dropped", significant_digits(dropped));
+        format!("{} connection requests (SYN) per second answered with a cookie{finished}", significant_digits(cookies));
+    let lost = format!("{} connection requests (SYN) per second dropped", significant_digits(dropped));
     match (cookies > 0.0, dropped > 0.0) {
         (true, true) => format!("{answered}, {lost}"),
         (false, true) => lost,

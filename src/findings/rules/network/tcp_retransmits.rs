@@ -12,9 +12,9 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     kind: Kind::TcpRetransmits,
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
-    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. The sentence says if the local \
-               queueing discipline dropped them. Retransmits caused by a full local accept queue \
-               or SYN queue are left out.",
+    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
+               queueing discipline dropped them. Retransmits caused by a full local accept queue or \
+               SYN queue are left out.",
     caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
     next_steps: &[
         "ss -ti: the connections with retrans",
@@ -63,11 +63,11 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
     let cause = match &dropper {
         Some((nic, dropped)) => {
             format!(
-                "; the local queueing discipline of {nic} drops {} packets a second: not the network",
+                "; the local queueing discipline of {nic} drops {} packets per second: not the network",
                 significant_digits(*dropped)
             )
         }
-        None if !refused_here && requests >= again.0 / 2.0 => {
+        None if !refused_here && requests >= again.0 * MIN_SYN_SHARE => {
             format!("; {} of them are connection requests (SYN) without an answer", significant_digits(requests))
         }
         None => String::new(),
@@ -79,7 +79,7 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP retransmits {} segments a second, {} of those sent{cause}",
+            "TCP retransmits {} segments per second, {} of those sent{cause}",
             significant_digits(again.0),
             percent(share.0)
         ),
@@ -95,4 +95,8 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
 }
 
 /// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
+/// docs/metrics.md, "Fixed thresholds".
 const MIN_REPEATED_LOCAL_DROP_SHARE: f64 = 0.25;
+
+/// Share of the retransmitted segments from which unanswered connection requests are named as the cause.
+const MIN_SYN_SHARE: f64 = 0.5;

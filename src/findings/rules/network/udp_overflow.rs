@@ -10,7 +10,7 @@ pub const UDP_OVERFLOW: Rule = Rule {
     title: "UDP receive buffers overflow",
     meaning: "A program does not read its UDP socket as fast as datagrams arrive: the kernel drops them at the socket, and \
               they are not sent again. It resembles loss on the network, but is not.",
-    computed: "RcvbufErrors of /proc/net/snmp at least 10 a second, and 0.1 % of the received datagrams.",
+    computed: "RcvbufErrors of /proc/net/snmp at least 10 per second, and 0.1 % of the received datagrams.",
     caveats: "Loss may be acceptable for logs and metrics. The counter is for IPv4 and for the whole network namespace; IPv6 \
               sockets are not in it.",
     next_steps: &[
@@ -39,7 +39,7 @@ fn udp_overflow(context: &RuleContext) -> Vec<Candidate> {
         threshold: thresholds.udp_overflow_per_second,
         unit: "per_second",
         sentence: format!(
-            "{} UDP datagrams a second are dropped at full receive buffers, {} of those received: a program does not read fast \
+            "{} UDP datagrams per second are dropped at full receive buffers, {} of those received: a program does not read fast \
              enough",
             significant_digits(lost),
             percent(share),

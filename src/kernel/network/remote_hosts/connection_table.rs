@@ -15,11 +15,11 @@ use crate::units::Counter;
 const MAX_CONNECTIONS: usize = 100_000;
 /// Hosts that a sample keeps.
 const MAX_HOSTS: usize = 24;
-/// Of these at most so many are chosen by the excess of their round trips over the minimum, the others by traffic.
+/// Number of these that are chosen by the excess of their round trips over the minimum, the others by traffic.
 const MAX_SLOW_HOSTS: usize = 8;
 /// Each measurement has a weight of 1/8 in the smoothed round trip: after this many segments two thirds of it are new.
 const MIN_SEGMENTS_FOR_RTT: u32 = 8;
-/// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a queue that stands longer raises it.
+/// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a longer lasting queue raises it.
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
 /// A dump may miss a connection if its neighbours in the kernel's table close meanwhile: it is kept for this many dumps.
 const MAX_MISSED_DUMPS: u32 = 3;

@@ -1,4 +1,4 @@
-//! A made-up machine for scans, with CPU clocks that the test sets.
+//! A synthetic machine for scans, with CPU clocks that the test sets.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Parked processes: nothing is kept of them but what the last sample has, and that is enough.
+//! Parked processes: only the data of the last sample are kept of them.
 
 use super::machine::{Given, Machine, SECOND, one};
 use super::reads::ran;

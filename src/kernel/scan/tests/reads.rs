@@ -1,4 +1,4 @@
-//! What is not read, because what was read already shows it.
+//! Files that a scan does not read, since other readings show that they did not change.
 
 use std::fs;
 use std::sync::Arc;

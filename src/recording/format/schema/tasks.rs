@@ -12,7 +12,7 @@ use crate::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SubSample, ThreadWait, WaitQueue, WaitQueueKind, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes } }
@@ -136,6 +136,7 @@ columns! { Waits: 4 {
     wait_queues,
     ipc_waiters,
     ipc_holders,
+    socket_waiters,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -157,7 +158,8 @@ columns! { BlockedWait: 32 {
     disk,
     mount,
 } }
-columns! { WaitQueue: 16 { group, kind, seen_count, seen_at_one_address, wchan, file, holder } }
+columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
+columns! { SocketWaiter: 16 { task, group, remote, local_port_listens, last_data_sent_ms, last_data_received_ms } }
 
 columns! { SubSample: 24 { boottime_ns, in_flight, cpu, waits } }
 
@@ -212,15 +214,4 @@ numbered! { TaskState, otherwise TaskState::Other, {
     TaskState::Zombie = 6,
     TaskState::Dead = 7,
     TaskState::Other = 8,
-} }
-
-// An unknown kind of a later version reads as the one that proves least.
-numbered! { WaitQueueKind, otherwise WaitQueueKind::Futex, {
-    WaitQueueKind::Futex = 0,
-    WaitQueueKind::Mutex = 1,
-    WaitQueueKind::FileLock = 2,
-    WaitQueueKind::KernelLock = 3,
-    WaitQueueKind::Pipe = 4,
-    WaitQueueKind::Socket = 5,
-    WaitQueueKind::Remote = 6,
 } }

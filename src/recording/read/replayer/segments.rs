@@ -45,10 +45,10 @@ impl Replayer {
             if let (Some((from, interval, host)), Some(to)) = (&before, segment.first_timestamp()) {
                 // The gaps that the segment itself reports before its first sample.
                 let own = part.sequence(segment.repeated_samples).unwrap_or(0);
-                let told = part.gaps().iter().filter(|gap| gap.samples_before == own).map(|gap| gap.lost_samples);
-                let told = told.fold(0, u64::saturating_add);
+                let recorded = part.gaps().iter().filter(|gap| gap.samples_before == own).map(|gap| gap.lost_samples);
+                let recorded = recorded.fold(0, u64::saturating_add);
                 let same_run = host.is_same_boot(&segment.host);
-                let due = missed_samples_between(*from, to, *interval, same_run).saturating_sub(told);
+                let due = missed_samples_between(*from, to, *interval, same_run).saturating_sub(recorded);
                 let gap = Gap { samples_before: number, lost_samples: due, from: *from, to, reason: GapReason::NotSampled };
                 self.gaps.extend((due > 0).then_some(gap));
             }

@@ -57,7 +57,7 @@ pub const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("do_signal_stop", WaitClass::Frozen),
     ("ptrace_stop", WaitClass::Frozen),
     ("throttle_direct_reclaim", WaitClass::Memory),
-    ("balance_dirty_pages", WaitClass::Disk), // a writer held back until the disk has caught up
+    ("balance_dirty_pages", WaitClass::Disk), // a writer throttled at the dirty page limit
     ("sync_inodes_sb", WaitClass::Disk),
     ("writeback_inodes_sb", WaitClass::Disk),
     ("percpu_down_write", WaitClass::Lock),
