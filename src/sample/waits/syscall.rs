@@ -146,6 +146,7 @@ const SYSCALLS: &[(&str, i64, i64)] = &[
     ("select", 23, -2),
     ("msync", 26, 227),
     ("nanosleep", 35, 101),
+    ("sendfile", 40, 71),
     ("connect", 42, 203),
     ("accept", 43, 202),
     ("sendto", 44, 206),
