@@ -27,6 +27,7 @@ mod rule_config;
 mod rule_context;
 mod rule_state;
 mod rules;
+mod syn_queue_conditions;
 #[cfg(test)]
 mod tests;
 mod threshold;

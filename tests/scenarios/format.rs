@@ -334,6 +334,26 @@ pub struct Listen {
     #[serde(default)]
     pub limit: u32,
     pub owner: Option<String>,
+    /// SYN cookies a second, and how many of them come back
+    #[serde(default)]
+    pub cookies: f64,
+    #[serde(default)]
+    pub cookies_back: f64,
+    /// SYNs a second that a full SYN queue drops; they count as drops, too
+    #[serde(default)]
+    pub syn_drops: f64,
+    pub syn_queue: Option<SynQueue>,
+}
+
+/// Half-open connections of the listening socket, at each sample
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SynQueue {
+    pub requests: u32,
+    pub limit: u32,
+    pub hosts: u32,
+    pub top: std::net::IpAddr,
+    pub top_requests: u32,
 }
 
 /// A remote host.
