@@ -30,9 +30,9 @@ impl Bottleneck<'_> {
 
     /// `flushes 10.3 ms = 1.00× its baseline; one flush at a time: at most 97.1/s`
     pub fn sentence(&self) -> String {
-        let limit = self.serial_limit().map(|limit| {
-            format!("; one {} at a time: at most {}/s", self.operation.as_str(), significant_digits(limit))
-        });
+        let limit = self
+            .serial_limit()
+            .map(|limit| format!("; one {} at a time: at most {}/s", self.operation.as_str(), significant_digits(limit)));
         self.versus_baseline(self.operation.plural()) + &limit.unwrap_or_default()
     }
 
