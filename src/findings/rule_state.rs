@@ -4,10 +4,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::ids::{DiskId, NicId};
+use crate::ids::{DiskId, NicId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cpu_accounting::{self, CpuAccounting};
 use crate::interval::network::remote_hosts::RemoteHostsSpan;
+use crate::interval::task::ThreadSpan;
 
 use super::Thresholds;
 use super::hung_threads::hung_threads;
@@ -33,6 +34,8 @@ pub struct RuleState {
     remote_hosts: Option<Arc<RemoteHostsSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
     slow_history: Vec<(IpAddr, u8)>,
+    /// Threads that used much of a CPU and changed to another one, and when they last did (CLOCK_BOOTTIME)
+    moved_threads: Vec<(TaskId, u64)>,
     /// Kernel threads in D
     kernel_threads: KernelThreadTracker,
 }
@@ -56,6 +59,12 @@ const MIN_DOUBLE_COUNTED_SHARE: f64 = 0.75;
 
 /// Segments are retransmitted some round trips after they were dropped, and again a second later.
 const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
+
+/// A thread that changed to another CPU within this time migrates between CPUs.
+const MOVED_NS: u64 = 10_000_000_000;
+
+/// Share of a CPU from which a thread's changes of the CPU are remembered.
+const MIN_MOVED_SHARE: f64 = 0.5;
 
 /// A connection request is retransmitted 1, 3 and 7 seconds after it was dropped.
 const SYN_RETRY_NS: u64 = 8_000_000_000;
@@ -81,6 +90,7 @@ impl RuleState {
             self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
         }
         self.update_remote_hosts(interval, thresholds);
+        self.update_moved_threads(interval);
         let now_ns = interval.at().boottime_ns;
         let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
         let other_hang = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
@@ -105,6 +115,22 @@ impl RuleState {
         };
         self.slow_history = remote_hosts.rows.iter().map(scan).filter(|(_, scans)| *scans != 0).collect();
         self.remote_hosts = Some(Arc::clone(remote_hosts));
+    }
+
+    fn update_moved_threads(&mut self, interval: &Interval) {
+        let now_ns = interval.at().boottime_ns;
+        self.moved_threads.retain(|(_, at)| now_ns.saturating_sub(*at) < MOVED_NS);
+        let threads = interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+        let moved = |thread: &&ThreadSpan| thread.migrated && thread.cpu.is_some_and(|used| used.0 >= MIN_MOVED_SHARE);
+        for thread in threads.filter(moved) {
+            self.moved_threads.retain(|(task, _)| *task != thread.id);
+            self.moved_threads.push((thread.id, now_ns));
+        }
+    }
+
+    /// Whether a thread that uses much of a CPU changed to another one in the last `MOVED_NS`.
+    pub fn moved_lately(&self, task: TaskId) -> bool {
+        self.moved_threads.iter().any(|(moved, _)| *moved == task)
     }
 
     /// Remote hosts at the last scan of the connections.
