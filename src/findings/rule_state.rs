@@ -14,12 +14,13 @@ use super::Thresholds;
 use super::hung_threads::hung_threads;
 use super::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
 use super::nic_conditions;
+use super::syn_queue_conditions::syn_queue_full_rate;
 
 /// Conditions that hold since earlier intervals.
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
     /// Stalled devices (requests in flight, none completes), with the start of the stall (CLOCK_BOOTTIME, ns)
-    stalled: Vec<(DiskId, u64)>,
+    stalled: Box<[(DiskId, u64)]>,
     /// Interfaces that drop packets, with the number of consecutive intervals
     dropping_intervals: Vec<(NicId, u32)>,
     /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
@@ -28,6 +29,8 @@ pub struct RuleState {
     accounting_difference: Option<AccountingDifference>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     listen_drop_ns: Option<u64>,
+    /// The end of the last interval in which a SYN queue here was full (CLOCK_BOOTTIME)
+    syn_queue_full_ns: Option<u64>,
     /// The interface that last dropped most of the retransmitted segments, and when (CLOCK_BOOTTIME)
     local_drop: Option<(NicId, u64)>,
     /// Remote hosts at the last scan of the connections: not every interval has one
@@ -35,7 +38,7 @@ pub struct RuleState {
     /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
     slow_history: Vec<(IpAddr, u8)>,
     /// Threads that used much of a CPU and changed to another one, and when they last did (CLOCK_BOOTTIME)
-    moved_threads: Vec<(TaskId, u64)>,
+    moved_threads: Box<[(TaskId, u64)]>,
     /// Kernel threads in D
     kernel_threads: KernelThreadTracker,
 }
@@ -66,6 +69,9 @@ const MOVED_NS: u64 = 10_000_000_000;
 /// Share of a CPU from which a thread's changes of the CPU are remembered.
 const MIN_MOVED_SHARE: f64 = 0.5;
 
+/// A request stays in a SYN queue for this time, while the kernel sends it SYN/ACKs (net.ipv4.tcp_synack_retries 5).
+const SYN_ACK_RETRY_NS: u64 = 64_000_000_000;
+
 /// A connection request is retransmitted 1, 3 and 7 seconds after it was dropped.
 const SYN_RETRY_NS: u64 = 8_000_000_000;
 
@@ -85,6 +91,9 @@ impl RuleState {
         self.backlogged_samples = backlogged.map(|nic| (nic.id.clone(), self.backlogged_samples(&nic.id) + 1)).collect();
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.listen_drop_ns = Some(interval.at().boottime_ns);
+        }
+        if syn_queue_full_rate(interval).is_some_and(|rate| rate >= thresholds.syn_queue_full_per_second) {
+            self.syn_queue_full_ns = Some(interval.at().boottime_ns);
         }
         if let Some(loser) = nic_conditions::local_drop_nic(interval) {
             self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
@@ -119,13 +128,13 @@ impl RuleState {
 
     fn update_moved_threads(&mut self, interval: &Interval) {
         let now_ns = interval.at().boottime_ns;
-        self.moved_threads.retain(|(_, at)| now_ns.saturating_sub(*at) < MOVED_NS);
         let threads = interval.tasks.iter().flat_map(|tasks| &tasks.threads);
         let moved = |thread: &&ThreadSpan| thread.migrated && thread.cpu.is_some_and(|used| used.0 >= MIN_MOVED_SHARE);
-        for thread in threads.filter(moved) {
-            self.moved_threads.retain(|(task, _)| *task != thread.id);
-            self.moved_threads.push((thread.id, now_ns));
-        }
+        let now: Vec<(TaskId, u64)> = threads.filter(moved).map(|thread| (thread.id, now_ns)).collect();
+        let is_recent =
+            |&&(task, at): &&(TaskId, u64)| now_ns.saturating_sub(at) < MOVED_NS && now.iter().all(|&(moved, _)| moved != task);
+        let earlier = self.moved_threads.iter().filter(is_recent).copied();
+        self.moved_threads = earlier.chain(now.iter().copied()).collect();
     }
 
     /// Whether a thread that uses much of a CPU changed to another one in the last `MOVED_NS`.
@@ -183,6 +192,11 @@ impl RuleState {
     /// Whether retransmits now may be connection requests that a full local accept queue has dropped.
     pub fn had_listen_drop(&self, now_ns: u64) -> bool {
         self.listen_drop_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_RETRY_NS)
+    }
+
+    /// Whether retransmits now may be SYN/ACKs to requests in a SYN queue that was full.
+    pub fn had_full_syn_queue(&self, now_ns: u64) -> bool {
+        self.syn_queue_full_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_ACK_RETRY_NS)
     }
 
     /// Whether that interface dropped most of the retransmitted segments, now or in the last `RETRANSMIT_DELAY_NS`.
