@@ -7,6 +7,7 @@
 //! Imports point down: `evaluator`, then `rules` (families do not use each other), then what rules share (`rule_context`,
 //! `rule_state`, `wait_chain`, `disk_latency`, …), then `finding`, `thresholds` and `formatting`.
 
+mod causes;
 mod cgroups;
 pub mod cross_checks;
 mod device_waiters;
@@ -19,12 +20,14 @@ mod hung_kernel_threads;
 mod hung_threads;
 mod kernel_thread_tracker;
 mod nic_conditions;
+mod page_waits;
 mod remote_host_limits;
 mod rule;
 mod rule_config;
 mod rule_context;
 mod rule_state;
 mod rules;
+mod syn_queue_conditions;
 #[cfg(test)]
 mod tests;
 mod threshold;
@@ -34,7 +37,7 @@ mod wait_chain;
 use std::sync::Arc;
 
 pub use evaluator::Evaluator;
-pub use finding::{Evidence, EvidenceUnit, Finding, Kind, Severity, Subject, Value};
+pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
 pub use generated_docs::findings_docs;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};
@@ -44,8 +47,13 @@ pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
 pub use wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
 
-/// The findings of one interval, worst first.
+/// The findings of one interval, root causes first, each followed by its consequences (`causes`).
 pub type ActiveFindings = Arc<[Finding]>;
+
+/// Active findings by root cause: each slice begins with one, and what follows from it comes after it.
+pub fn incidents(active: &[Finding]) -> impl Iterator<Item = &[Finding]> {
+    active.chunk_by(|_, next| next.follows_from.is_some())
+}
 
 /// An interval with its findings: everything that a frame, a report or `check` needs for one instant.
 #[derive(Clone, Debug)]
@@ -53,7 +61,7 @@ pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,
     /// The thresholds and settings of the rules
     pub rule_config: Arc<RuleConfig>,
-    /// Findings that hold at the end of the interval, worst first
+    /// Findings that hold at the end of the interval, in the order of `causes`
     pub active: ActiveFindings,
     /// Findings that ended with this interval
     pub ended: Vec<Finding>,

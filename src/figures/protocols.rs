@@ -55,6 +55,14 @@ columns! {
         |_, tcp| tcp.syn_retransmits.into()).hidden_by_default().heading("SynReTX");
     LISTEN_OVERFLOWS_PER_SECOND = Figure::new("Overfl/s", "listen_overflows_per_second", Unit::PerSecond, "ListenOverflows",
         |_, tcp| tcp.listen_overflows.into()).hidden_by_default();
+    SYN_COOKIES_SENT_PER_SECOND = Figure::new("SynCk/s", "syn_cookies_sent_per_second", Unit::PerSecond, "SyncookiesSent",
+        |_, tcp| tcp.syn_cookies_sent.into()).hidden_by_default();
+    SYN_COOKIES_RECEIVED_PER_SECOND = Figure::new("SynCkIn/s", "syn_cookies_received_per_second", Unit::PerSecond,
+        "SyncookiesRecv",
+        |_, tcp| tcp.syn_cookies_received.into()).hidden_by_default();
+    SYN_QUEUE_FULL_DROPS_PER_SECOND = Figure::new("SynDrop/s", "syn_queue_full_drops_per_second", Unit::PerSecond,
+        "TCPReqQFullDrop",
+        |_, tcp| tcp.syn_queue_full_drops.into()).hidden_by_default();
 }
 
 pub static UDP_TABLE: TypedTable<ProtocolSpan> = TypedTable {

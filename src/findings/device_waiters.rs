@@ -14,7 +14,7 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     if blocked.lower_bound {
         return true;
     }
-    let leads_to_it = |above: DiskId| above == device || is_stacked_on(interval, above, device, MAX_DEVICE_DEPTH);
+    let leads_to_it = |above: DiskId| leads_to_device(interval, above, device);
     let may_be_on_it =
         |group: &BlockedGroup| group.holder_device.map_or(!group.is_non_block_storage(), |(of_group, _)| leads_to_it(of_group));
     let stuck = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
@@ -29,6 +29,11 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
         }
         _ => false,
     })
+}
+
+/// Whether requests to `above` are, or become, requests to `device`.
+pub fn leads_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
+    above == device || is_stacked_on(interval, above, device, MAX_DEVICE_DEPTH)
 }
 
 /// Stacked devices are followed down to this depth.

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use super::causes;
 use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
 use super::rules::RULES;
-use super::{ActiveFindings, Evaluation, Finding, Kind, RuleConfig, Severity, Subject};
+use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
 use crate::sample::{Instant, Sample};
@@ -21,6 +22,8 @@ pub struct Evaluator {
     latency_window: LatencyWindow,
     rule_state: RuleState,
     tracked: Vec<TrackedFinding>,
+    /// The order of the active findings after the last interval
+    order: Vec<FindingKey>,
     /// End and length of the last evaluated interval
     last_interval: Option<(Instant, f64)>,
 }
@@ -35,6 +38,8 @@ struct TrackedFinding {
     interval_starts: [Instant; HYSTERESIS_INTERVALS],
     /// When the latest interval that showed it ended
     last_shown: Instant,
+    /// Its cause, as the latest interval with one showed it
+    cause: Option<FindingKey>,
 }
 
 /// State of one severity of a tracked finding.
@@ -149,13 +154,16 @@ impl Evaluator {
                 }
                 level => level.raised || level.shown_mask != 0,
             });
+            self.update_causes(&context);
             observations = self.baselines.observations(&interval, &self.latency_window);
             self.baselines.learn(&observations);
         }
+        let active = self.active_findings();
+        self.order = active.iter().map(Finding::key).collect();
         let remote_hosts = self.rule_state.remote_hosts().cloned();
         Evaluation {
             rule_config: Arc::clone(&self.rule_config),
-            active: self.active_findings(),
+            active,
             interval,
             ended,
             latency_statuses: statuses,
@@ -207,15 +215,27 @@ impl Evaluator {
         tracked.observe(rule, candidate, interval, limit_seconds);
     }
 
-    /// Current findings, worst first, then by the share of the host that they explain.
+    /// Updates the cause of each active finding. A cause that this interval does not show remains until it ends: findings of one
+    /// incident do not separate for a moment.
+    fn update_causes(&mut self, context: &RuleContext) {
+        let findings: Vec<Arc<Finding>> =
+            self.tracked.iter().filter(|tracked| tracked.is_raised()).map(|tracked| Arc::clone(&tracked.finding)).collect();
+        for tracked in self.tracked.iter_mut().filter(|tracked| tracked.is_raised()) {
+            let others: Vec<&Finding> =
+                findings.iter().map(AsRef::as_ref).filter(|other| !tracked.matches(other.kind, &other.subject)).collect();
+            let is_active =
+                |key: &FindingKey| others.iter().any(|other| other.kind == key.kind && other.subject == key.subject);
+            let cause = causes::direct_cause(context, &tracked.finding, &others);
+            tracked.cause = cause.or(tracked.cause.take().filter(is_active));
+        }
+    }
+
+    /// Active findings, root causes first.
     fn active_findings(&self) -> ActiveFindings {
-        let mut holding: Vec<Finding> =
-            self.tracked.iter().filter(|tracked| tracked.is_raised()).map(|tracked| Finding::clone(&tracked.finding)).collect();
-        holding.sort_by(|a, b| {
-            let worst = b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share));
-            worst.then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
-        });
-        holding.into()
+        let raised = self.tracked.iter().filter(|tracked| tracked.is_raised());
+        let finding =
+            |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
+        causes::order(raised.map(finding).collect(), &self.order).into()
     }
 }
 
@@ -227,6 +247,7 @@ impl TrackedFinding {
             levels: Default::default(),
             interval_starts: [began; HYSTERESIS_INTERVALS],
             last_shown: at,
+            cause: None,
         }
     }
 
@@ -287,7 +308,7 @@ impl TrackedFinding {
     }
 
     fn to_ended(&self) -> Finding {
-        Finding { until: Some(self.last_shown), ..Finding::clone(&self.finding) }
+        Finding { until: Some(self.last_shown), follows_from: self.cause.clone(), ..Finding::clone(&self.finding) }
     }
 }
 
@@ -305,5 +326,6 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
         evidence: candidate.evidence,
         next: rule.next_steps.iter().map(|&line| line.to_owned()).collect(),
         explained_share: candidate.explained_share,
+        follows_from: None,
     }
 }

@@ -29,6 +29,7 @@ pub enum Kind {
     NicSaturated,
     TcpRetransmits,
     ListenOverflow,
+    SynQueueOverflow,
     UdpOverflow,
     NetworkLatency,
     LoadNotCpu,
@@ -59,6 +60,7 @@ impl Kind {
             Kind::NicSaturated => "nic-saturated",
             Kind::TcpRetransmits => "tcp-retransmits",
             Kind::ListenOverflow => "listen-overflow",
+            Kind::SynQueueOverflow => "syn-queue-overflow",
             Kind::UdpOverflow => "udp-overflow",
             Kind::NetworkLatency => "network-latency",
             Kind::LoadNotCpu => "load-not-cpu",
@@ -193,7 +195,7 @@ pub enum Value {
 }
 
 /// A problem, or a fact worth knowing, that is active or has ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub kind: Kind,
     pub severity: Severity,
@@ -215,9 +217,22 @@ pub struct Finding {
     pub next: Vec<String>,
     /// Share of the host that it explains, 0 … 1: orders findings of equal severity
     pub explained_share: f64,
+    /// The active finding that is its cause; `None`: it is a root cause, as far as is known
+    pub follows_from: Option<FindingKey>,
+}
+
+/// What identifies a finding among the active ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FindingKey {
+    pub kind: Kind,
+    pub subject: Subject,
 }
 
 impl Finding {
+    pub fn key(&self) -> FindingKey {
+        FindingKey { kind: self.kind, subject: self.subject.clone() }
+    }
+
     /// The unit of `value` and `threshold`; threads are a count.
     pub fn value_unit(&self) -> EvidenceUnit {
         let known = EvidenceUnit::WORDS.into_iter().find(|(word, _)| *word == self.unit);

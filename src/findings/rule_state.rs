@@ -13,6 +13,7 @@ use super::Thresholds;
 use super::hung_threads::hung_threads;
 use super::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
 use super::nic_conditions;
+use super::syn_queue_conditions::syn_queue_full_rate;
 
 /// Conditions that hold since earlier intervals.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct RuleState {
     accounting_difference: Option<AccountingDifference>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     listen_drop_ns: Option<u64>,
+    /// The end of the last interval in which a SYN queue here was full (CLOCK_BOOTTIME)
+    syn_queue_full_ns: Option<u64>,
     /// The interface that last dropped most of the retransmitted segments, and when (CLOCK_BOOTTIME)
     local_drop: Option<(NicId, u64)>,
     /// Remote hosts at the last scan of the connections: not every interval has one
@@ -57,6 +60,9 @@ const MIN_DOUBLE_COUNTED_SHARE: f64 = 0.75;
 /// Segments are retransmitted some round trips after they were dropped, and again a second later.
 const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
 
+/// A request stays in a SYN queue for this time, while the kernel sends it SYN/ACKs (net.ipv4.tcp_synack_retries 5).
+const SYN_ACK_RETRY_NS: u64 = 64_000_000_000;
+
 /// A connection request is retransmitted 1, 3 and 7 seconds after it was dropped.
 const SYN_RETRY_NS: u64 = 8_000_000_000;
 
@@ -76,6 +82,9 @@ impl RuleState {
         self.backlogged_samples = backlogged.map(|nic| (nic.id.clone(), self.backlogged_samples(&nic.id) + 1)).collect();
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.listen_drop_ns = Some(interval.at().boottime_ns);
+        }
+        if syn_queue_full_rate(interval).is_some_and(|rate| rate >= thresholds.syn_queue_full_per_second) {
+            self.syn_queue_full_ns = Some(interval.at().boottime_ns);
         }
         if let Some(loser) = nic_conditions::local_drop_nic(interval) {
             self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
@@ -157,6 +166,11 @@ impl RuleState {
     /// Whether retransmits now may be connection requests that a full local accept queue has dropped.
     pub fn had_listen_drop(&self, now_ns: u64) -> bool {
         self.listen_drop_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_RETRY_NS)
+    }
+
+    /// Whether retransmits now may be SYN/ACKs to requests in a SYN queue that was full.
+    pub fn had_full_syn_queue(&self, now_ns: u64) -> bool {
+        self.syn_queue_full_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_ACK_RETRY_NS)
     }
 
     /// Whether that interface dropped most of the retransmitted segments, now or in the last `RETRANSMIT_DELAY_NS`.

@@ -31,6 +31,7 @@ use crate::findings::rules::memory::swapping::SWAPPING;
 use crate::findings::rules::network::listen_overflow::LISTEN_OVERFLOW;
 use crate::findings::rules::network::network_latency::NETWORK_LATENCY;
 use crate::findings::rules::network::nic_saturated::NIC_SATURATED;
+use crate::findings::rules::network::syn_queue_overflow::SYN_QUEUE_OVERFLOW;
 use crate::findings::rules::network::tcp_retransmits::TCP_RETRANSMITS;
 use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
 
@@ -54,6 +55,7 @@ pub const RULES: &[Rule] = &[
     NIC_SATURATED,
     TCP_RETRANSMITS,
     LISTEN_OVERFLOW,
+    SYN_QUEUE_OVERFLOW,
     UDP_OVERFLOW,
     NETWORK_LATENCY,
     LOAD_NOT_CPU,

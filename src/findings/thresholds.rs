@@ -126,6 +126,10 @@ thresholds! {
     retransmitted_ratio(TcpRetransmits): Share = 0.01,
     /// Segments per second
     retransmitted_per_second(TcpRetransmits): PerSecond = 10.0,
+    /// Connection requests (SYN) per second that find a full SYN queue
+    syn_queue_full_per_second(SynQueueOverflow): PerSecond = 10.0,
+    /// Unfinished requests per second from which it is a flood
+    syn_flood_per_second(SynQueueOverflow): PerSecond = 100.0,
     /// Datagrams lost at full receive buffers per second
     udp_overflow_per_second(UdpOverflow): PerSecond = 10.0,
     /// Share of all received datagrams

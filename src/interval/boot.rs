@@ -134,6 +134,11 @@ fn protocols(now: &Protocols) -> Protocols {
             timeouts: zeroed(now.timeouts),
             lost_retransmits: zeroed(now.lost_retransmits),
             backlog_drops: zeroed(now.backlog_drops),
+            syn_cookies_sent: zeroed(now.syn_cookies_sent),
+            syn_cookies_received: zeroed(now.syn_cookies_received),
+            syn_cookies_failed: zeroed(now.syn_cookies_failed),
+            syn_queue_full_cookies: zeroed(now.syn_queue_full_cookies),
+            syn_queue_full_drops: zeroed(now.syn_queue_full_drops),
         }),
         udp: now.udp.map(|now| Udp {
             receive_buffer_errors: zeroed(now.receive_buffer_errors),

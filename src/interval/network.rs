@@ -204,6 +204,12 @@ pub struct ProtocolSpan {
     pub listen_drops: Option<PerSecond>,
     pub listen_overflows: Option<PerSecond>,
     pub syn_retransmits: Option<PerSecond>,
+    /// SyncookiesSent
+    pub syn_cookies_sent: Option<PerSecond>,
+    /// SyncookiesRecv: handshakes finished with a cookie
+    pub syn_cookies_received: Option<PerSecond>,
+    /// TCPReqQFullDrop
+    pub syn_queue_full_drops: Option<PerSecond>,
     pub udp_in: Option<PerSecond>,
     pub udp_out: Option<PerSecond>,
     pub udp_errors_in: Option<PerSecond>,
@@ -241,6 +247,9 @@ impl ProtocolSpan {
             listen_drops: rate(ext(|ext| ext.listen_drops)),
             listen_overflows: rate(ext(|ext| ext.listen_overflows)),
             syn_retransmits: rate(ext(|ext| ext.syn_retransmits)),
+            syn_cookies_sent: rate(ext(|ext| ext.syn_cookies_sent.or(ext.syn_queue_full_cookies))),
+            syn_cookies_received: rate(ext(|ext| ext.syn_cookies_received)),
+            syn_queue_full_drops: rate(ext(|ext| ext.syn_queue_full_drops)),
             udp_in: rate(udp(|udp| Some(udp.datagrams_in))),
             udp_out: rate(udp(|udp| Some(udp.datagrams_out))),
             udp_errors_in: rate(udp(|udp| Some(udp.errors_in))),

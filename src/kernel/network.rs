@@ -12,6 +12,7 @@ mod protocols;
 mod qdisc;
 pub(super) mod remote_hosts;
 mod softnet;
+mod syn_queues;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
 use self::qdisc::QdiscReader;
 use self::remote_hosts::{ConnectionCounters, RemoteHostReader};
+use self::syn_queues::SynQueueReader;
 use super::fields::parse_single_u64;
 use super::refresh_cycle::RefreshCycle;
 use super::root::{FileHandle, Root};
@@ -58,6 +60,7 @@ pub struct NetworkReader {
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
     listeners: ListenerReader,
+    syn_queues: SynQueueReader,
     remote_hosts: RemoteHostReader,
     last_tcp_ext: Option<TcpExt>,
     /// /proc/net/snmp as last read, and the counters of both files then
@@ -106,6 +109,7 @@ impl Default for NetworkReader {
             ethtool: None,
             qdiscs: QdiscReader::default(),
             listeners: ListenerReader::default(),
+            syn_queues: SynQueueReader::default(),
             remote_hosts: RemoteHostReader::default(),
             last_tcp_ext: None,
             last_snmp: Vec::new(),
@@ -172,13 +176,14 @@ impl NetworkReader {
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
         let listeners = if root.is_host() { self.listeners.sample(root, just_refused, opened) } else { Err(Absent::NotRead) };
+        let syn_queues = if root.is_host() { self.syn_queues.sample(root, &tcp_ext) } else { Err(Absent::NotRead) };
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| parse_softnet(&self.buffer));
         let peers = if root.is_host() {
             self.remote_hosts.sample(tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
         } else {
             Err(Absent::NotRead)
         };
-        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers }
+        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers, syn_queues }
     }
 
     /// Reads /proc/net/snmp, and /proc/net/netstat, the most expensive file of all, only if the former changed: snmp counts each

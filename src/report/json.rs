@@ -207,6 +207,15 @@ pub(super) struct FindingJson {
     explains_ratio: f64,
     evidence: EvidenceJson,
     next: Vec<String>,
+    /// The active finding that is its cause
+    follows_from: Option<FindingKeyJson>,
+}
+
+/// The kind and the subject of a finding.
+#[derive(Serialize)]
+struct FindingKeyJson {
+    kind: Kind,
+    subject: SubjectJson,
 }
 
 impl FindingJson {
@@ -224,6 +233,10 @@ impl FindingJson {
             explains_ratio: finding.explained_share,
             evidence: EvidenceJson(finding.evidence.clone()),
             next: finding.next.clone(),
+            follows_from: finding
+                .follows_from
+                .as_ref()
+                .map(|cause| FindingKeyJson { kind: cause.kind, subject: SubjectJson::new(&cause.subject) }),
         }
     }
 }
@@ -331,6 +344,7 @@ mod tests {
             evidence,
             next: Vec::new(),
             explained_share: 0.5,
+            follows_from: None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::formatting;
 use super::mean_figures::MeanFigures;
 use super::text::printable;
 use super::window::Window;
-use crate::findings::{Severity, Thresholds};
+use crate::findings::{Finding, Severity, Thresholds};
 
 /// Length of the text at most: some programs cut longer plugin output in the middle of a figure.
 const MAX_LENGTH: usize = 900;
@@ -24,9 +24,9 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
         Some(Severity::Warning) => "WARNING",
         Some(Severity::Note) | None => "OK",
     };
-    // The worst of the active and the ended findings determines the status.
-    let first =
-        findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
+    // The worst of the active and the ended findings determines the status; its cause is named first.
+    let worst_finding = findings.iter().rev().max_by_key(|finding| finding.severity).copied();
+    let first = worst_finding.map(|worst| root_cause(&findings, worst)).filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
         None => text.push_str(&formatting::no_problem_sentence(window).unwrap_or_default().replacen('N', "n", 1)),
@@ -46,6 +46,18 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let data = performance_data(&window.figures(), count(Severity::Warning), count(Severity::Critical), thresholds);
     format!("{text} | {}\n", data.join(" "))
+}
+
+/// The finding at the beginning of its causes that is more than a note.
+fn root_cause<'a>(findings: &[&'a Finding], mut finding: &'a Finding) -> &'a Finding {
+    // There are at most as many causes as findings.
+    for _ in findings {
+        let Some(cause) = finding.follows_from.as_ref().filter(|_| finding.until.is_none()) else { break };
+        let is_cause = |other: &&&Finding| other.until.is_none() && other.severity > Severity::Note && other.key() == *cause;
+        let Some(found) = findings.iter().find(is_cause) else { break };
+        finding = found;
+    }
+    finding
 }
 
 fn performance_data(figures: &MeanFigures, warnings: usize, criticals: usize, thresholds: &Thresholds) -> Vec<String> {

@@ -25,9 +25,7 @@ pub fn check(window: &Window) -> String {
         rfc3339(to),
         figures_line(&window.figures())
     );
-    for found in window.findings() {
-        text.push_str(&finding_line(found));
-    }
+    text.push_str(&finding_lines(&window.findings()));
     if let Some(words) = window.artefact() {
         let _ = writeln!(text, "  cross-check: {}", printable(&words));
     }
@@ -54,9 +52,7 @@ pub fn summary(window: &Window) -> String {
         overall_status(window.worst_severity()),
         figures_line(&window.figures())
     );
-    for found in window.findings() {
-        text.push_str(&finding_line(found));
-    }
+    text.push_str(&finding_lines(&window.findings()));
     text
 }
 
@@ -81,14 +77,23 @@ fn figures_line(figures: &MeanFigures) -> String {
     )
 }
 
-fn finding_line(finding: &Finding) -> String {
+/// A line per finding; what follows from one of them is indented below it.
+fn finding_lines(findings: &[&Finding]) -> String {
+    let is_listed = |finding: &Finding| {
+        let cause = finding.follows_from.as_ref().filter(|_| finding.until.is_none());
+        cause.is_some_and(|cause| findings.iter().any(|other| other.until.is_none() && other.key() == *cause))
+    };
+    findings.iter().map(|finding| finding_line(finding, if is_listed(finding) { "    follows: " } else { "  " })).collect()
+}
+
+fn finding_line(finding: &Finding, begin: &str) -> String {
     let severity = match finding.severity {
         Severity::Critical => "critical",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
     let until = finding.until.map_or_else(String::new, |until| format!(" until {}", rfc3339(until)));
-    format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
+    format!("{begin}{severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
 /// Escapes control characters and characters that change the direction of text.

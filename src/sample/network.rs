@@ -2,7 +2,7 @@
 
 pub mod remote_hosts;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,9 @@ pub struct Protocols {
     pub ip_octets: Reading<(Counter, Counter)>,
     /// Listening TCP sockets whose accept queue is not empty
     pub listeners: Reading<Vec<Listener>>,
+    /// Listening TCP sockets with requests in their SYN queue, those with most first; read only while the kernel counts that one
+    /// is full
+    pub syn_queues: Reading<Vec<SynQueue>>,
     /// One entry per CPU, for the whole machine and not only this namespace
     pub softnet: Reading<Vec<Softnet>>,
     /// Remote hosts, by their TCP connections
@@ -101,6 +104,7 @@ impl Protocols {
             udp: Err(why),
             ip_octets: Err(why),
             listeners: Err(why),
+            syn_queues: Err(why),
             softnet: Err(why),
             remote_hosts: Err(why),
         }
@@ -133,6 +137,16 @@ pub struct TcpExt {
     pub timeouts: Option<Counter>,
     pub lost_retransmits: Option<Counter>,
     pub backlog_drops: Option<Counter>,
+    /// SyncookiesSent: SYNs that found a full SYN queue and were answered with a cookie
+    pub syn_cookies_sent: Option<Counter>,
+    /// SyncookiesRecv: handshakes that were finished with a valid cookie
+    pub syn_cookies_received: Option<Counter>,
+    /// SyncookiesFailed: packets that looked like the end of a handshake, with an invalid cookie
+    pub syn_cookies_failed: Option<Counter>,
+    /// TCPReqQFullDoCookies: SYNs that found a full SYN queue, or any SYN where net.ipv4.tcp_syncookies is 2
+    pub syn_queue_full_cookies: Option<Counter>,
+    /// TCPReqQFullDrop: SYNs that found a full SYN queue and were dropped; ListenDrops contains them
+    pub syn_queue_full_drops: Option<Counter>,
 }
 
 /// /proc/net/snmp, `Udp:`, by field name.
@@ -155,6 +169,23 @@ pub struct Listener {
     /// Limit of the accept queue, which holds one more connection than this; idiag_wqueue
     pub backlog_limit: u32,
     /// The process that has it open and its name; `None` if /proc/PID/fd is not readable
+    pub owner: Option<(ProcessId, Name)>,
+}
+
+/// The SYN queue of a listening socket: its requests in state SYN_RECV, whose handshake is not finished (sock_diag INET_DIAG).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SynQueue {
+    /// Of the listening socket; of a request if no listening socket has its port
+    pub local_address: SocketAddr,
+    pub requests: u32,
+    /// Limit of the queue, the same as of the accept queue; idiag_wqueue of the listening socket
+    pub limit: Option<u32>,
+    /// Number of different remote addresses of the requests
+    pub remote_hosts: u32,
+    /// The remote address with most requests
+    pub top_remote_host: IpAddr,
+    pub top_requests: u32,
+    /// The process that has the listening socket open and its name; `None` if /proc/PID/fd is not readable
     pub owner: Option<(ProcessId, Name)>,
 }
 

@@ -161,7 +161,11 @@ fn matching_rows(state: &State, mode: MatchMode) -> Vec<Row> {
     let filter = FilterMatcher::new(state.filter(), mode);
     let sort = state.sort();
     match state.screen {
-        Screen::Overview => (0..evaluation.active.len()).map(Row::ActiveFinding).collect(),
+        // What follows from another finding is listed on the findings screen.
+        Screen::Overview => {
+            let is_root = |at: &usize| evaluation.active.get(*at).is_some_and(|finding| finding.follows_from.is_none());
+            (0..evaluation.active.len()).filter(is_root).map(Row::ActiveFinding).collect()
+        }
         Screen::Findings => findings(state, evaluation, filter),
         Screen::Cpu => cpus(evaluation, sort, filter),
         Screen::Disk => disks(state, evaluation, sort, filter),

@@ -4,32 +4,37 @@ use super::canvas::Canvas;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
-use crate::findings::cross_checks;
+use crate::findings::{Finding, cross_checks, incidents};
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::{Screen, State};
 use crate::units::format;
 
-/// The active findings, worst first, or that there is none.
+/// The root causes among the active findings in their order, or that there is none.
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let Some(evaluation) = &state.current else { return };
     let (width, lines) = (canvas.width(), usize::from(canvas.height()));
-    let findings = &evaluation.active;
-    if findings.is_empty() {
+    // What follows from another finding is only counted: its cause is what to look at.
+    let incidents: Vec<&[Finding]> = incidents(&evaluation.active).collect();
+    if incidents.is_empty() {
         no_findings(state, canvas);
         return;
     }
     let on_overview = state.screen == Screen::Overview;
     let cursor = state.cursor();
-    let first = if on_overview { cursor.top.min(findings.len() - 1) } else { 0 };
+    let first = if on_overview { cursor.top.min(incidents.len() - 1) } else { 0 };
     let mut y = 0;
     let mut shown = first;
-    for (at, finding) in findings.iter().enumerate().skip(first) {
+    for (at, incident) in incidents.iter().enumerate().skip(first) {
+        let (Some((finding, consequences)), worst) = (incident.split_first(), incident.iter().map(|one| one.severity).max())
+        else {
+            continue;
+        };
         let left = lines.saturating_sub(usize::from(y));
         if left == 0 {
             break;
         }
-        let others = findings.len() - at - 1;
+        let others = incidents.len() - at - 1;
         // The first finding may take all lines but one; the others share the rest.
         let kept = if at == first { others.min(1) } else { others };
         let most = left.saturating_sub(kept).max(1);
@@ -37,10 +42,15 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         let more = if last { safe!(" +{others} (key 6)") } else { SafeText::default() };
         let room = usize::from(width).saturating_sub(2);
         let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
-        let sentence = SafeText::sanitize(finding.sentence.clone());
+        let following = match consequences.len() {
+            0 => String::new(),
+            1 => " (1 more follows from it: key 6)".to_owned(),
+            count => format!(" ({count} more follow from it: key 6)"),
+        };
+        let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
         let wrapped = text::wrap(sentence.as_str(), cells, most);
-        let role = StyleRole::from(finding.severity);
-        canvas.text(0, y, 1, theme::severity_symbol(finding.severity), role);
+        let worst = worst.unwrap_or(finding.severity);
+        canvas.text(0, y, 1, theme::severity_symbol(worst), StyleRole::from(worst));
         let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
         for line in wrapped {
@@ -56,7 +66,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         }
         shown = at;
     }
-    let hidden = findings.len() - 1 - shown;
+    let hidden = incidents.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
         canvas.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
         y += 1;

@@ -60,6 +60,9 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canv
     canvas.text(7, y, 1, severity_symbol(finding.severity), role);
     let since = displayed_time(state, finding.since);
     let sentence = SafeText::sanitize(finding.sentence.clone());
+    if finding.until.is_none() && finding.follows_from.is_some() {
+        canvas.text(5, y, 1, "↳", StyleRole::Dim);
+    }
     let Some(until) = finding.until else {
         let lasted = evaluation.interval.at().seconds_since(finding.since);
         let end = canvas.text(9, y, TITLE_WIDTH, rule_title(finding), StyleRole::Bold);

@@ -176,3 +176,42 @@ fn overflow(name: &str, port: u32) {
 fn an_accept_queue_that_overflows() {
     overflow("11", 18091);
 }
+
+/// 1,500 SYNs per second from forged addresses to a server that accepts at once. nstat: SyncookiesSent 1,500 per second (with
+/// net.ipv4.tcp_syncookies 0 TCPReqQFullDrop), ListenOverflows 0; ss: 129 in SYN_RECV, backlog 128.
+fn syn_flood(name: &str, addresses: u32, says: &str) {
+    let Some(lab) = Lab::open(&["ip", "python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/syn-flood.sh");
+    let full = |snapshot: &crate::proc::Snapshot| {
+        let count = |name: &str| snapshot.protocol("/proc/net/netstat", "TcpExt", name);
+        count("SyncookiesSent") + count("TCPReqQFullDrop")
+    };
+    let before = full(&crate::proc::Snapshot::take(&[]));
+    let mut scenario = lab.start_script(&script, 120, &[("ADDRESSES", &addresses.to_string())]);
+    scenario.until("fills the queue", |_| full(&crate::proc::Snapshot::take(&[])) >= before + 2000.0);
+    Attempt::new(name, state.path()).check(|window, said| {
+        let truth = window.tcp_ext("SyncookiesSent") + window.tcp_ext("TCPReqQFullDrop");
+        window.known("SYNs/s at a full queue", truth, 1000.0, 2000.0);
+        window.known("ListenOverflows/s", window.tcp_ext("ListenOverflows"), 0.0, 0.0);
+        let flood = said.must("syn-queue-overflow", "10.99.0.1:18092", "warning");
+        said.value(&flood, truth * 0.5, truth * 1.5);
+        said.word(&flood, "owner", "python3");
+        said.says(&flood, &["10.99.0.1:18092 (python3", "SYN flood", says, "not a slow server"]);
+        said.must_not("listen-overflow");
+        said.must_not("tcp-retransmits");
+        said.nothing_wrong_but(&["syn-queue-overflow"]);
+    });
+}
+
+#[test]
+fn a_syn_flood_from_many_addresses() {
+    syn_flood("syn-flood", 5000, "addresses");
+}
+
+#[test]
+fn a_syn_flood_from_one_address() {
+    if long() {
+        syn_flood("syn-flood-one", 1, "from 198.18.0.1");
+    }
+}

@@ -19,7 +19,9 @@ use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
+use stalltop::sample::network::{
+    Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp,
+};
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{
@@ -164,6 +166,11 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 timeouts: d.maybe(Dice::counter),
                 lost_retransmits: d.maybe(Dice::counter),
                 backlog_drops: d.maybe(Dice::counter),
+                syn_cookies_sent: d.maybe(Dice::counter),
+                syn_cookies_received: d.maybe(Dice::counter),
+                syn_cookies_failed: d.maybe(Dice::counter),
+                syn_queue_full_cookies: d.maybe(Dice::counter),
+                syn_queue_full_drops: d.maybe(Dice::counter),
             }),
             udp: d.reading(|d| Udp {
                 datagrams_in: d.counter(),
@@ -175,6 +182,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             }),
             ip_octets: d.reading(|d| (d.counter(), d.counter())),
             listeners: d.reading(|d| d.list(3, listener)),
+            syn_queues: d.reading(|d| d.list(3, syn_queue)),
             softnet: d.reading(|d| d.list(4, softnet)),
             remote_hosts: d.reading(|d| RemoteHosts {
                 scan_boottime_ns: d.u64(),
@@ -416,6 +424,18 @@ fn socket_address(d: &mut Dice) -> SocketAddr {
             let bits = u128::from(d.u64()) << 64 | u128::from(d.u64());
             SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from_bits(bits), port, d.u32(), d.u32()))
         }
+    }
+}
+
+fn syn_queue(d: &mut Dice) -> SynQueue {
+    SynQueue {
+        local_address: socket_address(d),
+        requests: d.u32(),
+        limit: d.maybe(Dice::u32),
+        remote_hosts: d.u32(),
+        top_remote_host: socket_address(d).ip(),
+        top_requests: d.u32(),
+        owner: d.maybe(|d| (process_id(d), d.name())),
     }
 }
 

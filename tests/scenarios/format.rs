@@ -334,6 +334,26 @@ pub struct Listen {
     #[serde(default)]
     pub limit: u32,
     pub owner: Option<String>,
+    /// SYN cookies a second, and how many of them come back
+    #[serde(default)]
+    pub cookies: f64,
+    #[serde(default)]
+    pub cookies_back: f64,
+    /// SYNs a second that a full SYN queue drops; they count as drops, too
+    #[serde(default)]
+    pub syn_drops: f64,
+    pub syn_queue: Option<SynQueue>,
+}
+
+/// Half-open connections of the listening socket, at each sample
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SynQueue {
+    pub requests: u32,
+    pub limit: u32,
+    pub hosts: u32,
+    pub top: std::net::IpAddr,
+    pub top_requests: u32,
 }
 
 /// A remote host.
@@ -452,6 +472,9 @@ pub struct Pressure {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
+    /// The kind of the first finding
+    #[serde(default)]
+    pub first: Option<Kind>,
     /// Words of the cross-check sentence, which says where iowait and PSI mislead; empty: there must be none
     pub cross_check: Option<String>,
     pub figures: BTreeMap<String, Figure>,
@@ -476,6 +499,9 @@ pub struct Expected {
     pub says: Vec<String>,
     #[serde(default)]
     pub never_says: Vec<String>,
+    /// The kind of the finding that it must follow from; `none`: it must be a root cause
+    #[serde(default)]
+    pub follows_from: Option<String>,
     /// Words of the links of its chain
     #[serde(default)]
     pub chain: Vec<String>,

@@ -11,7 +11,7 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
 use stalltop::sample::waits::{
@@ -170,6 +170,9 @@ impl Machine {
         if let Some(listen) = &phase.listen {
             self.add("listen drops", listen.drops * seconds);
             self.add("listen overflows", listen.overflows * seconds);
+            self.add("cookies", listen.cookies * seconds);
+            self.add("cookies back", listen.cookies_back * seconds);
+            self.add("syn drops", listen.syn_drops * seconds);
         }
         for peer in &phase.peer {
             let mut add = |word: &str, by: f64| self.add(&format!("peer {} {word}", peer.address), by * seconds);
@@ -307,6 +310,9 @@ impl Machine {
             listen_drops: Some(self.read("listen drops")),
             listen_overflows: Some(self.read("listen overflows")),
             syn_retransmits: Some(self.read("tcp syn")),
+            syn_cookies_sent: Some(self.read("cookies")),
+            syn_cookies_received: Some(self.read("cookies back")),
+            syn_queue_full_drops: Some(self.read("syn drops")),
             ..TcpExt::default()
         });
         if let Some(listen) = &phase.listen {
@@ -317,7 +323,19 @@ impl Machine {
                 backlog_limit: listen.limit,
                 owner: listen.owner.as_ref().map(owner),
             };
-            sample.protocols.listeners = Ok(listen.address.iter().map(socket).collect());
+            sample.protocols.listeners = Ok(listen.address.iter().filter(|_| listen.queue > 0).map(socket).collect());
+            let syn_queue = |(address, queue): (&String, &format::SynQueue)| SynQueue {
+                local_address: address.parse().expect("an address and a port"),
+                requests: queue.requests,
+                limit: Some(queue.limit),
+                remote_hosts: queue.hosts,
+                top_remote_host: queue.top,
+                top_requests: queue.top_requests,
+                owner: listen.owner.as_ref().map(owner),
+            };
+            if let Some(queue) = &listen.syn_queue {
+                sample.protocols.syn_queues = Ok(listen.address.iter().map(|address| syn_queue((address, queue))).collect());
+            }
         }
         sample.protocols.remote_hosts = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
         let line = |softnet: &format::Softnet| {

@@ -109,6 +109,10 @@ fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(Strin
             complain(format!("the cross-check is {said:?}, not {words:?}"));
         }
     }
+    let first = evaluated.active.first().map(|finding| finding.kind);
+    if let Some(kind) = expect.first.filter(|&kind| first != Some(kind)) {
+        complain(format!("the first finding is {first:?}, not {kind:?}"));
+    }
     for finding in evaluated.active.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
         complain(format!("a count of one in the plural: {}", finding.sentence));
     }
@@ -132,6 +136,10 @@ fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(Strin
         }
         for words in expected.never_says.iter().filter(|words| finding.sentence.contains(words.as_str())) {
             complain(format!("{} says {words:?}: {}", expected.kind.as_str(), finding.sentence));
+        }
+        let cause = finding.follows_from.as_ref().map_or("none", |cause| cause.kind.as_str());
+        if let Some(expected_cause) = expected.follows_from.as_ref().filter(|kind| kind.as_str() != cause) {
+            complain(format!("{} follows from {cause}, not from {expected_cause}", expected.kind.as_str()));
         }
         let chain = chain(finding);
         for words in expected.chain.iter().filter(|words| !chain.contains(words.as_str())) {

@@ -2,7 +2,6 @@
 
 pub mod cgroup_thrashing;
 pub mod oom_kill;
-pub mod page_waits;
 pub mod pressure;
 pub mod swapping;
 

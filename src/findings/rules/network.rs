@@ -3,5 +3,6 @@
 pub mod listen_overflow;
 pub mod network_latency;
 pub mod nic_saturated;
+pub mod syn_queue_overflow;
 pub mod tcp_retransmits;
 pub mod udp_overflow;

@@ -1,6 +1,6 @@
 //! Reads the listening TCP sockets with connections in their accept queue (sock_diag), and the process that has each open.
 
-mod socket_owner;
+pub(super) mod socket_owner;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

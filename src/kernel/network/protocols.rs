@@ -55,6 +55,11 @@ pub fn parse_tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
                 timeouts: counter("TCPTimeouts"),
                 lost_retransmits: counter("TCPLostRetransmit"),
                 backlog_drops: counter("TCPBacklogDrop"),
+                syn_cookies_sent: counter("SyncookiesSent"),
+                syn_cookies_received: counter("SyncookiesRecv"),
+                syn_cookies_failed: counter("SyncookiesFailed"),
+                syn_queue_full_cookies: counter("TCPReqQFullDoCookies"),
+                syn_queue_full_drops: counter("TCPReqQFullDrop"),
             })
         })
         .ok_or(Absent::Malformed)

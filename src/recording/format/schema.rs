@@ -18,7 +18,7 @@ use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
-use crate::sample::network::{Listener, Nic, Softnet};
+use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
@@ -122,6 +122,7 @@ pub const LISTS: &[List] = lists! {
     29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
     32: WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     33: SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
+    40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -193,6 +194,7 @@ mod tests {
             ("holders of their other ends", LISTS[16].table, columns::<IpcHolder>()),
             ("wait queues", LISTS[17].table, columns::<WaitQueue>()),
             ("waiters in TCP sockets", LISTS[18].table, columns::<SocketWaiter>()),
+            ("SYN queues", LISTS[19].table, columns::<SynQueue>()),
             ("processes", PROCESSES, columns::<Process>()),
             ("threads", THREADS, columns::<(u32, Thread)>()),
             ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),

@@ -27,6 +27,9 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
     };
     page.line(0, safe!("{} {title}   {when}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
     page.paragraph(2, &SafeText::sanitize(finding.sentence.clone()), StyleRole::Bold);
+    if let Some(cause) = finding.follows_from.as_ref().and_then(|cause| cause.kind.rule()) {
+        page.line(2, safe!("Follows from: {} ({})", cause.title, cause.kind.as_str()), StyleRole::Plain);
+    }
     if let Some(rule) = rule {
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }

@@ -1,5 +1,6 @@
 //! Rule saturated-core: one CPU is busy while the host is not.
 
+use crate::findings::causes::DOMINANT_SHARE;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
@@ -33,9 +34,6 @@ pub const SATURATED_CORE: Rule = Rule {
 
 /// Share of a CPU's busy time from which its top thread is named. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_SHARE: f64 = 0.1;
-
-/// Share of a CPU's busy time from which its top thread decides the severity.
-const DOMINANT_SHARE: f64 = 0.5;
 
 /// Share of a CPU's time from which a kind of it is listed: less rounds to 0 %.
 const MIN_LISTED_SHARE: f64 = 0.005;

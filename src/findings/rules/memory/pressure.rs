@@ -3,11 +3,11 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
+use crate::findings::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
-use crate::findings::rules::memory::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::wait_chain::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::Ratio;

@@ -2,9 +2,9 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
+use crate::findings::page_waits::top_major_faulters;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
-use crate::findings::rules::memory::page_waits::top_major_faulters;
 
 pub const SWAPPING: Rule = Rule {
     kind: Kind::Swapping,

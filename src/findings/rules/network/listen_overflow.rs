@@ -4,6 +4,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional, evidence_text};
+use crate::findings::syn_queue_conditions::{is_accept_queue_full, listeners};
 use crate::sample::Name;
 use crate::sample::network::Listener;
 
@@ -12,8 +13,9 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
     title: "Accept queue overflows",
     meaning: "A server does not accept connections as fast as they arrive: the kernel drops them, and clients retry after a \
               second or more. It resembles packet loss on the network, but is not.",
-    computed: "Any growth of ListenDrops or ListenOverflows; the listening socket with the fullest queue is named.",
-    caveats: "SYN floods and half-open scans count too. The socket is an inference: the counters cover the whole namespace.",
+    computed: "Any growth of ListenOverflows, or of ListenDrops while an accept queue is full; the listening socket with the \
+               fullest queue is named. Connection requests that find a full SYN queue are syn-queue-overflow.",
+    caveats: "A flood of whole connections counts too. The socket is an inference: the counters cover the whole namespace.",
     next_steps: &[
         "ss -ltn: Recv-Q against Send-Q",
         "why the server does not accept: the states of its threads",
@@ -28,12 +30,13 @@ fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
     let protocols = &context.interval.protocols;
     let drops = protocols.listen_drops.map(|rate| rate.0);
     let overflows = protocols.listen_overflows.map(|rate| rate.0);
-    // ListenDrops contains the overflows, where the kernel keeps both.
-    let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
-    if lost <= 0.0 {
+    // Other drops than overflows happen before the accept queue.
+    if !is_accept_queue_full(context.interval) {
         return Vec::new();
     }
-    let listeners = context.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
+    // ListenDrops contains the overflows, where the kernel keeps both.
+    let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
+    let listeners = listeners(context.interval);
     let fill = |listener: &Listener| f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0);
     let fullest = listeners.iter().filter(|listener| listener.accept_queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
     let (subject, whose) = match fullest {

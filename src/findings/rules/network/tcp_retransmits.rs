@@ -13,7 +13,8 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
-               queueing discipline dropped them. Retransmits caused by a full local accept queue are left out.",
+               queueing discipline dropped them. Retransmits caused by a full local accept queue or \
+               SYN queue are left out.",
     caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
     next_steps: &[
         "ss -ti: the connections with retrans",
@@ -36,6 +37,10 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
     // takes its connection for established; each is counted as a listen drop. The rule listen-overflow reports them.
     let refused_here = context.state.had_listen_drop(context.interval.at().boottime_ns);
     let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
+    // So are the SYN/ACKs of requests in a full SYN queue; the rule syn-queue-overflow reports them.
+    let unfinished_here = context.state.had_full_syn_queue(context.interval.at().boottime_ns);
+    let in_vain = if refused_here { in_vain } else { requests };
+    let refused_here = refused_here || unfinished_here;
     let left = if refused_here && again.0 > 0.0 { (again.0 - in_vain) / again.0 } else { 1.0 };
     let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {

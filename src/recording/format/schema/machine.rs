@@ -10,7 +10,7 @@ use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
-use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, Tcp, TcpExt, Udp};
+use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use crate::sample::operations::Operations;
 use crate::sample::pressure::{Pressure, Stall, StallLine};
 
@@ -113,6 +113,11 @@ columns! { TcpExt: 31 {
     timeouts,
     lost_retransmits,
     backlog_drops,
+    syn_cookies_sent,
+    syn_cookies_received,
+    syn_cookies_failed,
+    syn_queue_full_cookies,
+    syn_queue_full_drops,
 } }
 columns! { Udp: 15 {
     datagrams_in,
@@ -123,6 +128,7 @@ columns! { Udp: 15 {
     send_buffer_errors,
 } }
 columns! { Listener: 16 { local_address, accept_queue, backlog_limit, owner } }
+columns! { SynQueue: 24 { local_address, requests, limit, remote_hosts, top_remote_host, top_requests, owner } }
 columns! { Softnet: 16 { cpu, processed, dropped, time_squeeze, received_rps, flow_limited } }
 
 columns! { Cgroup: 48 {

@@ -1,0 +1,342 @@
+//! Causes before consequences: which active finding follows from which, and the order of the findings that results.
+//! docs/metrics.md, "Causes and order".
+
+use super::device_waiters::leads_to_device;
+use super::finding::{Evidence, Finding, FindingKey, Kind, Severity, Subject, Value};
+use super::page_waits::waits_for_page;
+use super::rule_context::RuleContext;
+use crate::ids::{DiskId, GroupId, NicId, TaskId};
+use crate::interval::idle_blocked::IdleBlocked;
+use crate::units::reaches_threshold;
+
+/// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
+pub const DOMINANT_SHARE: f64 = 0.5;
+
+/// Share of the blocked threads that must wait for pages, so that a lack of memory is the cause.
+const MIN_PAGE_WAIT_SHARE: f64 = 0.5;
+
+/// A finding of lost time comes before one of used time if it explains at least this share of the host.
+const MIN_LOST_SHARE: f64 = 0.25;
+
+/// By how much the share that a finding explains must exceed that of the one before it, to change places with it.
+const ORDER_MARGIN_RATIO: f64 = 1.25;
+const ORDER_MARGIN_SHARE: f64 = 0.05;
+
+/// The most direct cause of a finding among the others, as this interval shows it.
+pub fn direct_cause(context: &RuleContext, finding: &Finding, others: &[&Finding]) -> Option<FindingKey> {
+    let causes = others.iter().filter(|cause| {
+        // A note does not explain more than a note.
+        let explains = cause.severity > Severity::Note || finding.severity == Severity::Note;
+        explains && follows(context, finding, cause)
+    });
+    let nearest = |cause: &&&Finding| (cause_rank(cause.kind), std::cmp::Reverse(cause.severity));
+    causes.min_by_key(nearest).map(|cause| cause.key())
+}
+
+/// The root causes first: memory before devices before the threads that wait.
+fn cause_rank(kind: Kind) -> usize {
+    const ROOTS_FIRST: [Kind; 9] = [
+        Kind::MemoryPressure,
+        Kind::IoThrottled,
+        Kind::DiskStalled,
+        Kind::DiskLatency,
+        Kind::NicSaturated,
+        Kind::IdleButBlocked,
+        Kind::HungTask,
+        Kind::SaturatedThread,
+        Kind::CpuSaturated,
+    ];
+    ROOTS_FIRST.iter().position(|&root| root == kind).unwrap_or(ROOTS_FIRST.len())
+}
+
+/// Whether a finding is a consequence of another one.
+fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
+    let blocked = context.interval.idle_blocked.as_ref();
+    let is_waited_for = |device: DiskId| blocked.is_some_and(|blocked| waits_for_device(context, blocked, device));
+    match (finding.kind, cause.kind) {
+        (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, &finding.subject, &cause.subject),
+        (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context),
+        (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
+            is_short_of_memory(context) && disk(&finding.subject).is_some_and(is_waited_for)
+        }
+        (Kind::Swapping, Kind::MemoryPressure) => true,
+        (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
+        (Kind::IdleButBlocked, Kind::DiskLatency) => is_slower_device(cause) && disk(&cause.subject).is_some_and(is_waited_for),
+        (Kind::DiskLatency, Kind::IdleButBlocked) => {
+            !is_slower_device(finding) && disk(&finding.subject).is_some_and(is_waited_for)
+        }
+        (Kind::DiskBusyNotSaturated, Kind::IdleButBlocked) => disk(&finding.subject).is_some_and(is_waited_for),
+        (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskDrift, Kind::DiskStalled)
+        | (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskStalled | Kind::DiskDrift, Kind::DiskLatency) => {
+            is_above(context, &finding.subject, &cause.subject)
+        }
+        (Kind::IdleButBlocked, Kind::IoThrottled) => is_most_blocked_group(blocked, &cause.subject),
+        (Kind::HungTask, Kind::DiskStalled) => true,
+        (Kind::LoadNotCpu, Kind::IdleButBlocked | Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure) => true,
+        (Kind::TcpRetransmits, Kind::NicSaturated) => {
+            nic(&cause.subject).is_some_and(|nic| context.state.had_local_drop(nic, context.interval.at().boottime_ns))
+        }
+        (Kind::NetworkLatency, Kind::NicSaturated) => {
+            nic(&cause.subject).is_some_and(|nic| context.state.backlogged_samples(nic) > 0)
+        }
+        _ => false,
+    }
+}
+
+fn disk(subject: &Subject) -> Option<DiskId> {
+    if let Subject::Disk { id, .. } = subject { Some(*id) } else { None }
+}
+
+fn nic(subject: &Subject) -> Option<&NicId> {
+    if let Subject::Nic(id) = subject { Some(id) } else { None }
+}
+
+/// Whether the thread, or a thread of the process, uses most of the CPU.
+fn is_core_of(context: &RuleContext, core: &Subject, threads: &Subject) -> bool {
+    let (Some(cpu), Subject::Cpu(id)) = (&context.interval.cpu, core) else { return false };
+    let Some(core) = cpu.cpus.iter().find(|core| core.id == *id) else { return false };
+    let is_of = |task: TaskId| match threads {
+        Subject::Task { id, .. } => *id == task,
+        Subject::Group { id: GroupId::Process(process), .. } => process.pid == task.pid,
+        _ => false,
+    };
+    core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE)
+}
+
+/// Whether most blocked threads wait for pages or for memory.
+fn is_short_of_memory(context: &RuleContext) -> bool {
+    let sightings = |for_pages: bool| -> u64 {
+        let threads = context.interval.blocked_threads.iter();
+        threads.filter(|thread| !for_pages || waits_for_page(context, thread)).map(|thread| u64::from(thread.seen_count)).sum()
+    };
+    let (for_pages, all) = (sightings(true), sightings(false));
+    all > 0 && reaches_threshold(for_pages as f64 / all as f64, MIN_PAGE_WAIT_SHARE)
+}
+
+/// Whether a blocked group waits for the device, or for one above it.
+fn waits_for_device(context: &RuleContext, blocked: &IdleBlocked, device: DiskId) -> bool {
+    let devices = blocked.groups.iter().filter_map(|group| Some(group.holder_device?.0));
+    devices.into_iter().any(|of_group| leads_to_device(context.interval, of_group, device))
+}
+
+/// Whether both are one device, or the requests of the first become requests of the second. A finding is not above itself.
+fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
+    let (Some(above), Some(below)) = (disk(finding), disk(cause)) else { return false };
+    leads_to_device(context.interval, above, below)
+}
+
+/// Whether the latency is the device's own, not that of more load (`rules::disk::latency`).
+fn is_slower_device(latency: &Finding) -> bool {
+    let is_cause = |evidence: &&Evidence| evidence.name == "cause";
+    let cause = latency.evidence.iter().find(is_cause).map(|evidence| &evidence.value);
+    matches!(cause, Some(Value::Text(words)) if words.as_bytes() == b"slower")
+}
+
+fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {
+    let most = blocked.and_then(|blocked| blocked.groups.first());
+    most.is_some_and(|most| matches!(subject, Subject::Group { id, .. } if *id == most.group))
+}
+
+/// Findings in the order in which to read them: each root cause, followed by what follows from it. Root causes are in the order
+/// of the worst severity among them and their consequences, then of the share of the host that they explain; lost time comes
+/// before used time. Those of `previous` keep their places unless the difference is clear.
+pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
+    let mut incidents: Vec<Incident> = Vec::new();
+    let (roots, consequences): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.follows_from.is_none());
+    let mut root_of: Vec<(FindingKey, usize)> = Vec::new();
+    for (at, root) in roots.into_iter().enumerate() {
+        root_of.push((root.key(), at));
+        incidents.push(Incident { members: vec![root] });
+    }
+    let mut left = consequences;
+    left.sort_by(by_weight);
+    while !left.is_empty() {
+        let before = left.len();
+        let mut later = Vec::new();
+        for finding in left {
+            let root = root_of.iter().find(|(key, _)| Some(key) == finding.follows_from.as_ref()).map(|&(_, at)| at);
+            match root.and_then(|at| Some((at, incidents.get_mut(at)?))) {
+                Some((at, incident)) => {
+                    root_of.push((finding.key(), at));
+                    incident.members.push(finding);
+                }
+                None => later.push(finding),
+            }
+        }
+        // Two findings that name each other, or a cause that ended: they stand alone.
+        if later.len() == before {
+            incidents
+                .extend(later.drain(..).map(|finding| Incident { members: vec![Finding { follows_from: None, ..finding }] }));
+        }
+        left = later;
+    }
+    let place =
+        |incident: &Incident| previous.iter().position(|key| Some(key) == incident.members.first().map(Finding::key).as_ref());
+    incidents.sort_by_key(|incident| place(incident).unwrap_or(usize::MAX));
+    // Insertion: an incident passes those before it only where it clearly outweighs them.
+    for end in 1..incidents.len() {
+        let mut at = end;
+        while at > 0
+            && incidents.get(at).zip(incidents.get(at - 1)).is_some_and(|(this, before)| {
+                let margin = if place(this).is_some() && place(before).is_some() { Margin::Clear } else { Margin::Any };
+                this.outweighs(before, margin)
+            })
+        {
+            incidents.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    incidents.into_iter().flat_map(|incident| incident.members).collect()
+}
+
+/// A root cause and what follows from it.
+struct Incident {
+    /// The root cause first
+    members: Vec<Finding>,
+}
+
+/// By how much one incident must outweigh another to come before it.
+#[derive(Clone, Copy)]
+enum Margin {
+    Any,
+    Clear,
+}
+
+impl Incident {
+    fn severity(&self) -> Option<Severity> {
+        self.members.iter().map(|finding| finding.severity).max()
+    }
+
+    /// The share of the host that it explains
+    fn share(&self) -> f64 {
+        self.members.iter().map(|finding| finding.explained_share).fold(0.0, f64::max)
+    }
+
+    /// Whether much of the host's time is lost by waiting, not used.
+    fn loses_time(&self) -> bool {
+        let lost = |finding: &Finding| !is_used_time(finding.kind) && finding.explained_share >= MIN_LOST_SHARE;
+        self.members.iter().any(lost)
+    }
+
+    fn outweighs(&self, other: &Incident, margin: Margin) -> bool {
+        let (class, other_class) = ((self.severity(), self.loses_time()), (other.severity(), other.loses_time()));
+        let (share, other_share) = (self.share(), other.share());
+        match margin {
+            _ if class.0 != other_class.0 => class.0 > other_class.0,
+            Margin::Any if class.1 != other_class.1 => class.1,
+            Margin::Any if share == other_share => match (self.members.first(), other.members.first()) {
+                (Some(this), Some(other)) => this.key() < other.key(),
+                _ => false,
+            },
+            Margin::Any => share > other_share,
+            // A share near the bound of lost time must not change the order either.
+            Margin::Clear if class.1 != other_class.1 => class.1 && share > MIN_LOST_SHARE + ORDER_MARGIN_SHARE,
+            Margin::Clear => share > other_share * ORDER_MARGIN_RATIO + ORDER_MARGIN_SHARE,
+        }
+    }
+}
+
+/// Whether a kind of finding is about CPU time that is used.
+fn is_used_time(kind: Kind) -> bool {
+    matches!(kind, Kind::SaturatedCore | Kind::SaturatedThread | Kind::HiddenCpu | Kind::ShortLivedProcesses)
+}
+
+fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    let worst = b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share));
+    worst.then_with(|| a.key().cmp(&b.key()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::CpuId;
+    use crate::sample::Instant;
+
+    /// About CPU `cpu`; `cause` is the CPU of its cause.
+    fn finding(kind: Kind, cpu: u32, severity: Severity, share: f64, cause: Option<u32>) -> Finding {
+        let subject = |cpu: u32| Subject::Cpu(CpuId(cpu));
+        Finding {
+            kind,
+            severity,
+            subject: subject(cpu),
+            since: Instant::default(),
+            until: None,
+            value: 1.0,
+            threshold: 1.0,
+            unit: "ratio",
+            sentence: String::new(),
+            evidence: Vec::new(),
+            next: Vec::new(),
+            explained_share: share,
+            follows_from: cause.map(|cause| FindingKey { kind, subject: subject(cause) }),
+        }
+    }
+
+    fn keys(findings: &[Finding]) -> Vec<FindingKey> {
+        findings.iter().map(Finding::key).collect()
+    }
+
+    #[test]
+    fn lost_time_comes_before_used_time_and_the_worst_incident_first() {
+        let convoy = finding(Kind::IdleButBlocked, 0, Severity::Warning, 0.47, None);
+        let busy = finding(Kind::SaturatedThread, 1, Severity::Warning, 0.5, None);
+        let small = finding(Kind::DiskLatency, 2, Severity::Warning, 0.1, None);
+        let full = finding(Kind::NicSaturated, 3, Severity::Critical, 0.0, None);
+        let order = order(vec![busy.clone(), small.clone(), convoy.clone(), full.clone()], &[]);
+        assert_eq!(keys(&order), keys(&[full, convoy, busy, small]));
+    }
+
+    #[test]
+    fn a_consequence_raises_the_place_of_its_cause() {
+        let memory = finding(Kind::IdleButBlocked, 0, Severity::Warning, 0.1, None);
+        let blocked = finding(Kind::IdleButBlocked, 1, Severity::Critical, 0.8, Some(0));
+        let disk = finding(Kind::IdleButBlocked, 2, Severity::Note, 0.0, Some(1));
+        let busy = finding(Kind::SaturatedThread, 3, Severity::Warning, 0.5, None);
+        let order = order(vec![busy.clone(), disk.clone(), blocked.clone(), memory.clone()], &[]);
+        assert_eq!(keys(&order), keys(&[memory, blocked, disk, busy]));
+    }
+
+    #[test]
+    fn two_causes_change_places_only_where_the_difference_is_clear() {
+        let pair = |first: f64, second: f64| {
+            let disk = |cpu, share| finding(Kind::DiskLatency, cpu, Severity::Warning, share, None);
+            vec![disk(0, first), disk(1, second)]
+        };
+        let first = |order: Vec<Finding>| order[0].subject.clone();
+        let order_now = keys(&order(pair(0.5, 0.45), &[]));
+        assert_eq!(first(order(pair(0.45, 0.5), &order_now)), Subject::Cpu(CpuId(0)), "as before");
+        assert_eq!(first(order(pair(0.2, 0.6), &order_now)), Subject::Cpu(CpuId(1)), "clearly more");
+        assert_eq!(first(order(pair(0.2, 0.6), &[])), Subject::Cpu(CpuId(1)));
+    }
+
+    const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Critical];
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_causes_come_first(
+            list in prop::collection::vec((0_usize..3, 0.0..1.0_f64, prop::option::of(0_u32..12)), 0..12),
+        ) {
+            let findings: Vec<Finding> = list
+                .iter()
+                .zip(0..)
+                .map(|(&(severity, share, cause), cpu)| finding(Kind::DiskLatency, cpu, SEVERITIES[severity], share, cause))
+                .collect();
+            let ordered = order(findings.clone(), &[]);
+            let (mut before, mut after) = (keys(&findings), keys(&ordered));
+            for (at, finding) in ordered.iter().enumerate() {
+                let Some(cause) = &finding.follows_from else { continue };
+                let place = ordered[..at].iter().rposition(|other| other.key() == *cause);
+                prop_assert!(place.is_some(), "{:?} stands before its cause", finding.subject);
+                let between = &ordered[place.unwrap_or(at)..at];
+                prop_assert!(between.iter().skip(1).all(|other| other.follows_from.is_some()), "another incident between");
+            }
+            prop_assert_eq!(keys(&order(findings, &after)), after.clone(), "the order is not steady");
+            before.sort();
+            after.sort();
+            prop_assert_eq!(before, after);
+        }
+    }
+}
