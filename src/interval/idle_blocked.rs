@@ -172,7 +172,9 @@ impl IdleBlocked {
             result.blocked_threads += blocked * part;
             if let Some(locks) = &mut kernel_locks {
                 let free = entry.available_cpus - stuck;
-                locks.add(entry.sub_sample, part, free, |group| conditions.is_behind_storage(group, rows));
+                locks.add(entry.sub_sample, part, free, |group| {
+                    conditions.is_behind_storage(group, rows) || GroupConditions::is_in_reclaim(group, rows)
+                });
             }
             for (row, counted) in rows.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;

@@ -80,6 +80,11 @@ impl GroupConditions {
         rows.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
     }
 
+    /// Whether a thread of that group is in memory reclaim in the sub-sample.
+    pub fn is_in_reclaim(group: u16, rows: &[GroupWaits]) -> bool {
+        rows.iter().any(|row| row.group == group && row.memory > 0)
+    }
+
     /// Whether threads of that group that wait for a lock count as blocked. `rows`: the groups of the sub-sample.
     pub fn is_behind_storage(&self, group: u16, rows: &[GroupWaits]) -> bool {
         let now = rows.iter().find(|row| row.group == group).is_some_and(|row| row.storage > 0);

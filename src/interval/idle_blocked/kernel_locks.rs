@@ -1,7 +1,8 @@
 //! Threads in D that wait inside the kernel and not for storage: for a lock of the kernel (mmap_lock, the lock of a directory, …), or
 //! in a function whose purpose is not known.
 //!
-//! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there. The
+//! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there; those of a
+//! group with a thread in memory reclaim count in neither. The
 //! available CPU time that idle-but-blocked explains is not explained a second time.
 
 use rustc_hash::FxHashMap;
@@ -76,7 +77,8 @@ impl<'a> KernelLockCounter<'a> {
         })
     }
 
-    /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the waiters of that group count in idle-but-blocked.
+    /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the waiters of that group may wait for
+    /// storage or for memory.
     /// `free_cpus`: the available CPUs that idle-but-blocked does not explain.
     pub fn add(&mut self, sub_sample: &SubSample, part: f64, free_cpus: f64, is_behind: impl Fn(u16) -> bool) {
         let mut waiting = 0.0;

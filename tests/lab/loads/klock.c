@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,14 +51,14 @@ static void mm(void) {
     many(mapper);
     pthread_t t; pthread_create(&t, 0, reader, 0);
 }
-/* The same work in as many processes, each with its own address space, at a quarter of a CPU. */
+/* The same calls in as many processes, each with its own address space, with pauses. */
 static void mm_apart(void) {
     for (int i = 0; i < count; i++) if (!fork()) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); name("mapper");
         for (;;) { map_once(); nap(20000); }
     }
 }
-/* One directory's lock: renames in it beside one process that lists it. */
+/* The lock of one directory. */
 static void *renamer(void *a) {
     name("renamer"); char x[4096], y[4096];
     snprintf(x, sizeof x, "%s/a%ld", folder, (long)a); snprintf(y, sizeof y, "%s/b%ld", folder, (long)a);
@@ -68,7 +69,7 @@ static void *renamer(void *a) {
 static void rename_storm(void) { many(renamer); }
 static void *forker(void *a) {
     name("forker");
-    for (;;) { pid_t p = fork(); if (p < 0) die("fork"); if (!p) _exit(0); waitpid(p, 0, 0); }
+    for (;;) { pid_t p = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); if (p < 0) die("clone"); if (!p) _exit(0); waitpid(p, 0, 0); }
     return a;
 }
 static void clone_exit(void) {
@@ -92,7 +93,7 @@ int main(int c, char **v) {
         {"mm", mm}, {"mm-apart", mm_apart}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); modes[i].run(); sleep(atoi(v[3])); kill(0, 0); _exit(0);
+        modes[i].run(); sleep(atoi(v[3])); _exit(0);
     }
     return 2;
 }

@@ -15,7 +15,8 @@ pub const LOAD_NOT_CPU: Rule = Rule {
     kind: Kind::LoadNotCpu,
     title: "High load average, but not from the CPUs",
     meaning: "The load average is high because of tasks in uninterruptible sleep, not because the CPUs are saturated. The \
-              sentence says what the tasks wait in: in vfork or frozen they are harmless.",
+              sentence says what the tasks wait in, and names the kernel functions of those that wait neither for storage nor for \
+              memory: in vfork or frozen they are harmless.",
     computed: "1-minute load at least 2 per CPU, while busy CPUs and threads that wait for one are fewer than the CPUs, and \
                the tasks now in R or D are at least half of the load (the rest is history).",
     caveats: "It is an explanation, never a fault by itself; what blocks the tasks has findings of its own.",
