@@ -14,7 +14,7 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     if blocked.lower_bound {
         return true;
     }
-    let leads_to_it = |above: DiskId| leads_to_device(interval, above, device);
+    let leads_to_it = |above: DiskId| may_lead_to_device(interval, above, device);
     let may_be_on_it =
         |group: &BlockedGroup| group.holder_device.map_or(!group.is_non_block_storage(), |(of_group, _)| leads_to_it(of_group));
     let stuck = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
@@ -31,19 +31,28 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     })
 }
 
-/// Whether requests to `above` are, or become, requests to `device`.
+/// Whether requests to `above` are, or become, requests to `device` (dm, md).
 pub fn leads_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
-    above == device || is_stacked_on(interval, above, device, MAX_DEVICE_DEPTH)
+    devices_below(interval, above, MAX_DEVICE_DEPTH).contains(&device)
+}
+
+/// The same, or may become: the device below a loop device's file is not known.
+fn may_lead_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
+    let below = devices_below(interval, above, MAX_DEVICE_DEPTH);
+    below.contains(&device) || below.iter().any(|&id| is_loop(interval, id)) && !is_loop(interval, device)
 }
 
 /// Stacked devices are followed down to this depth.
 const MAX_DEVICE_DEPTH: u32 = 8;
 
-/// Whether requests to `above` become requests to `below`. The device below a loop device's file is not known.
-fn is_stacked_on(interval: &Interval, above: DiskId, below: DiskId, depth: u32) -> bool {
-    let find = |id: DiskId| find_disk(interval.newer.disks.as_ref().ok()?, id);
-    let Some(disk) = find(above).filter(|_| depth > 0) else { return false };
-    let is_loop = |id: DiskId| find(id).is_some_and(|disk| disk.facts.backing_file.is_some());
-    (disk.facts.backing_file.is_some() && !is_loop(below))
-        || disk.facts.slaves.iter().any(|&slave| slave == below || is_stacked_on(interval, slave, below, depth - 1))
+/// The device itself and all that it is stacked on.
+fn devices_below(interval: &Interval, id: DiskId, depth: u32) -> Vec<DiskId> {
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id)).filter(|_| depth > 0);
+    let slaves = disk.iter().flat_map(|disk| &disk.facts.slaves);
+    std::iter::once(id).chain(slaves.flat_map(|&slave| devices_below(interval, slave, depth - 1))).collect()
+}
+
+fn is_loop(interval: &Interval, id: DiskId) -> bool {
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
+    disk.is_some_and(|disk| disk.facts.backing_file.is_some())
 }

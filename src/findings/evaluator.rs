@@ -325,7 +325,8 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
         sentence: candidate.sentence,
         evidence: candidate.evidence,
         next: rule.next_steps.iter().map(|&line| line.to_owned()).collect(),
-        explained_share: candidate.explained_share,
+        // A sum of nothing is −0.0.
+        explained_share: candidate.explained_share + 0.0,
         follows_from: None,
     }
 }
