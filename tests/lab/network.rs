@@ -270,7 +270,8 @@ fn connects_to_a_host_that_does_not_answer() {
         let done = std::process::Command::new("ip").args(words.split(' ')).status();
         assert!(done.is_ok_and(|status| status.success()), "ip {words}");
     };
-    ip("link add labDead type dummy");
+    ip("link add labDead type veth peer name labDeadPeer");
+    ip("link set labDeadPeer up");
     ip("link set labDead arp off up");
     ip("route add 198.51.100.0/24 dev labDead");
     let load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999"]);
