@@ -612,7 +612,7 @@ fn strange_process(d: &mut Dice) -> Process {
         last_timeslice_ns: d.maybe(Dice::u64),
         wait: WaitState { wchan: d.reading(Dice::name), syscall: d.reading(|d| call(d).into()) },
         cpus_allowed_list: d.maybe(Dice::name),
-        scheduling: d.maybe(|d| Scheduling { policy: d.below(256) as u8, nice: d.below(256) as u8 as i8 }),
+        scheduling: d.maybe(|d| Scheduling { policy: d.below(256) as u8, nice: (d.below(256) as u8).cast_signed() }),
     });
     // The kernel lists them in order, but nothing here may depend on that.
     if d.bool() {

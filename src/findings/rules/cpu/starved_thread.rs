@@ -79,7 +79,7 @@ fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option
     if let Some(first) = first.filter(|_| realtime_policy(starved.thread).is_none()) {
         let (policy, (_, label)) = (realtime_policy(first.thread)?, context.task_label(first.thread.id));
         return Some(format!(
-            "{label} ({policy}) runs before it and uses {} of CPU {}",
+            "{label}, {policy}, runs before it and uses {} of CPU {}",
             percent(first.used),
             first.thread.processor.0
         ));
