@@ -18,6 +18,7 @@ use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
+use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{
@@ -123,6 +124,7 @@ pub const LISTS: &[List] = lists! {
     32: WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     33: SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
+    41: WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
