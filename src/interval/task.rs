@@ -15,7 +15,7 @@ use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
-use crate::sample::task::{Process, TaskState, Tasks};
+use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
@@ -109,6 +109,8 @@ pub struct ThreadSpan {
     pub active: bool,
     /// SCHED_IDLE or nice 19: it is meant to run only when other threads do not
     pub background: bool,
+    /// `None` in recordings of earlier versions
+    pub scheduling: Option<Scheduling>,
 }
 
 impl ProcessSpan {
