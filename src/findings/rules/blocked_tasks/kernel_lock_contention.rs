@@ -54,8 +54,9 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
         sentence.push_str(&format!("; {}", group_summary(context, group, false)));
     }
     sentence.push_str(&format!(
-        ". Meanwhile {} idle: {} of that could run these threads",
+        ". Meanwhile {} {} idle, up to {} of it because of this",
         context.of_all_cpus(available),
+        if available > 1.0 { "were" } else { "was" },
         significant_digits(locks.cpus)
     ));
     let many = reaches_threshold(locks.threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
