@@ -4,10 +4,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::ids::{DiskId, NicId};
+use crate::ids::{DiskId, NicId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cpu_accounting::{self, CpuAccounting};
 use crate::interval::network::remote_hosts::RemoteHostsSpan;
+use crate::interval::task::ThreadSpan;
 
 use super::Thresholds;
 use super::hung_threads::hung_threads;
@@ -19,7 +20,7 @@ use super::syn_queue_conditions::syn_queue_full_rate;
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
     /// Stalled devices (requests in flight, none completes), with the start of the stall (CLOCK_BOOTTIME, ns)
-    stalled: Vec<(DiskId, u64)>,
+    stalled: Box<[(DiskId, u64)]>,
     /// Interfaces that drop packets, with the number of consecutive intervals
     dropping_intervals: Vec<(NicId, u32)>,
     /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
@@ -36,6 +37,8 @@ pub struct RuleState {
     remote_hosts: Option<Arc<RemoteHostsSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
     slow_history: Vec<(IpAddr, u8)>,
+    /// Threads that used much of a CPU and changed to another one, and when they last did (CLOCK_BOOTTIME)
+    moved_threads: Box<[(TaskId, u64)]>,
     /// Kernel threads in D
     kernel_threads: KernelThreadTracker,
 }
@@ -59,6 +62,12 @@ const MIN_DOUBLE_COUNTED_SHARE: f64 = 0.75;
 
 /// Segments are retransmitted some round trips after they were dropped, and again a second later.
 const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
+
+/// A thread that changed to another CPU within this time migrates between CPUs.
+const MOVED_NS: u64 = 10_000_000_000;
+
+/// Share of a CPU from which a thread's changes of the CPU are remembered.
+const MIN_MOVED_SHARE: f64 = 0.5;
 
 /// A request stays in a SYN queue for this time, while the kernel sends it SYN/ACKs (net.ipv4.tcp_synack_retries 5).
 const SYN_ACK_RETRY_NS: u64 = 64_000_000_000;
@@ -90,6 +99,7 @@ impl RuleState {
             self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
         }
         self.update_remote_hosts(interval, thresholds);
+        self.update_moved_threads(interval);
         let now_ns = interval.at().boottime_ns;
         let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
         let other_hang = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
@@ -114,6 +124,22 @@ impl RuleState {
         };
         self.slow_history = remote_hosts.rows.iter().map(scan).filter(|(_, scans)| *scans != 0).collect();
         self.remote_hosts = Some(Arc::clone(remote_hosts));
+    }
+
+    fn update_moved_threads(&mut self, interval: &Interval) {
+        let now_ns = interval.at().boottime_ns;
+        let threads = interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+        let moved = |thread: &&ThreadSpan| thread.migrated && thread.cpu.is_some_and(|used| used.0 >= MIN_MOVED_SHARE);
+        let now: Vec<(TaskId, u64)> = threads.filter(moved).map(|thread| (thread.id, now_ns)).collect();
+        let is_recent =
+            |&&(task, at): &&(TaskId, u64)| now_ns.saturating_sub(at) < MOVED_NS && now.iter().all(|&(moved, _)| moved != task);
+        let earlier = self.moved_threads.iter().filter(is_recent).copied();
+        self.moved_threads = earlier.chain(now.iter().copied()).collect();
+    }
+
+    /// Whether a thread that uses much of a CPU changed to another one in the last `MOVED_NS`.
+    pub fn moved_lately(&self, task: TaskId) -> bool {
+        self.moved_threads.iter().any(|(moved, _)| *moved == task)
     }
 
     /// Remote hosts at the last scan of the connections.

@@ -48,8 +48,10 @@ thresholds! {
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time
     thread_busy_ratio(SaturatedThread): Share = 0.95,
-    /// The host must be less busy than this
-    box_idle_below_ratio(SaturatedCore, SaturatedThread): Share = 0.6,
+    /// The host, or the CPUs that the thread may use, must be less busy than this
+    box_idle_below_ratio(SaturatedCore, SaturatedThread): Share = 0.9,
+    /// CPUs that must be free beside the thread or the CPU
+    free_cpus(SaturatedCore, SaturatedThread): Cpus = 0.25,
     /// Threads waiting for a CPU, for each CPU
     cpu_waiting_per_cpu(CpuSaturated): PerCpu = 0.25,
     /// Seconds from which it is more than a note
@@ -76,7 +78,7 @@ thresholds! {
     short_lived_busy_ratio(ShortLivedProcesses): Share = 0.1,
     /// CPUs that such tasks use at least
     short_lived_cpus(ShortLivedProcesses): Cpus = 0.05,
-    /// Share of the host from which it is a warning
+    /// Share of the host from which it is a warning where CPUs are saturated
     short_lived_warning_ratio(ShortLivedProcesses): Share = 0.25,
     /// Multiple of the baseline
     latency_multiple(DiskLatency): Multiple = 3.0,

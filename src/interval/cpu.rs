@@ -80,6 +80,11 @@ impl CpuUsage {
     pub fn busy(&self) -> f64 {
         (self.shares.busy() + self.hidden).min(1.0)
     }
+
+    /// Share of its time that no task used: idle + iowait, minus hidden CPU time.
+    pub fn available(&self) -> f64 {
+        self.shares.available().min((1.0 - self.busy() - self.shares.steal).max(0.0))
+    }
 }
 
 impl CpuSpan {

@@ -1,5 +1,7 @@
 //! CPUs: one thread at its limit, a quota, a high load average on an idle machine, a process that the timer tick does not see.
 
+use std::path::Path;
+
 use crate::attempt::{Attempt, Window};
 use crate::check_result::CheckResult;
 use crate::long;
@@ -211,4 +213,41 @@ fn a_thread_hidden_from_the_tick_for_half_of_the_time() {
     if long() {
         hides("12-half", "1600", 0.35);
     }
+}
+
+/// A thread that fills CPU 1 while CPU 0 is `percent` busy: it is the limit only if CPU 0 has 0.25 of its time left.
+fn beside_a_busy_cpu(percent: u32, judge: impl Fn(&mut CheckResult)) {
+    let Some(lab) = Lab::open(&[]) else { return };
+    if cpus() != 2.0 {
+        println!("skipped: made for two CPUs");
+        return;
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/one-of-two.sh");
+    let mut scenario = lab.start_script(&script, 120, &[("PERCENT", &percent.to_string())]);
+    wait_for_spin(&mut scenario);
+    Attempt { crowded: true, ..Attempt::new(&format!("one-of-two-{percent}"), state.path()) }.check(|window, said| {
+        let wanted = f64::from(percent) / 100.0;
+        window.known("the thread's CPU", window.used("spin"), 0.95, 1.03);
+        window.known("busy of CPU 0", window.ticks("cpu0").busy(), wanted - 0.06, wanted + 0.1);
+        judge(said);
+    });
+}
+
+#[test]
+fn one_hot_thread_on_a_host_that_is_80_per_cent_busy() {
+    beside_a_busy_cpu(55, |said| {
+        let thread = said.must("saturated-thread", "spin", "warning");
+        said.says(&thread, &["more CPUs won't help", "CPU is free"]);
+        said.evidence(&thread, "free_cpus", 0.25, 0.55);
+        said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
+    });
+}
+
+#[test]
+fn one_hot_thread_beside_a_cpu_without_free_time() {
+    beside_a_busy_cpu(90, |said| {
+        said.must_not("saturated-thread");
+        said.must_not("saturated-core");
+    });
 }

@@ -5,6 +5,7 @@ pub mod clauses;
 pub mod cpu_saturated;
 pub mod cpu_stolen;
 pub mod cpu_throttled;
+pub mod free_cpus;
 pub mod hidden_cpu;
 pub mod load_average;
 pub mod run_queue;

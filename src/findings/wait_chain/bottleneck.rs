@@ -1,7 +1,7 @@
 //! The operation of a device that limits the threads which wait for it.
 
 use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING, find_status};
-use crate::findings::formatting::{latency, multiple};
+use crate::findings::formatting::{latency, multiple, significant_digits};
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -28,9 +28,21 @@ impl Bottleneck<'_> {
         self.versus_baseline(column)
     }
 
-    /// `flushes 10.3 ms = 1.00× its baseline`
+    /// `flushes 10.3 ms = 1.00× its baseline; one flush at a time: at most 97.1/s`
     pub fn sentence(&self) -> String {
-        self.versus_baseline(self.operation.plural())
+        let limit = self
+            .serial_limit()
+            .map(|limit| format!("; one {} at a time: at most {}/s", self.operation.as_str(), significant_digits(limit)));
+        self.versus_baseline(self.operation.plural()) + &limit.unwrap_or_default()
+    }
+
+    /// Requests per second of a device that is as fast as usual and always has one request of this operation: the threads that
+    /// wait for it get no more, whatever their number.
+    fn serial_limit(&self) -> Option<f64> {
+        let as_usual = self.multiple().is_none_or(|times| times < MAX_USUAL_MULTIPLE);
+        let one = (MIN_SERIAL_CONCURRENCY..=MAX_UNCONTENDED_OUTSTANDING).contains(&self.span.concurrency);
+        let time = self.span.r#await.filter(|time| as_usual && one && time.0 > 0.0)?;
+        Some(1000.0 / time.0)
     }
 
     /// Await ÷ baseline; `None` without a baseline that can be exceeded.
@@ -49,6 +61,12 @@ impl Bottleneck<'_> {
         format!("{word} {time}{}", baseline.unwrap_or_default())
     }
 }
+
+/// Mean requests in flight from which an operation has a request nearly all the time.
+const MIN_SERIAL_CONCURRENCY: f64 = 0.7;
+
+/// Below this multiple of its baseline a device is as fast as usual.
+const MAX_USUAL_MULTIPLE: f64 = 1.5;
 
 /// What the system call of a thread needs from the device.
 enum RequiredIo {

@@ -1,7 +1,11 @@
 //! Clauses that the sentences of several CPU rules share.
 
+use rustc_hash::FxHashMap;
+
 use crate::findings::formatting::{lossy_name, plural, significant_digits};
 use crate::findings::rule_context::RuleContext;
+use crate::ids::GroupId;
+use crate::sample::Name;
 
 /// For a thread at background priority.
 pub const BACKGROUND_CLAUSE: &str = "; it runs at background priority (SCHED_IDLE or nice 19)";
@@ -17,18 +21,44 @@ pub fn unlisted_clause(all: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// CPUs that a process uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
+/// Process groups that a sentence names.
+const MAX_NAMED_GROUPS: usize = 3;
+
+/// CPUs that a process group uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_CPUS: f64 = 0.05;
 
-/// `; most: cc1 (4711) 1.20 CPUs, …`
+/// `; most: cc1 (4711) 1.20 CPU, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains.
 pub fn top_cpu_users(context: &RuleContext) -> String {
-    let Some(tasks) = &context.interval.tasks else { return String::new() };
-    let mut users: Vec<_> = tasks.active_processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
-    users.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let listed = users.iter().take(3).filter(|(cpus, _)| *cpus >= MIN_NAMED_CPUS).filter_map(|(cpus, pid)| {
-        let process = context.process(*pid)?;
-        Some(format!("{} ({pid}) {} CPU", lossy_name(&process.comm), significant_digits(*cpus)))
+    let (Some(spans), Ok(sample)) = (&context.interval.tasks, &context.interval.newer.tasks) else { return String::new() };
+    let mut groups: FxHashMap<GroupId, GroupUse> = FxHashMap::default();
+    for (span, used) in spans.active_processes.iter().filter_map(|span| Some((span, span.cpu?.0))) {
+        let Some(process) = context.process(span.id.pid) else { continue };
+        let group = groups.entry(process.group()).or_default();
+        group.cpus += used;
+        // The process that uses most names its group.
+        if used >= group.most {
+            (group.most, group.pid, group.name) = (used, process.pid, process.comm.clone());
+        }
+    }
+    let mut users: Vec<(GroupId, GroupUse)> = groups.into_iter().filter(|(_, group)| group.cpus >= MIN_NAMED_CPUS).collect();
+    users.sort_by(|(_, a), (_, b)| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
+    let listed = users.iter().take(MAX_NAMED_GROUPS).map(|(id, group)| {
+        let members = match sample.members(id).count() {
+            0 | 1 => group.pid.to_string(),
+            many => format!("{many} processes"),
+        };
+        format!("{} ({members}) {} CPU", lossy_name(&group.name), significant_digits(group.cpus))
     });
     let listed: Vec<_> = listed.collect();
     if listed.is_empty() { String::new() } else { format!("; most: {}", listed.join(", ")) }
+}
+
+/// CPU use of a process group.
+#[derive(Default)]
+struct GroupUse {
+    cpus: f64,
+    /// CPUs that its busiest process uses
+    most: f64,
+    pid: u32,
+    name: Name,
 }

@@ -19,8 +19,8 @@ pub const HIDDEN_CPU: Rule = Rule {
                /proc/stat: a difference of more than 5 % of a CPU in one direction for 3 intervals, that neither the time \
                between the two readings nor chance (4 standard deviations of sampling at 100 ticks per second) explains. A CPU \
                is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
-               the fields of /proc/stat add up to more than the elapsed time. Less than a quarter of a CPU that no single \
-               CPU hides is a note.",
+               the fields of /proc/stat add up to more than the elapsed time: that is how the tick samples, and at most a \
+               note. Less than a quarter of a CPU is a note, too.",
     caveats: "Work that is woken by a timer of the tick itself is hidden like this without intent. On a virtual machine \
               whose hypervisor does not report steal, run time includes stolen time.",
     next_steps: &[
@@ -32,7 +32,7 @@ pub const HIDDEN_CPU: Rule = Rule {
     evaluate: hidden_cpu,
 };
 
-/// CPU time hidden by tasks that migrate between CPUs is a warning from this amount, otherwise a note.
+/// Hidden CPU time is a warning from this amount, otherwise a note.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_WARNING_CPUS: f64 = 0.25;
 
@@ -96,33 +96,33 @@ fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candida
         significant_digits(gap),
         top_cpu_users(context),
     );
-    // Throttled I/O and paced packets are woken by timers of the tick: every machine has a little of that.
-    let severity = if gap < MIN_WARNING_CPUS { Severity::Note } else { Severity::Warning };
-    Candidate { severity, ..candidate(context, cpu, None, gap, sentence, None) }
+    candidate(context, cpu, None, gap, sentence, None)
 }
 
 fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     let core = cpu.cpus.iter().max_by(|a, b| a.shares.excess.total_cmp(&b.shares.excess));
     let core = core.filter(|core| core.shares.excess >= gap * MIN_NAMED_CPU_SHARE);
-    let (place, top) = match core {
+    let ((place, named), top) = match core {
         Some(core) => {
             let top = core.top_thread.map(|(task, _)| context.task_label(task));
-            let named = top.as_ref().map_or_else(String::new, |(_, label)| format!(", most of it {label}"));
+            let named = top.as_ref().map_or_else(String::new, |(_, label)| format!(", most often {label}"));
             let place = format!(
-                "/proc/stat counts {} of CPU {}'s time, as its tasks{named} run whenever the clock ticks",
-                percent(1.0 + core.shares.excess),
+                "the times of CPU {} in /proc/stat add up to {} of the elapsed time",
                 core.id.0,
+                percent(1.0 + core.shares.excess)
             );
-            (place, top.map(|(name, _)| name))
+            ((place, named), top.map(|(name, _)| name))
         }
-        None => ("/proc/stat counts more time than passed, as tasks run whenever the clock ticks".to_owned(), None),
+        None => (("the times in /proc/stat add up to more than the elapsed time".to_owned(), String::new()), None),
     };
     let sentence = format!(
-        "{place}: {} CPUs busy by ticks, {} by the scheduler's count; do not trust percentages that rest on ticks",
+        "{place}: the kernel counts a whole tick as busy if a task{named} runs at its end, and idle time exactly; mpstat and top \
+         show {} CPUs busy, the scheduler measured {}, which is right",
         significant_digits(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
         significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
     );
-    candidate(context, cpu, core, gap, sentence, top)
+    let artefact = candidate(context, cpu, core, gap, sentence, top);
+    Candidate { severity: Severity::Note, explained_share: 0.0, ..artefact }
 }
 
 /// `value` is in CPUs, which for a single CPU is its share.
@@ -134,8 +134,10 @@ fn candidate(
     sentence: String,
     top: Option<crate::sample::Name>,
 ) -> Candidate {
+    // Throttled I/O and paced packets are woken by timers of the tick: every machine has a little of that.
+    let severity = if value < MIN_WARNING_CPUS { Severity::Note } else { Severity::Warning };
     Candidate {
-        severity: Severity::Warning,
+        severity,
         subject: core.map_or(Subject::Host, |core| Subject::Cpu(core.id)),
         value,
         threshold: context.thresholds.hidden_cpus,
@@ -152,6 +154,6 @@ fn candidate(
             evidence_optional("skew_cpus", cpu.accounting.map(|clocks| clocks.read_skew_cpus)),
             top.map_or(evidence_optional("top_thread", None), |name| evidence_text("top_thread", name)),
         ],
-        explained_share: value.min(context.cpu_count()) / context.cpu_count(),
+        explained_share: if severity == Severity::Note { 0.0 } else { value.min(context.cpu_count()) / context.cpu_count() },
     }
 }

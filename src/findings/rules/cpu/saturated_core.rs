@@ -7,17 +7,20 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::{BACKGROUND_CLAUSE, unlisted_clause};
+use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
 use crate::ids::TaskId;
-use crate::interval::cpu::CpuUsage;
+use crate::interval::cpu::{CpuSpan, CpuUsage};
 
 pub const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,
     title: "One core saturated",
-    meaning: "One CPU is busy all the time while the host as a whole is not: what runs there cannot go faster, however many \
-              other CPUs are idle.",
-    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the host is below 60 %. If interrupts and \
-               softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+    meaning: "One CPU is busy all the time while others have free time: what runs there cannot go faster, however many other \
+              CPUs are idle.",
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while at least 0.25 of a CPU is free and the \
+               host is below 90 %. From 60 % on only if one thread uses at least 95 % of that CPU: otherwise the scheduler \
+               moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
+               last 10 s: then that thread is the limit, no CPU is. If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
                (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
                work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
     caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
@@ -38,6 +41,9 @@ const MIN_NAMED_SHARE: f64 = 0.1;
 /// Share of a CPU's time from which a kind of it is listed: less rounds to 0 %.
 const MIN_LISTED_SHARE: f64 = 0.005;
 
+/// Busy share of the host from which a CPU that no single thread fills is not reported.
+const MAX_BUSY_WITHOUT_TOP_THREAD: f64 = 0.6;
+
 /// A short interval lowers the threshold by half a clock tick, and by at most this share.
 const MAX_TICK_ROUNDING: f64 = 0.1;
 
@@ -49,9 +55,12 @@ fn is_background(context: &RuleContext, task: TaskId) -> bool {
 fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
-    let host_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
+    let free = FreeCpus::of_host(context, cpu);
     // The scheduler does not move softirqs to an idle CPU.
-    let is_limit = |core: &&CpuUsage| host_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
+    let is_limit = |core: &&CpuUsage| match is_softirq_dominated(core) {
+        true => free.is_enough(thresholds) || cpu.busy() < thresholds.cpu_busy_ratio,
+        false => free.is_enough(thresholds) && is_filled(context, cpu, core),
+    };
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
@@ -93,6 +102,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("softirq_ratio", core.shares.softirq),
             evidence_number("hidden_ratio", core.hidden),
             evidence_number("box_busy_ratio", cpu.busy()),
+            evidence_number("free_cpus", free.cpus),
             top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
         ];
         evidence.extend(softirq_evidence(context, core.id));
@@ -108,6 +118,16 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         });
     }
     found
+}
+
+/// Whether its threads have to stay on it, as far as that is known. A CPU beside others with much idle time may have pinned threads;
+/// beside busy CPUs only a thread that fills it alone keeps it full.
+fn is_filled(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> bool {
+    let top = core.top_thread.filter(|(_, share)| share.0 >= core.busy() * DOMINANT_SHARE);
+    if top.is_some_and(|(task, _)| context.state.moved_lately(task)) {
+        return false;
+    }
+    cpu.busy() < MAX_BUSY_WITHOUT_TOP_THREAD || top.is_some_and(|(_, share)| share.0 >= context.thresholds.thread_busy_ratio)
 }
 
 /// `user 99.1 %, system 0.70 %`, the parts that matter.

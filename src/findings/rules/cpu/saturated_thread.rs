@@ -6,9 +6,9 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::{BACKGROUND_CLAUSE, unlisted_clause};
+use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::serialized_threads::serialized_threads;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
-use crate::interval::cpu::CpuSpan;
 use crate::interval::task::ThreadSpan;
 
 pub const SATURATED_THREAD: Rule = Rule {
@@ -17,8 +17,9 @@ pub const SATURATED_THREAD: Rule = Rule {
     meaning: "A thread uses a whole CPU all the time, on one CPU or migrating between CPUs so that no single CPU shows it. \
               It is at its limit: more CPUs won't help, only a faster CPU or less work. The same holds for threads that run \
               one at a time because all of them need one lock.",
-    computed: "The scheduler's run time of the thread is at least 95 % of the time while the host is below 60 % busy. A note \
-               if the thread runs at background priority (SCHED_IDLE, nice 19). At most eight threads are listed. Threads \
+    computed: "The scheduler's run time of the thread is at least 95 % of the time while at least 0.25 of a CPU is free that it \
+               cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
+               that is known, and these are below 90 % busy. A note if the thread runs at background priority (SCHED_IDLE, nice 19). At most eight threads are listed. Threads \
                count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
                one of them runs at four of five sub-samples: that they need one lock is an inference.",
     caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \
@@ -33,21 +34,16 @@ pub const SATURATED_THREAD: Rule = Rule {
     evaluate: saturated_thread,
 };
 
-/// The CPUs, if the host as a whole is not saturated: only then is one core or one thread the limit.
-fn cpus_of_unsaturated_host<'a>(context: &RuleContext<'a>) -> Option<&'a CpuSpan> {
-    let interval: &'a crate::interval::Interval = context.interval;
-    interval.cpu.as_ref().filter(|cpu| cpu.busy() < context.thresholds.box_idle_below_ratio && cpu.cpus.len() > 1)
-}
-
 fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
-    let (Some(cpu), Some(tasks)) = (cpus_of_unsaturated_host(context), &context.interval.tasks) else { return Vec::new() };
+    let (Some(cpu), Some(tasks)) = (&context.interval.cpu, &context.interval.tasks) else { return Vec::new() };
     let is_hot = |thread: &&ThreadSpan| thread.cpu.is_some_and(|used| used.0 >= thresholds.thread_busy_ratio);
-    let hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(is_hot).collect();
+    let hot = tasks.threads.iter().filter(is_hot).map(|thread| (thread, FreeCpus::for_thread(context, cpu, thread.id)));
+    let hot: Vec<(&ThreadSpan, FreeCpus)> = hot.filter(|(_, free)| free.is_enough(thresholds)).collect();
     let others = unlisted_clause(hot.len(), "more thread", "more threads");
     let mut found = Vec::new();
     // Threads are sorted by identity: the same ones are listed each time.
-    for thread in hot.into_iter().take(MAX_REPORTED) {
+    for (thread, free) in hot.into_iter().take(MAX_REPORTED) {
         let used = thread.cpu.map_or(0.0, |used| used.0);
         let (thread_name, label) = context.task_label(thread.id);
         let home = cpu.cpus.iter().find(|core| core.id == thread.processor);
@@ -56,18 +52,17 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         {
             continue;
         }
-        let stays = home.is_some_and(|core| core.busy() >= thresholds.core_busy_ratio);
-        let place = if stays {
-            format!("on CPU {}", thread.processor.0)
-        } else {
-            "migrating between CPUs, so no single CPU shows it".into()
+        let is_full = home.is_some_and(|core| core.busy() >= thresholds.core_busy_ratio);
+        let place = match is_full {
+            true if context.state.moved_lately(thread.id) => "migrating between CPUs".into(),
+            true => format!("on CPU {}", thread.processor.0),
+            false => "migrating between CPUs, so no single CPU shows it".into(),
         };
         let sentence = format!(
-            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the host is {} busy ({}){others}",
+            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; {}{others}",
             percent(used.min(1.0)),
             if thread.background { BACKGROUND_CLAUSE } else { "" },
-            percent(cpu.busy()),
-            context.of_all_cpus(cpu.busy() * context.cpu_count()),
+            free.describe(context, cpu),
         );
         found.push(Candidate {
             severity: if thread.background { Severity::Note } else { Severity::Warning },
@@ -82,6 +77,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("system_ratio", thread.states.system),
                 evidence_optional("run_queue_wait_ratio", thread.run_queue_wait.map(|wait| wait.0)),
                 evidence_number("box_busy_ratio", cpu.busy()),
+                evidence_number("free_cpus", free.cpus),
                 evidence_number("last_cpu", f64::from(thread.processor.0)),
             ],
             explained_share: used / context.cpu_count(),

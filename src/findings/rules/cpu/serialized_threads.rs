@@ -3,6 +3,7 @@
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
+use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
@@ -19,9 +20,7 @@ const MIN_SUB_SAMPLES: usize = 5;
 /// Processes that use one whole CPU without a saturated thread.
 pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
-    let has_room = |busy: f64, cpus: usize| busy < thresholds.box_idle_below_ratio && cpus > 1;
-    let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| has_room(cpu.busy(), cpu.cpus.len())) else { return Vec::new() };
-    let Some(tasks) = &context.interval.tasks else { return Vec::new() };
+    let (Some(cpu), Some(tasks)) = (&context.interval.cpu, &context.interval.tasks) else { return Vec::new() };
     // While one thread releases the lock and the next starts, both run (CPython: 1.04 CPU).
     let one = thresholds.thread_busy_ratio..=3.0 - 2.0 * thresholds.thread_busy_ratio;
     let mut found = Vec::new();
@@ -37,6 +36,11 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
         else {
             continue;
         };
+        let Some(first) = parts.first() else { continue };
+        let free = FreeCpus::for_thread(context, cpu, first.id);
+        if !free.is_enough(thresholds) {
+            continue;
+        }
         let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
         let background = parts.iter().all(|thread| thread.background);
         found.push(Candidate {
@@ -47,13 +51,12 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             unit: "ratio",
             sentence: format!(
                 "{} ({}): {} threads together use {} of one CPU, one at a time, as if serialized by one lock (a global \
-                 interpreter lock, for example): at its limit, more CPUs won't help; the host is {} busy ({})",
+                 interpreter lock, for example): at its limit, more CPUs won't help; {}",
                 lossy_name(&process.comm),
                 process.pid,
                 parts.len(),
                 percent(used),
-                percent(cpu.busy()),
-                context.of_all_cpus(cpu.busy() * context.cpu_count()),
+                free.describe(context, cpu),
             ),
             evidence: vec![
                 evidence_number("cpu_ratio", used),
@@ -61,6 +64,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("most_of_one_thread_ratio", most),
                 evidence_number("one_running_ratio", alone),
                 evidence_number("box_busy_ratio", cpu.busy()),
+                evidence_number("free_cpus", free.cpus),
             ],
             explained_share: used / context.cpu_count(),
         });

@@ -4,6 +4,8 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::cpu::run_queue::run_queue_waiters;
+use crate::interval::cpu::CpuSpan;
 use crate::interval::short_lived::{ShortLived, ShortLivedGroup};
 use crate::sample::{Absent, Name};
 
@@ -13,11 +15,12 @@ pub const SHORT_LIVED_PROCESSES: Rule = Rule {
     meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
               them, is missing from every list of processes.",
     computed: "At least 50 forks (processes and threads) per second of which a scan found less than half; or CPU time of tasks \
-               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the host. With \
+               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning if they use at least 25 % of the host while \
+               the CPUs are saturated (90 % busy, and tasks wait for a CPU by run-queue wait or PSI). With \
                CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
                CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
                of these.",
-    caveats: "A build, a test suite or a shell script works like this. Without privilege, the last part of the life of \
+    caveats: "An installation of packages, a build, a test suite or a shell script works like this. Without privilege, the last part of the life of \
               sampled processes is estimated, and processes that no parent waits for are missed unless the ticks show them.",
     next_steps: &[
         "what the parent runs repeatedly: its command line, its log",
@@ -51,7 +54,10 @@ fn short_lived(context: &RuleContext) -> Vec<Candidate> {
     };
     let listed = top_groups(span);
     vec![Candidate {
-        severity: if of_host >= thresholds.short_lived_warning_ratio { Severity::Warning } else { Severity::Note },
+        severity: match of_host >= thresholds.short_lived_warning_ratio && is_cpu_short(context, cpu) {
+            true => Severity::Warning,
+            false => Severity::Note,
+        },
         subject: Subject::Host,
         value,
         threshold,
@@ -70,6 +76,15 @@ fn short_lived(context: &RuleContext) -> Vec<Candidate> {
         ],
         explained_share: of_host.min(1.0),
     }]
+}
+
+/// Whether other tasks wait for the CPU time that short-lived ones use. The run-queue waits of tasks that no scan found are only in PSI.
+fn is_cpu_short(context: &RuleContext, cpu: &CpuSpan) -> bool {
+    let thresholds = context.thresholds;
+    let waiting =
+        run_queue_waiters(context).is_some_and(|waiting| waiting >= thresholds.cpu_waiting_per_cpu * context.cpu_count());
+    let stalled = context.interval.pressure.cpu_some.is_some_and(|some| some.0 >= thresholds.cpu_waiting_per_cpu);
+    cpu.busy() + cpu.total.steal >= thresholds.cpu_busy_ratio && (waiting || stalled)
 }
 
 /// Exits per second of processes that no scan found.

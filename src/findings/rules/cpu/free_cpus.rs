@@ -1,0 +1,75 @@
+//! The CPU time that stays free beside a thread at its limit: a thread is the limit only if other CPUs could do more.
+
+use crate::findings::Thresholds;
+use crate::findings::cgroups::limit_applies;
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::rule_context::RuleContext;
+use crate::ids::TaskId;
+use crate::ids::cpu_list::parse_cpu_list;
+use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::sample::Name;
+use crate::sample::cgroup::Controller;
+
+/// Free time of the CPUs that a thread may use.
+pub struct FreeCpus {
+    /// Idle time of the CPUs that are not full, in CPUs
+    pub cpus: f64,
+    /// Busy share of all of them, 0 … 1
+    busy: f64,
+    /// Their list (`0-3,8`) if they are not all CPUs of the host
+    allowed: Option<Name>,
+}
+
+impl FreeCpus {
+    /// Of the CPUs of the host.
+    pub fn of_host(context: &RuleContext, cpu: &CpuSpan) -> FreeCpus {
+        FreeCpus { busy: cpu.busy(), ..FreeCpus::new(context.thresholds, &cpu.cpus.iter().collect::<Vec<_>>()) }
+    }
+
+    /// Of the CPUs that the affinity of the thread or the cpuset of its process allows, if that was read; otherwise of the host.
+    pub fn for_thread(context: &RuleContext, cpu: &CpuSpan, task: TaskId) -> FreeCpus {
+        let Some(allowed) = allowed_cpus(context, task) else { return FreeCpus::of_host(context, cpu) };
+        let ranges: Vec<_> = parse_cpu_list(allowed.as_bytes()).collect();
+        let is_allowed = |core: &&CpuUsage| ranges.iter().any(|range| range.contains(&core.id.0));
+        let cores: Vec<&CpuUsage> = cpu.cpus.iter().filter(is_allowed).collect();
+        // A thread pinned to one CPU leaves the others to the rest of its process.
+        if cores.len() <= 1 || cores.len() == cpu.cpus.len() {
+            return FreeCpus::of_host(context, cpu);
+        }
+        FreeCpus { allowed: Some(allowed.clone()), ..FreeCpus::new(context.thresholds, &cores) }
+    }
+
+    fn new(thresholds: &Thresholds, cores: &[&CpuUsage]) -> FreeCpus {
+        // The rests of many full CPUs are not a free CPU.
+        let free = cores.iter().filter(|core| core.busy() < thresholds.core_busy_ratio).map(|core| core.available());
+        let busy: f64 = cores.iter().map(|core| core.busy()).sum();
+        FreeCpus { cpus: free.sum(), busy: busy / cores.len().max(1) as f64, allowed: None }
+    }
+
+    /// Whether another thread could use it.
+    pub fn is_enough(&self, thresholds: &Thresholds) -> bool {
+        self.cpus >= thresholds.free_cpus && self.busy < thresholds.box_idle_below_ratio
+    }
+
+    /// `the host is 70.0 % busy (1.40 of 2 CPUs), 0.60 CPU is free`
+    pub fn describe(&self, context: &RuleContext, cpu: &CpuSpan) -> String {
+        let place =
+            self.allowed.as_ref().map_or_else(String::new, |list| format!(" on CPUs {}, which it may use", lossy_name(list)));
+        let free = significant_digits(self.cpus);
+        let verb = if self.cpus < 1.005 { "CPU is" } else { "CPUs are" };
+        let used = context.of_all_cpus(cpu.busy() * context.cpu_count());
+        format!("the host is {} busy ({used}), {free} {verb} free{place}", percent(cpu.busy()))
+    }
+}
+
+/// The CPUs that a thread may use, in the format of the kernel; `None` if neither its affinity nor a cpuset was read.
+fn allowed_cpus<'a>(context: &RuleContext<'a>, task: TaskId) -> Option<&'a Name> {
+    let interval: &'a crate::interval::Interval = context.interval;
+    let tasks = interval.newer.tasks.as_ref().ok()?;
+    let (process, thread) = tasks.thread(task)?;
+    let limit = || {
+        let mut limited = interval.cgroups.iter().filter(|group| group.cpus.is_some());
+        limited.find(|group| limit_applies(Controller::Cpuset, &group.id, process)).and_then(|group| group.cpus.as_ref())
+    };
+    thread.cpus_allowed_list.as_ref().or_else(limit)
+}
