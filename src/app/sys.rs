@@ -156,13 +156,15 @@ pub fn capset(sets: CapabilitySets) -> nix::Result<()> {
     Ok(())
 }
 
-/// sched_setscheduler(2) of the calling thread, with SCHED_RESET_ON_FORK. The C library's function is not used: musl has none.
-pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> nix::Result<()> {
+/// Has children of the calling thread begin with nice 0: sched_setscheduler(2) with SCHED_OTHER and SCHED_RESET_ON_FORK. The C
+/// library's function is not used: musl has none.
+pub fn reset_scheduling_on_fork() -> nix::Result<()> {
     // `struct sched_param` of the kernel: one int.
-    let parameters: [libc::c_int; 1] = [priority];
+    let parameters: [libc::c_int; 1] = [0];
     // SAFETY: the kernel reads one int.
-    let status =
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy | libc::SCHED_RESET_ON_FORK, parameters.as_ptr()) };
+    let status = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, parameters.as_ptr())
+    };
     Errno::result(status)?;
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::app::config::Settings;
 use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::priority;
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio::{self, ReaderState};
 use crate::app::program::threads::{TimedOut, with_timeout};
@@ -30,6 +31,9 @@ use crate::report::finding_log::{self, FindingLog};
 use crate::report::window::{KindFilter, Window};
 use crate::report::{json, nagios, text};
 use run_time::RunTime;
+
+/// A finding begins after 2 of 3 intervals.
+const MIN_EVALUATED: u32 = 3;
 
 /// How long the first sample waits for the file of `--save`.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -209,6 +213,8 @@ impl EvaluationSource<'_> {
 
     fn live(self, each: OnEvaluation) -> Result<Ended, Failure> {
         let EvaluationSource { root, settings, check, termination_signals, run_time } = self;
+        // The findings are evaluated on this thread; those that it starts have normal priority.
+        priority::raise();
         let span = check.span.or((!check.watch).then_some(DEFAULT_SPAN));
         let longest = span.unwrap_or(Duration::MAX);
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
@@ -228,10 +234,10 @@ impl EvaluationSource<'_> {
         let (mut saved, mut late_sample) = (SavedSamples::NotCreated, None);
         let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
-        // Without an interval there is no verdict: the first one is waited for.
-        let (deadline, mut has_evaluation) = (span.and_then(|span| run_time.deadline(span)), false);
+        // With too few intervals no finding begins: so many are waited for.
+        let (deadline, mut evaluated) = (span.and_then(|span| run_time.deadline(span)), 0_u32);
         loop {
-            let sample = match deadline.filter(|_| has_evaluation) {
+            let sample = match deadline.filter(|_| evaluated >= MIN_EVALUATED) {
                 Some(deadline) => evaluations.next_sample_before(deadline, &timer),
                 None => Ok(evaluations.next_sample()),
             };
@@ -254,7 +260,7 @@ impl EvaluationSource<'_> {
                 }
             }
             let Some(evaluation) = evaluation else { continue };
-            has_evaluation = true;
+            evaluated = evaluated.saturating_add(1);
             if each(&evaluation)? == ReaderState::Closed {
                 stopped.store(true, Ordering::SeqCst);
                 break;

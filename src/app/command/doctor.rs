@@ -167,8 +167,7 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
 fn priority_line() -> &'static str {
     let tried = threads::spawn("priority", priority::raise).ok().and_then(|thread| thread.join().ok());
     match tried {
-        Some(ThreadPriority::RealTime) => "on time   the sampling thread has real-time priority (SCHED_RR)\n",
-        Some(ThreadPriority::Raised) => "on time   the sampling thread has nice -10\n",
+        Some(ThreadPriority::Raised) => "on time   the sampling thread has nice -20\n",
         Some(ThreadPriority::Kept) => "priority  the sampling thread keeps the priority that this program was started with\n",
         Some(ThreadPriority::Normal) | None => {
             "may lag   the sampling thread has normal priority, so that samples are late where no CPU is free: run as root, or: \

@@ -1,44 +1,39 @@
 //! The priority of the sampling thread. On a machine without a free CPU a thread of normal priority waits seconds for one, so that
 //! samples are late just when they matter.
 //!
-//! The thread asks for SCHED_RR at its lowest priority, which stays below every other real-time thread; where that is not permitted,
-//! for a negative nice value. The throttle of samples and the CPU budget of sub-samples limit what it uses. Children inherit neither
-//! (SCHED_RESET_ON_FORK). Where the user has started the program with another policy or a nice value, that is kept.
+//! The thread asks for nice -20, as atop does. Not for SCHED_RR: a thread of a low real-time priority gets no CPU at all beside
+//! real-time threads that fill all CPUs, since the kernel reserves 5 % for normal threads only (with a SCHED_FIFO loop on each of two
+//! CPUs there was one sample in 8 s). The throttle of samples and the CPU budget of sub-samples limit what it uses. Children do not
+//! inherit it (SCHED_RESET_ON_FORK). Where the user has started the program with another policy or a nice value, that is kept.
 
 use std::fs;
 
 use crate::app::sys;
 use crate::kernel::sys::set_nice;
 
-/// SCHED_RR priority: the lowest.
-const REAL_TIME_PRIORITY: libc::c_int = 1;
-/// Without real-time priority: 9 times the share of a thread of nice 0.
-const NICE: libc::c_int = -10;
+const NICE: libc::c_int = -20;
 
 /// The priority of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPriority {
-    RealTime,
-    /// A nice value below 0
+    /// `NICE`
     Raised,
-    /// It may not be raised: no CAP_SYS_NICE, and RLIMIT_RTPRIO and RLIMIT_NICE do not allow it.
+    /// It may not be raised: no CAP_SYS_NICE, and RLIMIT_NICE does not allow it.
     Normal,
     /// It is not raised: set by the user who started the program.
     Kept,
 }
 
-/// Raises the priority of the calling thread as far as this user may.
+/// Raises the priority of the calling thread, if this user may.
 pub fn raise() -> ThreadPriority {
     if scheduling().is_some_and(|(nice, policy)| nice != 0 || policy != libc::SCHED_OTHER) {
         return ThreadPriority::Kept;
     }
-    if sys::set_scheduler(libc::SCHED_RR, REAL_TIME_PRIORITY).is_ok() {
-        return ThreadPriority::RealTime;
+    // Without the flag a child would inherit it.
+    match sys::reset_scheduling_on_fork().is_ok() && set_nice(NICE).is_ok() {
+        true => ThreadPriority::Raised,
+        false => ThreadPriority::Normal,
     }
-    if sys::set_scheduler(libc::SCHED_OTHER, 0).is_ok() && set_nice(NICE).is_ok() {
-        return ThreadPriority::Raised;
-    }
-    ThreadPriority::Normal
 }
 
 /// Nice value and policy of the calling thread: fields 19 and 41 of /proc/thread-self/stat.
@@ -67,7 +62,6 @@ mod tests {
         });
         let (raised, (nice, policy), child) = raised.join().unwrap();
         match raised {
-            ThreadPriority::RealTime => assert_eq!((nice, policy), (0, libc::SCHED_RR)),
             ThreadPriority::Raised => assert_eq!((nice, policy), (NICE, libc::SCHED_OTHER)),
             ThreadPriority::Normal => assert_eq!((nice, policy), (0, libc::SCHED_OTHER)),
             ThreadPriority::Kept => return println!("skipped: the tests do not run at normal priority"),
