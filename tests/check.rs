@@ -51,7 +51,7 @@ fn a_note_is_reported_with_code_0() {
     assert!(!text.contains("Nothing is wrong"), "{text}");
     assert!(text.contains("\nNothing to warn of as far as it can be seen; 1 note.\n"), "{text}");
     // The parts of the load, as in metrics.md.
-    assert!(text.contains("load 228 = 2 running + 1000 in D"), "{text}");
+    assert!(text.contains("load 228 (1-min average); now 2 running, 1000 in D"), "{text}");
     let (_, line, _) = check("06-vfork-thousand", &["--format", "nagios", "--only", "load-not-cpu"]);
     assert!(line.contains("OK - nothing to warn of among the selected kinds, as far as it can be seen; 1 note |"), "{line}");
 }

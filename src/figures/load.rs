@@ -59,6 +59,8 @@ columns! {
         |_, interval| task_count(interval, |counts| counts.blocked_frozen)).hidden_by_default();
     BLOCKED_OTHER = Figure::new("D-other", "blocked_other", Unit::Count, "in anything else",
         |_, interval| task_count(interval, |counts| counts.blocked_other)).hidden_by_default();
+    BLOCKED_LOCK = Figure::new("D-lock", "blocked_lock", Unit::Count, "part of that: for a lock inside the kernel",
+        |_, interval| task_count(interval, |counts| counts.blocked_lock)).hidden_by_default();
     LOCK = Figure::new("lock", "lock", Unit::Count, "threads behind a lock at the end",
         |_, interval| task_count(interval, |counts| counts.lock_wait)).hidden_by_default();
     PROCESSES = Figure::new("procs", "processes", Unit::Count, "processes at the end",

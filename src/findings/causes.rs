@@ -35,13 +35,14 @@ pub fn direct_cause(context: &RuleContext, finding: &Finding, others: &[&Finding
 
 /// The root causes first: memory before devices before the threads that wait.
 fn cause_rank(kind: Kind) -> usize {
-    const ROOTS_FIRST: [Kind; 9] = [
+    const ROOTS_FIRST: [Kind; 10] = [
         Kind::MemoryPressure,
         Kind::IoThrottled,
         Kind::DiskStalled,
         Kind::DiskLatency,
         Kind::NicSaturated,
         Kind::IdleButBlocked,
+        Kind::KernelLockContention,
         Kind::HungTask,
         Kind::SaturatedThread,
         Kind::CpuSaturated,
@@ -72,7 +73,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         (Kind::IdleButBlocked, Kind::IoThrottled) => is_most_blocked_group(blocked, &cause.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
-        (Kind::LoadNotCpu, Kind::IdleButBlocked | Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure) => true,
+        (
+            Kind::LoadNotCpu,
+            Kind::IdleButBlocked | Kind::KernelLockContention | Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure,
+        ) => true,
         (Kind::TcpRetransmits, Kind::NicSaturated) => {
             nic(&cause.subject).is_some_and(|nic| context.state.had_local_drop(nic, context.interval.at().boottime_ns))
         }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     IdleButBlocked,
+    KernelLockContention,
     SaturatedCore,
     SaturatedThread,
     CpuSaturated,
@@ -42,6 +43,7 @@ impl Kind {
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::IdleButBlocked => "idle-but-blocked",
+            Kind::KernelLockContention => "kernel-lock-contention",
             Kind::SaturatedCore => "saturated-core",
             Kind::SaturatedThread => "saturated-thread",
             Kind::CpuSaturated => "cpu-saturated",

@@ -44,6 +44,12 @@ thresholds! {
     blocked_critical_ratio(IdleButBlocked): Share = 0.5,
     /// Blocked threads for each CPU from which it is critical
     blocked_critical_threads_per_cpu(IdleButBlocked): PerCpu = 2.0,
+    /// Mean number of threads that wait for locks inside the kernel
+    kernel_lock_threads(KernelLockContention): Threads = 1.5,
+    /// CPUs that were idle while such a thread waited
+    kernel_lock_cpus(KernelLockContention): Cpus = 0.25,
+    /// Share of the host that was idle meanwhile from which it is a warning
+    kernel_lock_warning_ratio(KernelLockContention): Share = 0.1,
     /// Busy share of the CPU
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time

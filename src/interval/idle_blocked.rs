@@ -6,6 +6,7 @@
 //! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how much time each sub-sample counts for.
 
 mod blocked_counts;
+pub mod kernel_locks;
 mod weighted_sub_samples;
 
 use rustc_hash::FxHashSet;
@@ -23,6 +24,7 @@ use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
+use kernel_locks::{KernelLockCounter, KernelLocks};
 use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
 
 /// Idle-but-blocked with its parts, as shares of all CPUs.
@@ -42,6 +44,8 @@ pub struct IdleBlocked {
     pub blocked_threads: f64,
     /// Groups with blocked threads, most blocked threads first
     pub groups: Vec<BlockedGroup>,
+    /// Threads that wait for locks inside the kernel and do not count as blocked; `None` if there were none
+    pub kernel_locks: Option<KernelLocks>,
     pub cross_checks: CrossChecks,
     /// Number of sub-samples used
     pub sub_samples: u32,
@@ -154,6 +158,7 @@ impl IdleBlocked {
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
+        let mut kernel_locks = KernelLockCounter::new(host, older, newer);
         for entry in &weighted {
             let part = entry.seconds / whole;
             let outstanding = entry.sub_sample.in_flight;
@@ -165,6 +170,12 @@ impl IdleBlocked {
             result.cpus += stuck * part;
             result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
+            if let Some(locks) = &mut kernel_locks {
+                let free = entry.available_cpus - stuck;
+                locks.add(entry.sub_sample, part, free, |group| {
+                    conditions.is_behind_storage(group, rows) || GroupConditions::is_in_reclaim(group, rows)
+                });
+            }
             for (row, counted) in rows.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
                 let index = usize::from(row.group);
@@ -176,6 +187,7 @@ impl IdleBlocked {
             }
         }
         result.ratio = result.cpus / cpus;
+        result.kernel_locks = kernel_locks.and_then(|locks| locks.finish(cpus));
         // CPU time that no tick has counted is used all the same, though /proc/stat counts it as idle.
         if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
             result.available = result.available.min(cpu.available());
@@ -279,7 +291,7 @@ pub fn group_label(id: &GroupId, older: &Sample, newer: &Sample) -> GroupLabel {
 }
 
 /// Name of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GroupLabel {
     pub name: Name,
     pub processes: u32,

@@ -155,7 +155,7 @@ fn figure_tiles(data: &ReportData) -> Markup {
             div.blocked[is_blocked] { dt { "idle but blocked" } dd { (bound) (percent(figures.idle_but_blocked_ratio)) } }
             div { dt { "free" } dd { (percent(figures.free_ratio)) } }
             div { dt { "iowait says" } dd { (percent(figures.iowait_ratio)) } }
-            div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running + " (number(figures.blocked)) " in D" } } }
+            div { dt { "load average" } dd { (number(figures.load1)) small { "now " (number(figures.running)) " running, " (number(figures.blocked)) " in D" } } }
             div { dt { "threads blocked" } dd { (number(figures.blocked_threads)) } }
         }
     }

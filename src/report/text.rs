@@ -65,7 +65,7 @@ fn figures_line(figures: &MeanFigures) -> String {
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", pluralize(hidden, "thread")));
     format!(
-        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} = {at_least}{} running + {at_least}{} in D{hidden}",
+        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} (1-min average); now {at_least}{} running, {at_least}{} in D{hidden}",
         pluralize(figures.cpus as u64, "CPU"),
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),

@@ -156,7 +156,12 @@ impl Window {
             };
             let counted =
                 counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", pluralize(all, "thread")));
-            (what, format!("{why}{counted}"))
+            // A security module, or the kernel, protects these tasks from root, too.
+            let privileged = self.host.as_ref().is_some_and(|host| host.privilege.has_cap_sys_ptrace);
+            match what {
+                HIDDEN_WAIT_CHANNELS if privileged => (what, format!("not readable, protected from root{counted}")),
+                _ => (what, format!("{why}{counted}")),
+            }
         };
         self.absent.iter().map(reason).collect()
     }

@@ -177,7 +177,8 @@ fn load_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
             (counts.blocked_vfork, "vfork (harmless)"),
             (counts.blocked_memory, "memory"),
             (counts.blocked_frozen, "frozen"),
-            (counts.blocked_other, "other D"),
+            (counts.blocked_lock, "kernel lock"),
+            (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
         ];
         for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
             words += &format!(" + {count} {word}");

@@ -235,7 +235,8 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canva
         (counts.blocked_vfork, "vfork"),
         (counts.blocked_memory, "memory"),
         (counts.blocked_frozen, "frozen"),
-        (counts.blocked_other, "other D"),
+        (counts.blocked_lock, "kernel lock"),
+        (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
     ] {
         if count > 0 {
             line += &format!(" {count} {word}");

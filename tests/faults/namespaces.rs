@@ -52,7 +52,7 @@ fn behind_hidepid_other_users_processes_are_missing_and_reported_as_hidden() {
         let as_text = script.replace("doctor", "check --for 500ms -i 200ms");
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_text) else { return };
         let (_, stdout, _) = run(command.env("LC_ALL", "C.UTF-8"));
-        let words = ["idle but blocked ≥", "free ≤", "running + ≥"];
+        let words = ["idle but blocked ≥", "free ≤", "running, ≥"];
         assert!(words.iter().all(|word| stdout.lines().next().unwrap().contains(word)), "{stdout}");
         let as_table = script.replace("doctor", "table load --format json --columns runq,D,lock");
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_table) else { return };

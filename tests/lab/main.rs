@@ -29,6 +29,7 @@ mod disk;
 mod disk_load;
 mod figures;
 mod frozen;
+mod kernel_locks;
 mod network;
 mod nicstat;
 mod proc;

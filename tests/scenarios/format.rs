@@ -209,6 +209,8 @@ pub struct Queue {
     #[serde(default)]
     pub at_one: u16,
     pub channel: Option<String>,
+    /// Number of the system call on x86_64; -1 a page fault
+    pub call: Option<i64>,
     pub file: Option<String>,
     /// The pid of its holder, as the kernel reports it
     pub holder: Option<u32>,

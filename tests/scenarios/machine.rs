@@ -665,12 +665,13 @@ fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &f
 
 fn add_queues(phase: &Phase, waits: &mut Waits) {
     for (id, process, queue) in lock_queues(phase) {
+        let call = |number| RawSyscall { number, arguments: [0; 3] };
         let futex = |operation, value| Some(RawSyscall { number: 202, arguments: [0, operation, value] });
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
-            "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", None),
+            "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
             other => panic!("no kind of queue {other}"),
         };
         let wchan = Some(Name::from(queue.channel.as_deref().unwrap_or(wchan)));

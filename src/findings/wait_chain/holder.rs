@@ -5,21 +5,27 @@ use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
-use crate::interval::idle_blocked::BlockedGroup;
-use crate::sample::task::TaskState;
+use crate::interval::idle_blocked::{BlockedGroup, GroupLabel};
+use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::Syscall;
 
 /// `postgres (64 processes)`, `convoy (4711)`
 pub fn describe_group(group: &BlockedGroup) -> String {
-    let alone = match &group.group {
+    let label = GroupLabel { name: group.name.clone(), processes: group.processes, pid: group.pid };
+    describe_process_group(&group.group, &label)
+}
+
+/// The same of any process group.
+pub fn describe_process_group(group: &GroupId, label: &GroupLabel) -> String {
+    let alone = match group {
         GroupId::Process(process) => Some(process.pid),
-        GroupId::Siblings { .. } => group.pid,
+        GroupId::Siblings { .. } => label.pid,
     };
-    match (group.processes, alone) {
-        (_, Some(pid)) if group.name.as_bytes().is_empty() => format!("process {pid}"),
-        (0 | 1, Some(pid)) => format!("{} ({pid})", lossy_name(&group.name)),
-        (0 | 1, None) => lossy_name(&group.name),
-        (many, _) => format!("{} ({many} processes)", lossy_name(&group.name)),
+    match (label.processes, alone) {
+        (_, Some(pid)) if label.name.as_bytes().is_empty() => format!("process {pid}"),
+        (0 | 1, Some(pid)) => format!("{} ({pid})", lossy_name(&label.name)),
+        (0 | 1, None) => lossy_name(&label.name),
+        (many, _) => format!("{} ({many} processes)", lossy_name(&label.name)),
     }
 }
 
@@ -35,7 +41,11 @@ pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
 
 /// The system call that the thread is blocked in, or `a page fault`; `None` if it is unknown.
 pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
-    let call = thread.syscall?;
+    syscall_of(interval, thread.syscall?)
+}
+
+/// The name of a system call, or `a page fault`; `None` if it is unknown.
+pub fn syscall_of(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
     match call.number {
         -1 => Some("a page fault"),
         _ => Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name),

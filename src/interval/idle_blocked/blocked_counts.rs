@@ -80,13 +80,24 @@ impl GroupConditions {
         rows.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
     }
 
+    /// Whether a thread of that group is in memory reclaim in the sub-sample.
+    pub fn is_in_reclaim(group: u16, rows: &[GroupWaits]) -> bool {
+        rows.iter().any(|row| row.group == group && row.memory > 0)
+    }
+
+    /// Whether threads of that group that wait for a lock count as blocked. `rows`: the groups of the sub-sample.
+    pub fn is_behind_storage(&self, group: u16, rows: &[GroupWaits]) -> bool {
+        let now = rows.iter().find(|row| row.group == group).is_some_and(|row| row.storage > 0);
+        now || self.on_storage.get(usize::from(group)).copied().unwrap_or(false)
+    }
+
     fn aio_waiters(&self, row: &GroupWaits) -> f64 {
         f64::from(row.aio) * self.aio_waiting_share.get(usize::from(row.group)).copied().unwrap_or(1.0)
     }
 
     fn count_group(&self, row: &GroupWaits, outstanding: bool, part: f64) -> BlockedCounts {
         let is = |flags: &[bool]| flags.get(usize::from(row.group)).copied().unwrap_or(false);
-        let behind = row.storage > 0 || is(&self.on_storage);
+        let behind = self.is_behind_storage(row.group, std::slice::from_ref(row));
         let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
         let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
         BlockedCounts {

@@ -19,6 +19,10 @@ pub struct TaskCounts {
     pub blocked_frozen: u32,
     /// D in anything else, or hidden
     pub blocked_other: u32,
+    /// Part of `blocked_other`: waiting for a lock inside the kernel
+    pub blocked_lock: u32,
+    /// Part of `blocked_other`: with a hidden wait channel
+    pub blocked_hidden: u32,
     /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
     pub lock_wait: u32,
 }
@@ -29,6 +33,8 @@ pub(super) fn count_thread(thread: &Thread, class: WaitClass, behind: bool, coun
         TaskState::Running => counts.running += 1,
         TaskState::Blocked => {
             counts.blocked += 1;
+            counts.blocked_lock += u32::from(class == WaitClass::Lock);
+            counts.blocked_hidden += u32::from(class == WaitClass::Hidden);
             match class {
                 WaitClass::Disk => counts.blocked_disk += 1,
                 WaitClass::Vfork => counts.blocked_vfork += 1,

@@ -1,13 +1,15 @@
 //! Wait classes: what a thread waits for, from its state, the kernel function in which it sleeps (wchan) and its system call. The functions
-//! of each class are in `class/table.rs`.
+//! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`.
 
+mod kernel_locks;
 mod table;
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use self::table::{EXACT_NAMES, KERNEL_LOCK_FUNCTIONS, PREFIXES};
+pub use self::kernel_locks::KernelLock;
+use self::table::{EXACT_NAMES, PREFIXES};
 use super::syscall::Syscall;
 use crate::sample::task::TaskState;
 
@@ -108,7 +110,7 @@ impl WaitClass {
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
-        let in_kernel_lock = || KERNEL_LOCK_FUNCTIONS.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel));
+        let in_kernel_lock = || KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         match (state, class) {
             (TaskState::Blocked, _) if never_uninterruptible(class) => None,
             (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
@@ -149,6 +151,13 @@ pub fn is_fuse_request(channel: &[u8]) -> bool {
 pub fn is_file_lock(channel: &[u8]) -> bool {
     const NAMES: [&str; 5] = ["locks_lock_inode_wait", "flock_lock", "posix_lock", "fcntl_setlk", "do_lock_file_wait"];
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
+/// Whether a thread in D there sleeps for a time that its driver or its caller chose, or waits until a device is free for it.
+pub fn is_kernel_delay(channel: &[u8]) -> bool {
+    const NAMES: [&str; 6] =
+        ["msleep", "usleep_range_state", "usleep_range", "schedule_timeout", "schedule_timeout_uninterruptible", "ssleep"];
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
 }
 
 /// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.

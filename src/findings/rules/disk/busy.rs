@@ -2,7 +2,7 @@
 
 use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{latency, multiple, percent, plural};
+use crate::findings::formatting::{latency, multiple, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject};
@@ -52,16 +52,26 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         } else {
             format!("it serves {} in parallel", plural(answer.concurrency, operation.as_str(), operation.plural()))
         };
-        let against = match answer.status.provisional {
-            true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
-            false => format!(", {} baseline", multiple(answer.multiple)),
+        let answers = format!("answers {} in {}", operation.plural(), latency(Millis(answer.await_ms)));
+        let busy_words = percent(busy.0);
+        let sentence = match (answer.status.provisional, answer.is_below_multiple(context)) {
+            (false, _) => {
+                format!(
+                    "{device}: busy {busy_words}, not saturated: {at_once} and {answers}, {} its baseline",
+                    multiple(answer.multiple)
+                )
+            }
+            (true, true) => format!(
+                "{device}: busy {busy_words}, not saturated: {at_once} and {answers}, near {baseline}, which is assumed: no baseline \
+                 has been learned"
+            ),
+            // One at a time: no queue shows whether the device is slow.
+            (true, false) => format!(
+                "{device}: busy {busy_words}, no queue: {at_once} and {answers}, so at most {}/s; whether that is slow for this \
+                 device is not known: no baseline has been learned",
+                significant_digits(1000.0 / answer.await_ms),
+            ),
         };
-        let sentence = format!(
-            "{device}: busy {}, not saturated: {at_once} and answers {} in {}{against}",
-            percent(busy.0),
-            operation.plural(),
-            latency(Millis(answer.await_ms)),
-        );
         let mut evidence = vec![
             evidence_text("operation", operation.plural()),
             evidence_number("await_seconds", answer.await_ms / 1000.0),
@@ -103,8 +113,11 @@ impl<'a> OperationLatency<'a> {
     /// Whether the latency is near the baseline. With a provisional baseline also if there is one request at a time, since then
     /// the latency is the baseline by definition.
     fn is_near_baseline(&self, context: &RuleContext) -> bool {
+        self.is_below_multiple(context) || self.status.provisional && self.concurrency <= MAX_UNCONTENDED_OUTSTANDING
+    }
+
+    fn is_below_multiple(&self, context: &RuleContext) -> bool {
         self.multiple < context.thresholds.disk_well_multiple
-            || self.status.provisional && self.concurrency <= MAX_UNCONTENDED_OUTSTANDING
     }
 }
 

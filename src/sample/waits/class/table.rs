@@ -2,41 +2,6 @@
 
 use super::WaitClass;
 
-/// The kernel omits its locking functions from wchan: a thread in D in these functions waits for the lock they take (of an inode, a
-/// directory, an address space). They wait for I/O in other functions that they call.
-pub const KERNEL_LOCK_FUNCTIONS: &[&str] = &[
-    "ext4_file_write_iter", // with ext4_buffered_write_iter and ext4_dio_write_iter inlined: the inode
-    "ext4_buffered_write_iter",
-    "ext4_dio_write_iter",
-    "ext4_file_read_iter",
-    "ext4_dio_read_iter",
-    "xfs_ilock",
-    "xfs_file_buffered_write",
-    "btrfs_inode_lock",
-    "generic_file_write_iter",
-    "path_openat", // a directory
-    "open_last_lookups",
-    "lookup_slow",
-    "filename_create",
-    "do_unlinkat",
-    "do_rmdir",
-    "do_renameat2",
-    "lock_rename",
-    "iterate_dir",
-    "do_truncate",
-    "vfs_fallocate",
-    "chmod_common",
-    "chown_common",
-    "lock_mm_and_find_vma", // an address space; since 6.5
-    "do_user_addr_fault",   // before
-    "__do_page_fault",      // before 5.4
-    "do_page_fault",        // arm64
-    "vm_mmap_pgoff",
-    "__vm_munmap",
-    "do_madvise",
-    "do_mprotect_pkey",
-];
-
 /// Whole names, where a prefix would match other functions.
 pub const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("kernel_clone", WaitClass::Vfork), // since 5.10; wait_for_vfork_done inlined into it
@@ -61,6 +26,7 @@ pub const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("sync_inodes_sb", WaitClass::Disk),
     ("writeback_inodes_sb", WaitClass::Disk),
     ("percpu_down_write", WaitClass::Lock),
+    ("__lock_sock", WaitClass::Lock), // a socket that another thread uses
 ];
 
 /// First match wins.

@@ -1,0 +1,156 @@
+//! Rule kernel-lock-contention: threads wait for locks inside the kernel, not for storage, while CPUs are idle.
+//! `interval::idle_blocked::kernel_locks` counts them.
+
+use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::formatting::{count, lossy_name, plural, significant_digits};
+use crate::findings::hung_threads::hung_threads;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
+use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
+use crate::sample::waits::class::KernelLock;
+use crate::units::reaches_threshold;
+
+pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
+    kind: Kind::KernelLockContention,
+    title: "Kernel lock contention",
+    meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a mutex of \
+              cgroups, mounts, namespaces or modules), not for storage, while CPUs are idle. More CPUs will not help: the threads \
+              get the lock one at a time. The idle time that it explains is an upper bound of what can be gained.",
+    computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
+               requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
+               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, and so does the idle \
+               time that they explain. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
+               critical from 50 % of the host with two such threads for each CPU. Threads in one wait for 5 s are a \
+               hung-task finding, and are not reported here.",
+    caveats: "Which thread holds the lock is not known, and the name of a lock is that of the function's usual lock. Where wait \
+              channels are hidden (other users' tasks, no privilege) such threads are not seen.",
+    next_steps: &[
+        "the system calls in the sentence: fewer, larger or cached mappings; one directory split into several; fewer short-lived \
+         cgroups, namespaces or processes",
+        "mmap_lock: tools that read /proc/PID/maps or smaps of the process, and processes with many threads",
+        "the holder: perf lock contention -ab, or perf trace -s of the process",
+    ],
+    reference: "Kernel locks",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: kernel_lock_contention,
+};
+
+/// Groups and operations that a sentence lists at most.
+const MAX_LISTED: usize = 3;
+
+fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
+    let Some(locks) = &blocked.kernel_locks else { return Vec::new() };
+    let enough = reaches_threshold(locks.threads, thresholds.kernel_lock_threads)
+        && reaches_threshold(locks.cpus, thresholds.kernel_lock_cpus);
+    let Some(top) = locks.groups.first().filter(|_| enough && !is_hung(context, locks)) else { return Vec::new() };
+    let available = blocked.available * context.cpu_count();
+    let mut sentence = group_summary(context, top, true);
+    let secondary = |group: &&KernelLockGroup| group.threads >= MIN_REPORTED_THREADS.max(top.threads * MIN_SECONDARY_SHARE);
+    for group in locks.groups.iter().skip(1).filter(secondary).take(MAX_LISTED - 1) {
+        sentence.push_str(&format!("; {}", group_summary(context, group, false)));
+    }
+    sentence.push_str(&format!(
+        ". Meanwhile {} idle: {} of that could run these threads",
+        context.of_all_cpus(available),
+        significant_digits(locks.cpus)
+    ));
+    let many = reaches_threshold(locks.threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
+    let severity = if many && reaches_threshold(locks.ratio, thresholds.blocked_critical_ratio) {
+        Severity::Critical
+    } else if reaches_threshold(locks.ratio, thresholds.kernel_lock_warning_ratio) {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
+    vec![Candidate {
+        severity,
+        subject: Subject::Host,
+        value: locks.threads,
+        threshold: thresholds.kernel_lock_threads,
+        unit: "threads",
+        sentence,
+        evidence: evidence(context, locks, top, available),
+        explained_share: locks.ratio,
+    }]
+}
+
+/// Whether most of the threads hang: in one single wait, which has a finding of its own.
+fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
+    let groups = &context.interval.newer.waits.groups;
+    let hung = hung_threads(context.interval, context.thresholds).filter(|thread| {
+        let group = groups.get(usize::from(thread.group));
+        locks.groups.iter().any(|of_locks| Some(&of_locks.group) == group)
+    });
+    hung.count() as f64 * 2.0 >= locks.threads
+}
+
+/// `28 threads of app (4711) wait for mmap_lock, a lock inside the kernel, one at a time: 14 in munmap (__vm_munmap), …`
+fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) -> String {
+    let label = describe_process_group(&group.group, &group.label);
+    let threads = plural(group.threads, "thread", "threads");
+    let verb = if count(group.threads) == "1" { "waits" } else { "wait" };
+    let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
+    let what = match (main_lock(group), is_mostly_locks(group)) {
+        (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
+        (None, true) => "for locks inside the kernel".into(),
+        (None, false) => "in D inside the kernel, not for storage".into(),
+    };
+    let in_turn = if whole && is_mostly_locks(group) { ", one at a time" } else { "" };
+    format!("{threads} of {label} {verb} {what}{in_turn}: {}", listed.join(", "))
+}
+
+/// `14 in munmap (__vm_munmap)`
+fn wait_summary(context: &RuleContext, wait: &KernelLockWait) -> String {
+    let function = lossy_name(&wait.wchan);
+    match wait.syscall.and_then(|call| syscall_of(context.interval, call)) {
+        Some(call) => format!("{} in {call} ({function})", count(wait.threads)),
+        None => format!("{} in {function}", count(wait.threads)),
+    }
+}
+
+/// Threads of a group that wait for locks, as far as that is known.
+fn lock_threads(group: &KernelLockGroup, of: impl Fn(&KernelLockWait) -> bool) -> f64 {
+    group.waits.iter().filter(|wait| wait.is_lock && of(wait)).map(|wait| wait.threads).sum()
+}
+
+fn is_mostly_locks(group: &KernelLockGroup) -> bool {
+    lock_threads(group, |_| true) * 2.0 >= group.threads
+}
+
+/// The lock for which more than half of the group's threads wait.
+fn main_lock(group: &KernelLockGroup) -> Option<KernelLock> {
+    let of_lock = |lock: KernelLock| lock_threads(group, |wait| wait.lock == Some(lock));
+    group.waits.iter().filter_map(|wait| wait.lock).find(|&lock| of_lock(lock) * 2.0 > group.threads)
+}
+
+fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, available: f64) -> Vec<Evidence> {
+    let explained = (available > 0.0).then(|| (locks.cpus / available).min(1.0));
+    let mut list = vec![
+        evidence_number("waiting_threads", locks.threads),
+        evidence_number("explained_cpus", locks.cpus),
+        evidence_number("explained_host_ratio", locks.ratio),
+        evidence_number("available_cpus", available),
+        evidence_optional("explained_idle_ratio", explained),
+        evidence_text("group", top.label.name.clone()),
+        evidence_number("group_threads", top.threads),
+    ];
+    list.push(match main_lock(top) {
+        Some(lock) => evidence_text("lock", lock.description()),
+        None => evidence_optional("lock", None),
+    });
+    for (name, wait) in ["wait_1", "wait_2", "wait_3"].into_iter().zip(&top.waits) {
+        list.push(evidence_text(name, wait_summary(context, wait).as_str()));
+    }
+    let names = context.interval.blocked_threads.iter().filter(|thread| {
+        context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(&top.group)
+            && top.waits.iter().any(|wait| Some(&wait.wchan) == thread.wchan.as_ref())
+    });
+    if let Some(thread) = names.max_by_key(|thread| thread.seen_count).filter(|_| top.threads >= MIN_SEVERAL_THREADS) {
+        list.push(evidence_text("thread", thread.comm.clone()));
+    }
+    list
+}

@@ -1,0 +1,148 @@
+//! Threads in D that wait inside the kernel and not for storage: for a lock of the kernel (mmap_lock, the lock of a directory, …), or
+//! in a function whose purpose is not known.
+//!
+//! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there; those of a
+//! group with a thread in memory reclaim count in neither. The
+//! available CPU time that idle-but-blocked explains is not explained a second time.
+
+use rustc_hash::FxHashMap;
+
+use super::{GroupLabel, group_label};
+use crate::ids::GroupId;
+use crate::sample::task::{RawSyscall, TaskState};
+use crate::sample::waits::class::{self, KernelLock};
+use crate::sample::waits::{ObservedWait, SubSample, Syscall, WaitClass};
+use crate::sample::{Host, Name, Sample};
+
+/// Threads that wait for locks inside the kernel, as means over the sub-samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelLocks {
+    /// Mean number of them
+    pub threads: f64,
+    /// CPUs that were available while one of them could have used them, without those of idle-but-blocked
+    pub cpus: f64,
+    /// `cpus` as a share of all CPUs
+    pub ratio: f64,
+    /// Groups with such threads, most threads first
+    pub groups: Vec<KernelLockGroup>,
+}
+
+/// A process, or sibling processes, with threads that wait for locks inside the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLockGroup {
+    pub group: GroupId,
+    pub label: GroupLabel,
+    /// Mean number of its threads
+    pub threads: f64,
+    /// By wait channel and system call, most threads first
+    pub waits: Vec<KernelLockWait>,
+}
+
+/// Threads of a group in one function of the kernel and one system call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLockWait {
+    pub threads: f64,
+    pub wchan: Name,
+    /// `None` if it could not be read
+    pub syscall: Option<RawSyscall>,
+    /// Whether the function waits for a lock; otherwise its purpose is not known
+    pub is_lock: bool,
+    /// `None` if it is not known which
+    pub lock: Option<KernelLock>,
+}
+
+/// Counts the threads sub-sample by sub-sample.
+pub struct KernelLockCounter<'a> {
+    /// The waits that count, by `ObservedWait::id`
+    waits: FxHashMap<u32, KernelLockWait>,
+    /// By group and wait
+    threads: FxHashMap<(u16, u32), f64>,
+    result: KernelLocks,
+    older: &'a Sample,
+    newer: &'a Sample,
+}
+
+impl<'a> KernelLockCounter<'a> {
+    /// `None` if no thread was seen in such a wait.
+    pub fn new(host: &Host, older: &'a Sample, newer: &'a Sample) -> Option<KernelLockCounter<'a>> {
+        let of_wait = |wait: &ObservedWait| Some((wait.id, kernel_lock_wait(host, wait)?));
+        let waits: FxHashMap<u32, KernelLockWait> = newer.waits.observed.iter().filter_map(of_wait).collect();
+        let empty = waits.is_empty();
+        (!empty).then(|| KernelLockCounter {
+            waits,
+            threads: FxHashMap::default(),
+            result: KernelLocks::default(),
+            older,
+            newer,
+        })
+    }
+
+    /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the waiters of that group may wait for
+    /// storage or for memory.
+    /// `free_cpus`: the available CPUs that idle-but-blocked does not explain.
+    pub fn add(&mut self, sub_sample: &SubSample, part: f64, free_cpus: f64, is_behind: impl Fn(u16) -> bool) {
+        let mut waiting = 0.0;
+        for row in &sub_sample.waits {
+            let Some(wait) = self.waits.get(&row.wait) else { continue };
+            // A function that is not known may wait for storage, if there are requests in flight.
+            let may_be_storage = !wait.is_lock && sub_sample.in_flight != Some(0);
+            if may_be_storage || is_behind(row.group) {
+                continue;
+            }
+            let threads = f64::from(row.threads);
+            waiting += threads;
+            *self.threads.entry((row.group, row.wait)).or_default() += threads * part;
+        }
+        self.result.threads += waiting * part;
+        self.result.cpus += free_cpus.min(waiting) * part;
+    }
+
+    /// `None` if no thread counted.
+    pub fn finish(self, cpus: f64) -> Option<KernelLocks> {
+        let KernelLockCounter { waits, threads, mut result, older, newer } = self;
+        let mut groups: FxHashMap<u16, Vec<KernelLockWait>> = FxHashMap::default();
+        for ((group, wait), threads) in threads {
+            let Some(wait) = waits.get(&wait) else { continue };
+            groups.entry(group).or_default().push(KernelLockWait { threads, ..wait.clone() });
+        }
+        for (number, mut waits) in groups {
+            let Some(id) = newer.waits.groups.get(usize::from(number)) else { continue };
+            waits.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.wchan.cmp(&b.wchan)));
+            result.groups.push(KernelLockGroup {
+                group: id.clone(),
+                label: group_label(id, older, newer),
+                threads: waits.iter().map(|wait| wait.threads).sum(),
+                waits,
+            });
+        }
+        result.groups.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
+        result.ratio = result.cpus / cpus;
+        (!result.groups.is_empty()).then_some(result)
+    }
+}
+
+/// The wait, if it is one in D for a lock of the kernel, or in a function whose purpose is not known.
+fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> {
+    let wchan = wait.wchan.as_ref().filter(|_| wait.state == TaskState::Blocked)?;
+    let channel = wchan.as_bytes();
+    let machine = host.machine.as_bytes();
+    let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
+    let is_lock = match wait.class(machine) {
+        WaitClass::Lock => !class::is_file_lock(channel) && !is_frozen_file_system(channel, call),
+        WaitClass::Other if class::is_kernel_delay(channel) => return None,
+        WaitClass::Other => false,
+        _ => return None,
+    };
+    let counts = is_lock || wait.class(machine) == WaitClass::Other;
+    let lock = KernelLock::of_function(channel);
+    counts.then(|| KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
+}
+
+/// A per-CPU rw-semaphore: that of a frozen file system, unless the call makes or ends a task (cgroup_threadgroup_rwsem).
+fn is_frozen_file_system(channel: &[u8], call: Option<Syscall>) -> bool {
+    let makes_task = || {
+        let names = ["clone", "clone3", "fork", "vfork", "execve", "exit", "exit_group", "unshare"];
+        call.is_some_and(|call| names.contains(&call.name))
+    };
+    (channel.starts_with(b"percpu_rwsem") || channel.starts_with(b"__percpu_down")) && !makes_task()
+}

@@ -1,0 +1,60 @@
+//! Kernel lock contention: threads that wait for locks inside the kernel (loads/klock.c), and the same calls without contention.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::attempt::Attempt;
+use crate::disk_load::Load;
+use crate::scenario::Lab;
+use crate::watch::Place;
+
+/// The compiled load; `state` is a folder of the test.
+fn compiled(state: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/klock.c");
+    let load = state.join("klock");
+    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&load).arg(source).status();
+    assert!(status.expect("gcc").success(), "klock.c does not compile");
+    load
+}
+
+fn start(state: &Path, mode: &str, count: u32) -> Load {
+    let folder = state.join("files");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut command = Command::new(compiled(state));
+    command.args([mode, &count.to_string(), "60"]).arg(folder);
+    Load::start_silent(&mut command)
+}
+
+/// 30 threads in mmap, page faults and munmap beside one that reads the smaps of its own process: 26 to 29 in D, a third of two
+/// CPUs idle.
+#[test]
+fn threads_behind_mmap_lock() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let load = start(state.path(), "mm", 30);
+    Attempt { seconds: 5, ..Attempt::new("klock-mm", state.path()) }.check(|window, said| {
+        let waits = |place: &Place| place.comm == "mapper" && place.state == 'D';
+        let waiting = window.mean(waits);
+        window.known("threads in D", waiting, 15.0, 30.0);
+        let ticks = window.ticks("cpu");
+        window.known("available", ticks.share(ticks.available), 0.2, 1.0);
+        let found = said.must("kernel-lock-contention", "host", "note");
+        said.evidence_in(&found, "waiting_threads", window.readings(waits).give_or_take(4.0));
+        said.says(&found, &[&format!("klock ({})", load.pid()), "mmap_lock", "one at a time", "in munmap (", "in mmap ("]);
+        said.must_not("hung-task");
+        said.must_not("idle-but-blocked");
+    });
+}
+
+/// The same calls in 30 processes with pauses: nothing waits.
+#[test]
+fn threads_that_map_memory_of_their_own() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = start(state.path(), "mm-apart", 30);
+    Attempt { seconds: 5, ..Attempt::new("klock-mm-apart", state.path()) }.check(|window, said| {
+        window.known("threads in D", window.mean(|place: &Place| place.comm == "mapper" && place.state == 'D'), 0.0, 0.3);
+        said.must_not("kernel-lock-contention");
+        said.must_not("load-not-cpu");
+    });
+}
