@@ -21,6 +21,7 @@ mod hung_threads;
 mod kernel_thread_tracker;
 mod nic_conditions;
 mod page_waits;
+mod remote_end_waits;
 mod remote_host_limits;
 mod rule;
 mod rule_config;

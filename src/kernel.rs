@@ -269,6 +269,8 @@ impl Sampler {
             sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
         }
         sample.tasks = Ok(tasks);
+        let machine = self.host.machine.as_bytes();
+        sample.protocols.waiting_connections = self.network.waiting_connections(&self.root, self.scanner.files(), machine);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.scanner);
         sample.delays = self.delays.sample(&self.root, self.scanner.processes(), clock_ns(ClockId::CLOCK_BOOTTIME));
         let scan_cpu_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);

@@ -28,9 +28,11 @@ use crate::findings::rules::disk::stalled::DISK_STALLED;
 use crate::findings::rules::memory::oom_kill::OOM_KILL;
 use crate::findings::rules::memory::pressure::MEMORY_PRESSURE;
 use crate::findings::rules::memory::swapping::SWAPPING;
+use crate::findings::rules::network::connect_blocked::CONNECT_BLOCKED;
 use crate::findings::rules::network::listen_overflow::LISTEN_OVERFLOW;
 use crate::findings::rules::network::network_latency::NETWORK_LATENCY;
 use crate::findings::rules::network::nic_saturated::NIC_SATURATED;
+use crate::findings::rules::network::send_blocked::SEND_BLOCKED;
 use crate::findings::rules::network::syn_queue_overflow::SYN_QUEUE_OVERFLOW;
 use crate::findings::rules::network::tcp_retransmits::TCP_RETRANSMITS;
 use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
@@ -58,6 +60,8 @@ pub const RULES: &[Rule] = &[
     SYN_QUEUE_OVERFLOW,
     UDP_OVERFLOW,
     NETWORK_LATENCY,
+    SEND_BLOCKED,
+    CONNECT_BLOCKED,
     LOAD_NOT_CPU,
     MEMORY_PRESSURE,
     SWAPPING,

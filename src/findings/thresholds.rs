@@ -142,6 +142,14 @@ thresholds! {
     round_trip_ms(NetworkLatency): Millis = 2.0,
     /// Milliseconds above the minimum where delayed acknowledgements and slow answers are in the round trip
     round_trip_unpressed_ms(NetworkLatency): Millis = 200.0,
+    /// Seconds without progress of a connection, or with a full window or send buffer
+    send_blocked_seconds(SendBlocked): Seconds = 5.0,
+    /// Threads in send from which it is a warning
+    send_blocked_threads(SendBlocked): Threads = 2.0,
+    /// Seconds without an answer to a connection request
+    connect_blocked_seconds(ConnectBlocked): Seconds = 3.0,
+    /// Threads in connect from which it is a warning
+    connect_blocked_threads(ConnectBlocked): Threads = 2.0,
     /// Load average for each CPU
     load_per_cpu(LoadNotCpu): PerCpu = 2.0,
     /// Share of time in which tasks waited for memory

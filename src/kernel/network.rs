@@ -13,6 +13,7 @@ mod qdisc;
 pub(super) mod remote_hosts;
 mod softnet;
 mod syn_queues;
+mod waiting_connections;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,11 +33,14 @@ use self::listeners::ListenerReader;
 use self::qdisc::QdiscReader;
 use self::remote_hosts::{ConnectionCounters, RemoteHostReader};
 use self::syn_queues::SynQueueReader;
+use self::waiting_connections::WaitingConnectionReader;
 use super::fields::parse_single_u64;
 use super::refresh_cycle::RefreshCycle;
 use super::root::{FileHandle, Root};
+use super::task::files::TaskFiles;
 use super::uevents::UeventWatcher;
 use crate::ids::NicId;
+use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
@@ -62,6 +66,7 @@ pub struct NetworkReader {
     listeners: ListenerReader,
     syn_queues: SynQueueReader,
     remote_hosts: RemoteHostReader,
+    waiting_connections: WaitingConnectionReader,
     last_tcp_ext: Option<TcpExt>,
     /// /proc/net/snmp as last read, and the counters of both files then
     last_snmp: Vec<u8>,
@@ -111,6 +116,7 @@ impl Default for NetworkReader {
             listeners: ListenerReader::default(),
             syn_queues: SynQueueReader::default(),
             remote_hosts: RemoteHostReader::default(),
+            waiting_connections: WaitingConnectionReader::default(),
             last_tcp_ext: None,
             last_snmp: Vec::new(),
             last_counters: None,
@@ -183,7 +189,30 @@ impl NetworkReader {
         } else {
             Err(Absent::NotRead)
         };
-        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers, syn_queues }
+        Protocols {
+            tcp,
+            tcp_ext,
+            udp,
+            ip_octets,
+            listeners,
+            softnet,
+            remote_hosts: peers,
+            waiting_connections: Err(Absent::NotRead),
+            syn_queues,
+        }
+    }
+
+    /// The connections that wait for their remote end, at the scan of the connections in `protocols`.
+    pub fn waiting_connections(
+        &mut self,
+        root: &Root,
+        files: &mut TaskFiles,
+        machine: &[u8],
+    ) -> Reading<Vec<WaitingConnections>> {
+        if !root.is_host() {
+            return Err(Absent::NotRead);
+        }
+        Ok(self.waiting_connections.sample(self.remote_hosts.connections(), root, files, machine))
     }
 
     /// Reads /proc/net/snmp, and /proc/net/netstat, the most expensive file of all, only if the former changed: snmp counts each

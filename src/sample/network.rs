@@ -1,6 +1,7 @@
 //! Network interfaces, protocol counters, listening sockets, per-CPU receive queues; remote hosts are in `remote_hosts`.
 
 pub mod remote_hosts;
+pub mod waiting_connections;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -93,6 +94,8 @@ pub struct Protocols {
     pub softnet: Reading<Vec<Softnet>>,
     /// Remote hosts, by their TCP connections
     pub remote_hosts: Reading<remote_hosts::RemoteHosts>,
+    /// Connections that wait for their remote end, at the last scan of the connections
+    pub waiting_connections: Reading<Vec<waiting_connections::WaitingConnections>>,
 }
 
 impl Protocols {
@@ -107,6 +110,7 @@ impl Protocols {
             syn_queues: Err(why),
             softnet: Err(why),
             remote_hosts: Err(why),
+            waiting_connections: Err(why),
         }
     }
 }

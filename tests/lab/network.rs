@@ -215,3 +215,72 @@ fn a_syn_flood_from_one_address() {
         syn_flood("syn-flood-one", 1, "from 198.18.0.1");
     }
 }
+
+/// A load of loads/ in Python, which ends when it is dropped.
+struct PythonLoad(std::process::Child);
+
+impl PythonLoad {
+    fn start(lab: &Lab, script: &str, arguments: &[&str]) -> PythonLoad {
+        let child = std::process::Command::new("python3").arg(lab.source(script)).args(arguments).spawn();
+        PythonLoad(child.expect("python3"))
+    }
+}
+
+impl Drop for PythonLoad {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Eight threads that send to a process that reads `rate` bytes per second of each. ss -tin: timer persist, rwnd_limited 99 %.
+fn blocked_senders(name: &str, port: &str, rate: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "blocked-sends.py", &["60", "8", "127.0.0.1", port, rate]);
+    // Its windows are closed for so long.
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    Attempt::new(name, state.path()).check(|_, said| judge(said));
+}
+
+#[test]
+fn senders_to_a_receiver_that_does_not_read() {
+    blocked_senders("send-blocked", "18093", "0", |said| {
+        let blocked = said.must("send-blocked", "127.0.0.1", "warning");
+        said.says(&blocked, &["127.0.0.1:18093", "8 threads of sender", "sink (", "does not read: its window is closed"]);
+        said.word(&blocked, "limited_by", "receiver");
+        said.nothing_wrong_but(&["send-blocked"]);
+    });
+}
+
+#[test]
+fn senders_to_a_receiver_that_reads_fast() {
+    blocked_senders("send-fast", "18094", "2e8", |said| {
+        said.must_not("connect-blocked");
+        said.at_most_a_note("send-blocked", "127.0.0.1");
+    });
+}
+
+/// Twenty threads in connect to an address that a route of this host drops. ss: SYN-SENT, requests sent again.
+#[test]
+fn connects_to_a_host_that_does_not_answer() {
+    let Some(lab) = Lab::open(&["python3", "ip"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let ip = |words: &str| {
+        let done = std::process::Command::new("ip").args(words.split(' ')).status();
+        assert!(done.is_ok_and(|status| status.success()), "ip {words}");
+    };
+    ip("link add labDead type dummy");
+    ip("link set labDead arp off up");
+    ip("route add 198.51.100.0/24 dev labDead");
+    let load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999"]);
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    Attempt::new("connect-blocked", state.path()).check(|_, said| {
+        let blocked = said.must("connect-blocked", "198.51.100.77", "warning");
+        said.says(&blocked, &["198.51.100.77:9999 does not answer", "20 threads of python3", "in connect"]);
+        said.must_not("send-blocked");
+        said.nothing_wrong_but(&["connect-blocked"]);
+    });
+    drop(load);
+    ip("link del labDead");
+}

@@ -19,6 +19,7 @@ use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{
     Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp,
 };
@@ -184,6 +185,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             ip_octets: d.reading(|d| (d.counter(), d.counter())),
             listeners: d.reading(|d| d.list(3, listener)),
             syn_queues: d.reading(|d| d.list(3, syn_queue)),
+            waiting_connections: d.reading(|d| d.list(3, waiting_connections)),
             softnet: d.reading(|d| d.list(4, softnet)),
             remote_hosts: d.reading(|d| RemoteHosts {
                 scan_boottime_ns: d.u64(),
@@ -426,6 +428,25 @@ fn socket_address(d: &mut Dice) -> SocketAddr {
             let bits = u128::from(d.u64()) << 64 | u128::from(d.u64());
             SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from_bits(bits), port, d.u32(), d.u32()))
         }
+    }
+}
+
+fn waiting_connections(d: &mut Dice) -> WaitingConnections {
+    use ConnectionWait::{Acknowledgement, ClosedWindow, Connect, FullWindow, SendBuffer};
+    let waits = [Connect, Acknowledgement, ClosedWindow, FullWindow, SendBuffer];
+    WaitingConnections {
+        remote_host: socket_address(d).ip(),
+        remote_port: d.maybe(Dice::u16),
+        local_port: d.maybe(Dice::u16),
+        wait: waits[usize::from(d.u16()) % waits.len()],
+        connections: d.u32(),
+        owner: d.maybe(|d| (process_id(d), d.name())),
+        threads: d.maybe(Dice::u32),
+        since_boottime_ns: d.u64(),
+        queued_bytes: d.u64(),
+        retries: d.u32(),
+        receiver: d.maybe(|d| (process_id(d), d.name())),
+        unread_bytes: d.u64(),
     }
 }
 

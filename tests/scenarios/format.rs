@@ -62,6 +62,8 @@ pub struct Phase {
     #[serde(default)]
     pub softnet: Vec<Softnet>,
     #[serde(default)]
+    pub waiting: Vec<Waiting>,
+    #[serde(default)]
     pub cgroup: Vec<Cgroup>,
     pub memory: Option<Memory>,
     /// Per cent of the time
@@ -356,6 +358,32 @@ pub struct SynQueue {
     pub hosts: u32,
     pub top: std::net::IpAddr,
     pub top_requests: u32,
+}
+
+/// Connections of one process that wait for their remote end.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Waiting {
+    /// Address and port
+    pub remote: std::net::SocketAddr,
+    /// connect, acknowledgement, closed-window, full-window, send-buffer
+    pub wait: String,
+    #[serde(default = "one_u32")]
+    pub connections: u32,
+    pub threads: Option<u32>,
+    /// Name of the process with pid 900
+    pub owner: Option<String>,
+    /// For how long at each sample
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub queued_kb: u64,
+    #[serde(default)]
+    pub retries: u32,
+    /// Name of the process at the other end, with pid 901
+    pub receiver: Option<String>,
+    #[serde(default)]
+    pub unread_kb: u64,
 }
 
 /// A remote host.

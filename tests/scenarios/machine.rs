@@ -11,6 +11,7 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
@@ -338,6 +339,8 @@ impl Machine {
             }
         }
         sample.protocols.remote_hosts = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
+        let waiting: Vec<_> = phase.waiting.iter().map(|waiting| self.waiting(waiting)).collect();
+        sample.protocols.waiting_connections = Ok(waiting);
         let line = |softnet: &format::Softnet| {
             let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu));
             Softnet {
@@ -431,6 +434,31 @@ impl Machine {
             }
         }
         self.peers = Some(self.peers(phase));
+    }
+
+    fn waiting(&self, waiting: &format::Waiting) -> WaitingConnections {
+        let process = |name: &String, pid| (ProcessId { pid, start_ticks: 1 }, Name::from(name.as_str()));
+        WaitingConnections {
+            remote_host: waiting.remote.ip(),
+            remote_port: Some(waiting.remote.port()),
+            local_port: None,
+            wait: match waiting.wait.as_str() {
+                "connect" => ConnectionWait::Connect,
+                "acknowledgement" => ConnectionWait::Acknowledgement,
+                "closed-window" => ConnectionWait::ClosedWindow,
+                "full-window" => ConnectionWait::FullWindow,
+                "send-buffer" => ConnectionWait::SendBuffer,
+                other => panic!("no wait {other}"),
+            },
+            connections: waiting.connections,
+            owner: waiting.owner.as_ref().map(|name| process(name, 900)),
+            threads: waiting.threads,
+            since_boottime_ns: self.boottime_ns.saturating_sub((waiting.seconds * 1e9) as u64),
+            queued_bytes: waiting.queued_kb * 1024,
+            retries: waiting.retries,
+            receiver: waiting.receiver.as_ref().map(|name| process(name, 901)),
+            unread_bytes: waiting.unread_kb * 1024,
+        }
     }
 
     fn peers(&self, phase: &Phase) -> RemoteHosts {

@@ -1,8 +1,10 @@
 //! Rules about network interfaces, TCP, UDP and remote hosts.
 
+pub mod connect_blocked;
 pub mod listen_overflow;
 pub mod network_latency;
 pub mod nic_saturated;
+pub mod send_blocked;
 pub mod syn_queue_overflow;
 pub mod tcp_retransmits;
 pub mod udp_overflow;

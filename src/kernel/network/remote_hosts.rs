@@ -4,6 +4,7 @@ mod connection;
 mod connection_table;
 mod route_cache;
 mod socket_queries;
+mod waiting_sockets;
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,14 @@ use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
 pub use socket_queries::ConnectionCounters;
+pub use waiting_sockets::WaitingSocket;
 
 use super::inet_diag;
 use super::netlink::Netlink;
 use crate::kernel::clock_ns;
 use crate::sample::network::remote_hosts::RemoteHosts;
 use crate::sample::{Absent, Reading};
-use connection_table::ConnectionTable;
+pub use connection_table::ConnectionTable;
 use route_cache::RouteCache;
 use socket_queries::SocketQueries;
 
@@ -29,8 +31,9 @@ use socket_queries::SocketQueries;
 /// (10,010 of them 12.3 ms, 18,010 24.9 ms, an empty table 0.3 ms), nearly all of it in the kernel: at an interval of 1 s
 /// ten thousand are read in every sample, thirty thousand in every second one.
 const INTERVAL_PER_COST: u32 = 50;
-/// States of connections that can carry data.
-const DATA_STATES: StateFlags = StateFlags::ESTABLISHED.union(StateFlags::CLOSE_WAIT).union(StateFlags::FIN_WAIT1);
+/// States of connections that can carry data, and of those that are being opened.
+const DATA_STATES: StateFlags =
+    StateFlags::ESTABLISHED.union(StateFlags::CLOSE_WAIT).union(StateFlags::FIN_WAIT1).union(StateFlags::SYN_SENT);
 /// The next reading after a damaged answer.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
@@ -78,6 +81,11 @@ impl RemoteHostReader {
         self.next_read = Some(Instant::now() + rest);
         self.last = Some(reading.clone());
         reading
+    }
+
+    /// The connections of the last scan that wait for their remote end, and the sockets with unread data of this machine.
+    pub fn connections(&self) -> &ConnectionTable {
+        &self.connection_table
     }
 
     fn update_connections(&mut self, counted: Option<ConnectionCounters>) -> Reading<()> {

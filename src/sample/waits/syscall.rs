@@ -163,6 +163,7 @@ const SYSCALLS: &[(&str, i64, i64)] = &[
     ("shmat", 30, 196),
     ("shmctl", 31, 195),
     ("nanosleep", 35, 101),
+    ("sendfile", 40, 71),
     ("connect", 42, 203),
     ("accept", 43, 202),
     ("sendto", 44, 206),

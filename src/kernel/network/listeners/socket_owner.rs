@@ -32,12 +32,18 @@ struct CachedOwner {
 }
 
 impl SocketOwners {
-    /// Searches for the owners that are not cached.
+    /// Searches for the owners that are not cached, unless the last search was less than `MIN_SEARCH_INTERVAL` ago.
     pub fn search(&mut self, root: &Root, inodes: impl Iterator<Item = u32>) {
+        if self.last_search.is_none_or(|walked| walked.elapsed() >= MIN_SEARCH_INTERVAL) {
+            self.search_now(root, inodes);
+        }
+    }
+
+    /// Searches for the owners that are not cached. The caller limits the cost.
+    pub fn search_now(&mut self, root: &Root, inodes: impl Iterator<Item = u32>) {
         self.cache.retain(|_, found| found.found_at.elapsed() < CACHE_TTL);
         let mut wanted: FxHashSet<u32> = inodes.filter(|inode| !self.cache.contains_key(inode)).collect();
-        let rested = self.last_search.is_none_or(|walked| walked.elapsed() >= MIN_SEARCH_INTERVAL);
-        if wanted.is_empty() || !rested {
+        if wanted.is_empty() {
             return;
         }
         let at = Instant::now();
@@ -82,7 +88,7 @@ fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (Pr
 }
 
 /// The inode in `socket:[12345]`.
-fn parse_socket_inode(target: &[u8]) -> Option<u32> {
+pub fn parse_socket_inode(target: &[u8]) -> Option<u32> {
     parse_u32(target.strip_prefix(b"socket:[")?.strip_suffix(b"]")?)
 }
 

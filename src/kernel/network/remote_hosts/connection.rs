@@ -1,11 +1,11 @@
 //! Parses one message of a sock_diag dump: a TCP connection's addresses and its tcp_info, as far as this kernel fills it.
 
 use std::mem::offset_of;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linux_raw_sys::net::tcp_info;
 use netlink_packet_core::{NlasIterator, Parseable};
-use netlink_packet_sock_diag::constants::{INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY};
+use netlink_packet_sock_diag::constants::{INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, TCP_CLOSE_WAIT, TCP_ESTABLISHED, TCP_SYN_SENT};
 use netlink_packet_sock_diag::inet::InetResponseHeader;
 
 use crate::kernel::network::netlink::u32_at;
@@ -17,13 +17,35 @@ pub struct Connection {
     /// idiag_cookie: unique in this boot
     pub cookie: [u8; 8],
     pub remote_address: IpAddr,
+    pub local_address: IpAddr,
     /// Local and remote port
     pub ports: (u16, u16),
+    /// idiag_state, TCP_ESTABLISHED …
+    pub state: u8,
+    pub timer: TcpTimer,
+    /// idiag_retrans: retransmits, or window probes, in a row
+    pub retries: u8,
+    /// idiag_rqueue: received bytes that the application has not read
+    pub unread_bytes: u32,
+    /// idiag_wqueue: bytes that are not sent, or sent and not acknowledged
+    pub queued_bytes: u32,
     /// The socket's, as in the link of its descriptor (`socket:[inode]`)
     pub inode: u32,
     /// Whether both ends are on this machine
     pub is_local: bool,
     pub tcp_info: TcpInfo,
+}
+
+/// The timer that runs, of those that show a connection without progress: idiag_timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpTimer {
+    /// 1: data, or a connection request, is not acknowledged
+    Retransmit,
+    /// 4: the receiver's window is closed
+    WindowProbe,
+    /// None, or another one
+    #[default]
+    Other,
 }
 
 /// The fields in use of struct tcp_info (include/uapi/linux/tcp.h). Kernels only add fields at its end: one that this kernel
@@ -57,11 +79,23 @@ pub fn parse_connection(kind: u16, payload: &[u8]) -> Option<Connection> {
     let socket = InetResponseHeader::parse(payload).ok()?;
     let attributes = NlasIterator::new(payload.get(INET_DIAG_MSG_SIZE..)?);
     let info = attributes.map_while(Result::ok).find(|attribute| attribute.kind() == INET_DIAG_INFO)?;
+    // Bytes 2 and 3 of struct inet_diag_msg: idiag_timer and idiag_retrans.
+    let (timer, retries) = (payload.get(2).copied(), payload.get(3));
     let local = socket.socket_id.source_address.to_canonical();
     let remote = socket.socket_id.destination_address.to_canonical();
     Some(Connection {
         cookie: socket.socket_id.cookie,
         remote_address: remote,
+        local_address: local,
+        state: socket.state,
+        timer: match timer {
+            Some(1) => TcpTimer::Retransmit,
+            Some(4) => TcpTimer::WindowProbe,
+            _ => TcpTimer::Other,
+        },
+        retries: retries.copied().unwrap_or(0),
+        unread_bytes: socket.recv_queue,
+        queued_bytes: socket.send_queue,
         ports: (socket.socket_id.source_port, socket.socket_id.destination_port),
         inode: socket.inode,
         is_local: remote == local || remote.is_loopback(),
@@ -94,6 +128,28 @@ pub fn parse_tcp_info(bytes: &[u8]) -> Option<TcpInfo> {
         data_segments_out: small(offset_of!(tcp_info, tcpi_data_segs_out)),
         limit_times_us: limit_times(),
     })
+}
+
+impl Connection {
+    /// Whether it is being opened: state SYN_SENT.
+    pub fn is_connecting(&self) -> bool {
+        self.state == TCP_SYN_SENT
+    }
+
+    /// Whether its application may still send on it.
+    pub fn can_send(&self) -> bool {
+        matches!(self.state, TCP_ESTABLISHED | TCP_CLOSE_WAIT)
+    }
+
+    /// Local address and port.
+    pub fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.local_address, self.ports.0)
+    }
+
+    /// Remote address and port.
+    pub fn remote(&self) -> SocketAddr {
+        SocketAddr::new(self.remote_address, self.ports.1)
+    }
 }
 
 impl TcpInfo {

@@ -3,11 +3,12 @@
 //! The sums are kept here because connections open and close between two samples: a host's sum over its open connections
 //! would fall when one closes. Limited: of connections beyond `MAX_CONNECTIONS` only the number is counted.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use rustc_hash::FxHashMap;
 
 use super::connection::{Connection, TcpInfo};
+use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::units::Counter;
 
@@ -32,11 +33,14 @@ pub struct ConnectionTable {
     dump_number: u32,
     last_dump_ns: u64,
     connection_count: u32,
+    waiting: Vec<WaitingSocket>,
+    receivers: FxHashMap<(SocketAddr, SocketAddr), (u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct KnownConnection {
     tcp_info: TcpInfo,
+    progress: Progress,
     min_rtt_us: Option<u32>,
     min_rtt_at_ns: u64,
     dump_number: u32,
@@ -60,7 +64,20 @@ impl ConnectionTable {
         let elapsed_ns = now_ns.saturating_sub(self.last_dump_ns);
         self.last_dump_ns = now_ns;
         self.connection_count = 0;
+        self.waiting.clear();
+        self.receivers.clear();
         DumpUpdate { now_ns, elapsed_us: if first { 0 } else { elapsed_ns / 1000 }, is_first: first, table: self }
+    }
+
+    /// The connections of the last dump that wait for their remote end, at most `MAX_WAITING_SOCKETS`.
+    pub fn waiting(&self) -> &[WaitingSocket] {
+        &self.waiting
+    }
+
+    /// The sockets of this machine with unread data whose other end is on this machine, too: by local and remote address, inode
+    /// and unread bytes; at most `MAX_WAITING_SOCKETS`.
+    pub fn receivers(&self) -> &FxHashMap<(SocketAddr, SocketAddr), (u32, u32)> {
+        &self.receivers
     }
 
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
@@ -105,6 +122,28 @@ impl DumpUpdate<'_> {
         if known.is_some_and(|known| known.dump_number == dump_number) {
             return;
         }
+        // Times are known only between two consecutive dumps.
+        let in_a_row = known.filter(|known| dump_number.wrapping_sub(known.dump_number) == 1);
+        let elapsed_us = if in_a_row.is_some() { self.elapsed_us } else { 0 };
+        let progress = self.add_waiting(connection, in_a_row.as_ref(), elapsed_us);
+        let table = &mut *self.table;
+        if connection.is_local && connection.unread_bytes > 0 && table.receivers.len() < MAX_WAITING_SOCKETS {
+            let ends = (connection.local(), connection.remote());
+            table.receivers.insert(ends, (connection.inode, connection.unread_bytes));
+        }
+        let remember = |table: &mut ConnectionTable, minimum: Option<(u32, u64)>| {
+            if known.is_some() || table.known.len() < MAX_CONNECTIONS {
+                let (min_rtt_us, minimum_at_ns) = minimum.unzip();
+                let min_rtt_at_ns = minimum_at_ns.unwrap_or_default();
+                let known = KnownConnection { tcp_info: *tcp, progress, min_rtt_us, min_rtt_at_ns, dump_number };
+                table.known.insert(connection.cookie, known);
+            }
+        };
+        // A connection that is being opened carries no data.
+        if connection.is_connecting() {
+            remember(table, None);
+            return;
+        }
         table.connection_count = table.connection_count.saturating_add(1);
         let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
         host.count_connection(dump_number);
@@ -113,17 +152,28 @@ impl DumpUpdate<'_> {
         let before = known.map_or(if self.is_first { *tcp } else { born }, |known| known.tcp_info);
         let minimum =
             known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
-        // Times are known only between two consecutive dumps.
-        let in_a_row = known.is_some_and(|known| dump_number.wrapping_sub(known.dump_number) == 1);
-        host.add_growth(&before, tcp, minimum.map(|(us, _)| us), if in_a_row { self.elapsed_us } else { 0 });
-        if known.is_some() || table.known.len() < MAX_CONNECTIONS {
-            let (minimum_us, minimum_at_ns) = minimum.unzip();
-            let minimum_at_ns = minimum_at_ns.unwrap_or_default();
-            table.known.insert(
-                connection.cookie,
-                KnownConnection { tcp_info: *tcp, min_rtt_us: minimum_us, min_rtt_at_ns: minimum_at_ns, dump_number },
-            );
+        host.add_growth(&before, tcp, minimum.map(|(us, _)| us), elapsed_us);
+        remember(table, minimum);
+    }
+
+    /// Keeps the connection if it waits for its remote end.
+    fn add_waiting(&mut self, connection: &Connection, before: Option<&KnownConnection>, elapsed_us: u64) -> Progress {
+        let before = before.map(|known| PreviousScan { tcp_info: &known.tcp_info, progress: known.progress, elapsed_us });
+        let progress = Progress::update(before, connection, self.now_ns);
+        if let Some((wait, since_ns)) = progress.waiting
+            && self.table.waiting.len() < MAX_WAITING_SOCKETS
+        {
+            self.table.waiting.push(WaitingSocket {
+                local: connection.local(),
+                remote: connection.remote(),
+                inode: connection.inode,
+                wait,
+                since_ns,
+                queued_bytes: connection.queued_bytes,
+                retries: connection.retries,
+            });
         }
+        progress
     }
 }
 

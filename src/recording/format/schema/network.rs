@@ -7,8 +7,9 @@ use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::network::Protocols;
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 
-columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues } }
+columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections } }
 
 columns! { RemoteHosts: 7 { scan_boottime_ns, scan_cpu_ns, connection_count, host_count, rows } }
 
@@ -27,6 +28,47 @@ columns! { RemoteHost: 48 {
 } }
 columns! { RttSums: 6 { count, srtt_us, min_rtt_us } }
 columns! { SendLimitTimes: 6 { observed_us, busy_us, rwnd_limited_us, sndbuf_limited_us } }
+
+columns! { WaitingConnections: 32 {
+    owner,
+    remote_host,
+    wait,
+    remote_port,
+    local_port,
+    connections,
+    threads,
+    since_boottime_ns,
+    queued_bytes,
+    retries,
+    receiver,
+    unread_bytes,
+} }
+
+impl Columns for ConnectionWait {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            ConnectionWait::Connect => 0,
+            ConnectionWait::Acknowledgement => 1,
+            ConnectionWait::ClosedWindow => 2,
+            ConnectionWait::FullWindow => 3,
+            ConnectionWait::SendBuffer => 4,
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::take(row, names)? {
+            0 => Ok(ConnectionWait::Connect),
+            1 => Ok(ConnectionWait::Acknowledgement),
+            2 => Ok(ConnectionWait::ClosedWindow),
+            3 => Ok(ConnectionWait::FullWindow),
+            4 => Ok(ConnectionWait::SendBuffer),
+            _ => Err(Malformed("a connection waits for something unknown")),
+        }
+    }
+}
 
 /// Family (4 or 6), the address in two halves.
 impl Columns for IpAddr {

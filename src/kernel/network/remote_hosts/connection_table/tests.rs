@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::super::connection::TcpTimer;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -10,6 +11,12 @@ const SECOND: u64 = 1_000_000_000;
 fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
     Connection {
         ports: (40000, 80),
+        local_address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254)),
+        state: 1,
+        timer: TcpTimer::Other,
+        retries: 0,
+        unread_bytes: 0,
+        queued_bytes: 0,
         inode: 0,
         cookie: [cookie; 8],
         remote_address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)),

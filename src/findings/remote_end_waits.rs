@@ -1,0 +1,104 @@
+//! Connections that wait for their remote end, by remote host: which processes, how many of their threads, how long.
+
+use std::net::IpAddr;
+
+use crate::findings::formatting::{lossy_name, plural};
+use crate::interval::Interval;
+use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
+
+/// Processes that a sentence names.
+const MAX_NAMED_PROCESSES: usize = 3;
+
+/// The connections with one remote host that wait for the same reason.
+pub struct RemoteEndWait<'a> {
+    pub remote_host: IpAddr,
+    pub wait: ConnectionWait,
+    /// Those with most threads first
+    rows: Vec<&'a WaitingConnections>,
+}
+
+impl<'a> RemoteEndWait<'a> {
+    /// Threads in a send or connect call on one of the connections.
+    pub fn threads(&self) -> u32 {
+        self.sum(|row| row.threads.unwrap_or(0))
+    }
+
+    pub fn connections(&self) -> u32 {
+        self.sum(|row| row.connections)
+    }
+
+    /// Bytes that are not sent, or not acknowledged.
+    pub fn queued_bytes(&self) -> u64 {
+        self.rows.iter().fold(0, |sum, row| sum.saturating_add(row.queued_bytes))
+    }
+
+    /// The most retransmits or window probes in a row.
+    pub fn retries(&self) -> u32 {
+        self.rows.iter().map(|row| row.retries).max().unwrap_or(0)
+    }
+
+    /// How long the first of them has waited.
+    pub fn seconds(&self, interval: &Interval) -> f64 {
+        let since_ns = self.rows.iter().map(|row| row.since_boottime_ns).min().unwrap_or(u64::MAX);
+        interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
+    }
+
+    /// The row with the process at the other end, if that is on this machine.
+    pub fn local_receiver(&self) -> Option<&'a WaitingConnections> {
+        self.rows.iter().copied().find(|row| row.receiver.is_some())
+    }
+
+    /// `10.0.0.5:5432`, or `10.0.0.9, local port 80` for connections that the remote host has opened.
+    pub fn address(&self) -> String {
+        let common = |port: fn(&WaitingConnections) -> Option<u16>| {
+            let first = port(self.rows.first()?)?;
+            self.rows.iter().all(|row| port(row) == Some(first)).then_some(first)
+        };
+        match (common(|row| row.remote_port), common(|row| row.local_port)) {
+            (Some(remote), _) => std::net::SocketAddr::new(self.remote_host, remote).to_string(),
+            (None, Some(local)) => format!("{}, local port {local}", self.remote_host),
+            (None, None) => self.remote_host.to_string(),
+        }
+    }
+
+    /// `8 threads of sender (4711)`, `20 threads of app (3 processes), other (77)`; connections instead of threads if no thread is
+    /// in a send or connect call.
+    pub fn who(&self) -> String {
+        let mut names: Vec<(String, u32, u32)> = Vec::new();
+        for row in &self.rows {
+            let Some((process, name)) = &row.owner else { continue };
+            let name = lossy_name(name);
+            match names.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, count, _)) => *count = count.saturating_add(1),
+                None => names.push((name, 1, process.pid)),
+            }
+        }
+        let label = |(name, count, pid): &(String, u32, u32)| match count {
+            1 => format!("{name} ({pid})"),
+            many => format!("{name} ({many} processes)"),
+        };
+        let labels: Vec<String> = names.iter().take(MAX_NAMED_PROCESSES).map(label).collect();
+        let of = if labels.is_empty() { String::new() } else { format!(" of {}", labels.join(", ")) };
+        match self.threads() {
+            0 => format!("{}{of}", plural(f64::from(self.connections()), "connection", "connections")),
+            threads => format!("{}{of}", plural(f64::from(threads), "thread", "threads")),
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&WaitingConnections) -> u32) -> u32 {
+        self.rows.iter().fold(0, |sum, row| sum.saturating_add(of(row)))
+    }
+}
+
+/// By remote host and reason, those with most threads first.
+pub fn remote_end_waits(interval: &Interval) -> Vec<RemoteEndWait<'_>> {
+    let mut list: Vec<RemoteEndWait> = Vec::new();
+    for row in interval.newer.protocols.waiting_connections.as_deref().unwrap_or_default() {
+        match list.iter_mut().find(|known| (known.remote_host, known.wait) == (row.remote_host, row.wait)) {
+            Some(known) => known.rows.push(row),
+            None => list.push(RemoteEndWait { remote_host: row.remote_host, wait: row.wait, rows: vec![row] }),
+        }
+    }
+    list.sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.connections())));
+    list
+}

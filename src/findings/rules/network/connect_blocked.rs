@@ -1,0 +1,81 @@
+//! Rule connect-blocked: connection requests to a remote host are sent again and again, without an answer.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{duration, plural};
+use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::sample::Name;
+use crate::sample::network::waiting_connections::ConnectionWait;
+
+pub const CONNECT_BLOCKED: Rule = Rule {
+    kind: Kind::ConnectBlocked,
+    title: "Connection requests without an answer",
+    meaning: "A remote host does not answer connection requests (SYN): it is down, or a packet filter drops them. A thread that \
+              connects waits for up to two minutes. A host that lives and has no such port refuses at once.",
+    computed: "Sockets in SYN_SENT that have sent their request again for at least 3 s. Threads: those in a connect call on one \
+               of them (/proc/PID/task/TID/syscall). A warning from 2 threads; a note for one thread, and for 2 connections of \
+               programs that do not wait in connect.",
+    caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
+    next_steps: &[
+        "the requests: ss -tnop state syn-sent",
+        "whether the host lives, and what drops the requests on the way: ping, mtr --tcp --port PORT ADDRESS",
+        "the program: its timeout for connections, and the address that it takes from its configuration or from DNS",
+    ],
+    reference: "TCP and UDP",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: connect_blocked,
+};
+
+/// Remote hosts that are reported one by one.
+const MAX_REPORTED_HOSTS: usize = 3;
+
+fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
+    let mut waits = remote_end_waits(context.interval);
+    waits.retain(|wait| {
+        let long = wait.seconds(context.interval) >= context.thresholds.connect_blocked_seconds;
+        let several = f64::from(wait.connections()) >= context.thresholds.connect_blocked_threads;
+        wait.wait == ConnectionWait::Connect && long && (wait.threads() > 0 || several)
+    });
+    let hosts = waits.len();
+    if hosts <= MAX_REPORTED_HOSTS {
+        return waits.iter().map(|wait| candidate(context, wait)).collect();
+    }
+    let worst = waits.first().map(|wait| candidate(context, wait));
+    let together = |worst: Candidate| Candidate {
+        subject: Subject::Host,
+        sentence: format!("{hosts} remote hosts do not answer connection requests; most: {}", worst.sentence),
+        ..worst
+    };
+    worst.map(together).into_iter().collect()
+}
+
+fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
+    let seconds = wait.seconds(context.interval);
+    let many = f64::from(wait.threads()) >= context.thresholds.connect_blocked_threads;
+    let verb = if wait.threads() > 0 { "in connect" } else { "without an answer" };
+    Candidate {
+        severity: if many { Severity::Warning } else { Severity::Note },
+        subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
+        value: seconds,
+        threshold: context.thresholds.connect_blocked_seconds,
+        unit: "seconds",
+        sentence: format!(
+            "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}, request sent again {}): the host is down, or \
+             a packet filter drops them",
+            wait.address(),
+            wait.who(),
+            duration(seconds),
+            plural(f64::from(wait.connections()), "connection", "connections"),
+            plural(f64::from(wait.retries()), "time", "times"),
+        ),
+        evidence: vec![
+            evidence_number("threads", f64::from(wait.threads())),
+            evidence_number("connections", f64::from(wait.connections())),
+            evidence_number("blocked_seconds", seconds),
+            evidence_number("retries", f64::from(wait.retries())),
+            evidence_text("processes", wait.who().as_str()),
+        ],
+        explained_share: 0.0,
+    }
+}

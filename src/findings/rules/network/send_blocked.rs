@@ -1,0 +1,128 @@
+//! Rule send-blocked: threads wait in a send call for a remote end that takes no data.
+
+use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::formatting::{bytes, duration, lossy_name, plural};
+use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::sample::Name;
+use crate::sample::network::waiting_connections::ConnectionWait;
+
+pub const SEND_BLOCKED: Rule = Rule {
+    kind: Kind::SendBlocked,
+    title: "Senders blocked on a TCP connection",
+    meaning: "Threads of this host sleep in send or write on a TCP connection, because the other end does not read, does not \
+              answer, or because the send buffer is too small. What waits for these threads waits with them. Faster CPUs or \
+              disks here change nothing.",
+    computed: "Connections with data in the send queue, of which nothing was acknowledged for at least 5 s: window probes run \
+               (the receiver's window is closed: it does not read), or retransmits (the host acknowledges nothing). Threads: \
+               those in a send call on one of these sockets (/proc/PID/task/TID/syscall). A warning from 2 threads. A note: one \
+               thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
+               (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+    caveats: "A consumer may pause on purpose (less, a player). Programs that wait in poll or epoll until they can send are not \
+              counted. Threads of other users need privilege.",
+    next_steps: &[
+        "the connections: ss -tnoi dst ADDRESS (timer persist: window closed; timer on: not acknowledged; rwnd_limited)",
+        "closed window: why the program at the other end does not read (its threads, its receive queue: ss -tn)",
+        "no acknowledgement: whether the host lives and the path works (ping, mtr, a packet filter)",
+    ],
+    reference: "TCP and UDP",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: send_blocked,
+};
+
+/// Remote hosts that are reported one by one.
+const MAX_REPORTED_HOSTS: usize = 3;
+
+fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
+    let mut waits = remote_end_waits(context.interval);
+    // A thread that sends is required: a server that waits in epoll serves its other clients meanwhile.
+    waits.retain(|wait| {
+        let long = wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds;
+        wait.wait != ConnectionWait::Connect && wait.threads() > 0 && long
+    });
+    let mut hosts: Vec<_> = Vec::new();
+    // One finding for each host: the reason with most threads.
+    waits.retain(|wait| {
+        !hosts.contains(&wait.remote_host) && {
+            hosts.push(wait.remote_host);
+            true
+        }
+    });
+    waits.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait)).collect()
+}
+
+fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
+    let threads = f64::from(wait.threads());
+    let moves = matches!(wait.wait, ConnectionWait::FullWindow | ConnectionWait::SendBuffer);
+    let many = threads >= context.thresholds.send_blocked_threads;
+    let seconds = wait.seconds(context.interval);
+    Candidate {
+        severity: if many && !moves { Severity::Warning } else { Severity::Note },
+        subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
+        value: seconds,
+        threshold: context.thresholds.send_blocked_seconds,
+        unit: "seconds",
+        sentence: format!(
+            "{}: {} blocked in send for {} ({}, {} not acknowledged): {}",
+            wait.address(),
+            wait.who(),
+            duration(seconds),
+            plural(f64::from(wait.connections()), "connection", "connections"),
+            bytes(wait.queued_bytes() as f64),
+            describe_cause(wait),
+        ),
+        evidence: evidence(wait, seconds),
+        explained_share: 0.0,
+    }
+}
+
+fn describe_cause(wait: &RemoteEndWait) -> String {
+    let receiver = wait.local_receiver().and_then(|row| Some((row.receiver.as_ref()?, row.unread_bytes)));
+    let receiver = receiver.map_or_else(
+        || "the receiver".to_owned(),
+        |((process, name), unread)| {
+            let unread = bytes(unread as f64);
+            format!("the receiver, {} ({}) on this host with {unread} unread,", lossy_name(name), process.pid)
+        },
+    );
+    match wait.wait {
+        ConnectionWait::Acknowledgement => format!(
+            "the remote host acknowledges nothing (sent again {}): it is down, or the path is broken",
+            times(wait.retries())
+        ),
+        ConnectionWait::ClosedWindow => format!("{receiver} does not read: its window is closed"),
+        ConnectionWait::FullWindow => format!("{receiver} reads too slowly: its window is full"),
+        ConnectionWait::SendBuffer => {
+            "the send buffer on this host is too small for the path (SO_SNDBUF, net.ipv4.tcp_wmem)".into()
+        }
+        ConnectionWait::Connect => "the connection is not established".into(),
+    }
+}
+
+/// `1 time`, `5 times`
+fn times(count: u32) -> String {
+    plural(f64::from(count), "time", "times")
+}
+
+fn evidence(wait: &RemoteEndWait, seconds: f64) -> Vec<Evidence> {
+    let cause = match wait.wait {
+        ConnectionWait::Connect | ConnectionWait::Acknowledgement => "answers",
+        ConnectionWait::ClosedWindow | ConnectionWait::FullWindow => "receiver",
+        ConnectionWait::SendBuffer => "send buffer",
+    };
+    let receiver = wait.local_receiver();
+    vec![
+        evidence_number("threads", f64::from(wait.threads())),
+        evidence_number("connections", f64::from(wait.connections())),
+        evidence_number("blocked_seconds", seconds),
+        evidence_text("limited_by", cause),
+        evidence_number("send_queue_bytes", wait.queued_bytes() as f64),
+        evidence_number("retries", f64::from(wait.retries())),
+        evidence_text("processes", wait.who().as_str()),
+        receiver
+            .and_then(|row| row.receiver.as_ref())
+            .map_or(evidence_optional("receiver", None), |(_, name)| evidence_text("receiver", name.clone())),
+        evidence_optional("receiver_unread_bytes", receiver.map(|row| row.unread_bytes as f64)),
+    ]
+}

@@ -1,0 +1,50 @@
+//! TCP connections whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host.
+
+use std::net::IpAddr;
+
+use crate::ids::ProcessId;
+use crate::sample::Name;
+
+/// Processes and remote hosts that a sample keeps, those with most threads and connections first.
+pub const MAX_WAITING_CONNECTIONS: usize = 16;
+
+/// Connections of one process with one remote host that wait for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingConnections {
+    pub remote_host: IpAddr,
+    /// The remote port, if it is the same for all of them
+    pub remote_port: Option<u16>,
+    /// The local port, if it is the same for all of them
+    pub local_port: Option<u16>,
+    pub wait: ConnectionWait,
+    pub connections: u32,
+    /// The process that has them open and its name; `None` if /proc/PID/fd is not readable
+    pub owner: Option<(ProcessId, Name)>,
+    /// Its threads that sleep in a send or connect call on one of them; `None` if /proc/PID/task/TID/syscall is not readable
+    pub threads: Option<u32>,
+    /// CLOCK_BOOTTIME nanoseconds since when the first of them has waited; a lower bound of the time
+    pub since_boottime_ns: u64,
+    /// Bytes that are not sent, or sent and not acknowledged; idiag_wqueue
+    pub queued_bytes: u64,
+    /// Retransmits, or window probes, in a row: idiag_retrans, the most of them
+    pub retries: u32,
+    /// The process at the other end, if that is on this machine and its /proc/PID/fd is readable
+    pub receiver: Option<(ProcessId, Name)>,
+    /// Bytes that it has not read: idiag_rqueue
+    pub unread_bytes: u64,
+}
+
+/// What connections wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConnectionWait {
+    /// The remote host does not answer the connection request: state SYN_SENT, with retransmits
+    Connect,
+    /// The remote host does not acknowledge: the retransmit timer runs, and no byte was acknowledged since the previous scan
+    Acknowledgement,
+    /// The receiver does not read: the timer of window probes runs, and no byte was acknowledged since the previous scan
+    ClosedWindow,
+    /// The receiver reads slowly: its window was full in nearly all of the time since the previous scan (tcpi_rwnd_limited)
+    FullWindow,
+    /// The send buffer was full in nearly all of the time since the previous scan (tcpi_sndbuf_limited)
+    SendBuffer,
+}
