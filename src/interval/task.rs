@@ -16,7 +16,7 @@ use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
-use crate::sample::task::{Process, TaskState, Tasks};
+use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
@@ -111,6 +111,8 @@ pub struct ThreadSpan {
     pub active: bool,
     /// SCHED_IDLE or nice 19: it is meant to run only when other threads do not
     pub background: bool,
+    /// `None` in recordings of earlier versions
+    pub scheduling: Option<Scheduling>,
 }
 
 impl ProcessSpan {

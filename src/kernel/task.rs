@@ -7,7 +7,7 @@ pub mod files;
 
 use crate::ids::CgroupVersion;
 use crate::sample::context_switches::ContextSwitches;
-use crate::sample::task::{ChildrenCpuTime, RawSyscall, Schedstat, TaskIo, TaskState};
+use crate::sample::task::{ChildrenCpuTime, RawSyscall, Schedstat, Scheduling, TaskIo, TaskState};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -35,6 +35,7 @@ pub struct Stat<'a> {
     pub guest_ticks: Counter,
     /// SCHED_IDLE, or nice 19
     pub background: bool,
+    pub scheduling: Scheduling,
     /// Address of its command line, which execve changes; 0 if this user may not read it
     pub arg_start: u64,
 }
@@ -81,6 +82,10 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
         block_io_delay_ticks: Counter(fields[42]),
         guest_ticks: Counter(fields[43]),
         background: fields[41] == SCHED_IDLE || (fields[19] == MAX_NICE && FAIR_POLICIES.contains(&fields[41])),
+        scheduling: Scheduling {
+            policy: u8::try_from(fields[41]).unwrap_or(u8::MAX),
+            nice: i8::try_from(fields[19].cast_signed()).unwrap_or(0),
+        },
         arg_start: fields[48],
     })
 }
@@ -234,7 +239,7 @@ fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
             digits += 1;
             rest = behind;
         }
-        *field = if negative { 0 } else { sum };
+        *field = if negative { sum.wrapping_neg() } else { sum };
         filled += 1;
     }
     Some(filled)
@@ -279,6 +284,7 @@ mod tests {
         assert_eq!((stat.processor, stat.arg_start), (1, 140_736));
         assert_eq!((stat.block_io_delay_ticks, stat.guest_ticks), (Counter(5), Counter(6)));
         assert!(!stat.kernel_thread && !stat.background);
+        assert_eq!(stat.scheduling, Scheduling { policy: 0, nice: 0 });
     }
 
     #[test]
@@ -290,6 +296,10 @@ mod tests {
             parse_stat(text.as_bytes()).unwrap().background
         };
         assert_eq!([background(19, 0), background(19, 3), background(0, 5), background(-5, 5)], [true; 4]);
+        let scheduling = parse_stat(
+            b"42 (x) R 7 9 9 0 -1 64 1 0 3 0 41 17 9 4 15 -5 2 0 886 1 5 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 3 5 6 0\n",
+        );
+        assert_eq!(scheduling.unwrap().scheduling, Scheduling { policy: 3, nice: -5 });
         assert_eq!([background(0, 0), background(18, 0), background(-20, 0), background(19, 1)], [false; 4]);
     }
 

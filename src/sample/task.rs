@@ -212,6 +212,17 @@ pub struct Thread {
     pub wait: WaitState,
     /// status Cpus_allowed_list: the CPUs it may run on; read only of a thread that waits for one
     pub cpus_allowed_list: Option<Name>,
+    /// `None` in recordings of earlier versions
+    pub scheduling: Option<Scheduling>,
+}
+
+/// Scheduling policy and nice value; /proc/PID/task/TID/stat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduling {
+    /// stat field 41: a SCHED_… constant of sched(7)
+    pub policy: u8,
+    /// stat field 19, −20 … 19; other policies than SCHED_OTHER and SCHED_BATCH do not use it
+    pub nice: i8,
 }
 
 /// /proc/PID/task/TID/schedstat.

@@ -26,8 +26,8 @@ use stalltop::sample::network::{
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, TaskIo, TaskState, Tasks, Thread,
-    WaitState,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
+    Thread, WaitState,
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
@@ -634,6 +634,7 @@ fn strange_process(d: &mut Dice) -> Process {
         last_timeslice_ns: d.maybe(Dice::u64),
         wait: WaitState { wchan: d.reading(Dice::name), syscall: d.reading(|d| call(d).into()) },
         cpus_allowed_list: d.maybe(Dice::name),
+        scheduling: d.maybe(|d| Scheduling { policy: d.below(256) as u8, nice: (d.below(256) as u8).cast_signed() }),
     });
     // The kernel lists them in order, but nothing here may depend on that.
     if d.bool() {

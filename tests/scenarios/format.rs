@@ -146,6 +146,11 @@ pub struct Process {
     /// SCHED_IDLE, or nice 19
     #[serde(default)]
     pub background: bool,
+    /// SCHED_… constant of sched(7)
+    pub policy: Option<u8>,
+    pub nice: Option<i8>,
+    /// Timeslices of its first thread per second
+    pub switches: Option<f64>,
     #[serde(default)]
     pub on_cpu: u32,
     /// Whether it is on another CPU at each sample

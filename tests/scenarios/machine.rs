@@ -14,7 +14,7 @@ use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, 
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
+use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
     Waits,
@@ -126,7 +126,11 @@ impl Machine {
                 self.add(&format!("task {pid} major"), process.major_faults * seconds);
                 self.add(
                     &format!("task {pid} slices"),
-                    if process.cpu + process.run_queue > 0.0 { 10.0 * seconds } else { 0.0 },
+                    match process.switches {
+                        Some(rate) => rate * seconds,
+                        None if process.cpu + process.run_queue > 0.0 => 10.0 * seconds,
+                        None => 0.0,
+                    },
                 );
             }
         }
@@ -573,6 +577,8 @@ impl Machine {
                     thread.major_faults = self.read(&format!("task {pid} major"));
                 }
                 thread.background = process.background;
+                thread.scheduling = (process.policy.is_some() || process.nice.is_some())
+                    .then(|| Scheduling { policy: process.policy.unwrap_or(0), nice: process.nice.unwrap_or(0) });
                 thread.last_timeslice_ns = (process.cpu > 0.0).then_some(self.boottime_ns);
                 thread.wait.wchan = process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead);
                 thread.cpus_allowed_list = process.allowed.as_deref().map(Name::from);

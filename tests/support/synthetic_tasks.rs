@@ -25,6 +25,7 @@ pub fn thread(tid: u32, comm: impl Into<Name>) -> ThreadBuilder {
         last_timeslice_ns: None,
         wait: WaitState::default(),
         cpus_allowed_list: None,
+        scheduling: None,
     })
 }
 

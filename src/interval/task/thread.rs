@@ -71,6 +71,7 @@ impl TaskSpanBuilder<'_> {
             migrated: moved,
             active: self.is_active(new),
             background: new.background,
+            scheduling: new.scheduling,
         })
     }
 

@@ -7,7 +7,7 @@ use self::wait::classify_wait;
 use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
-use crate::sample::task::{Schedstat, TaskState, Thread, WaitState};
+use crate::sample::task::{Schedstat, Scheduling, TaskState, Thread, WaitState};
 use crate::sample::waits::{ACTIVE_NS, FutexWait, Syscall, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
@@ -76,6 +76,7 @@ pub struct StatCounters {
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
     pub background: bool,
+    pub scheduling: Scheduling,
 }
 
 /// What a reading of a thread may open and must read.
@@ -104,6 +105,7 @@ impl StatCounters {
             block_io_delay_ticks: stat.block_io_delay_ticks,
             guest_ticks: stat.guest_ticks,
             background: stat.background,
+            scheduling: stat.scheduling,
         }
     }
 
@@ -238,6 +240,7 @@ impl KnownThread {
             block_io_delay_ticks: figures.block_io_delay_ticks,
             guest_ticks: figures.guest_ticks,
             background: figures.background,
+            scheduling: Some(figures.scheduling),
             schedstat: self.schedstat,
             last_timeslice_ns: self.last_timeslice_ns,
             wait: self.wait.clone(),

@@ -140,6 +140,8 @@ macro_rules! one_cell {
 }
 
 one_cell! {
+    u8: |value| u64::from(*value), |cell| u8::try_from(cell).ok();
+    i8: |value| zigzag(i64::from(*value).cast_unsigned()), |cell| i8::try_from(unzigzag(cell).cast_signed()).ok();
     u16: |value| u64::from(*value), |cell| u16::try_from(cell).ok();
     u32: |value| u64::from(*value), |cell| u32::try_from(cell).ok();
     u64: |value| *value, Some;

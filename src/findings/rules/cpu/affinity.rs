@@ -4,8 +4,10 @@ use crate::findings::cgroups::limit_applies;
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{count, lossy_name, percent, plural, significant_digits};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
+use crate::findings::rules::cpu::starved_thread::starved_thread;
 use crate::ids::CgroupId;
 use crate::interval::cpu_affinity::AffinityWaiters;
 use crate::sample::cgroup::Controller;
@@ -45,13 +47,18 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     };
     let wanted = affinity.running + waiting;
     let box_taken = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
+    let is_normal = |task| {
+        context.interval.tasks.as_ref().and_then(|tasks| tasks.thread(task)).is_none_or(|thread| !is_low_priority(thread))
+    };
+    let normal: f64 = free.clone().filter(|&(task, _)| is_normal(task)).map(|(_, wait)| wait).sum();
+    let (starved, starved_evidence) = starved_thread(context, Some(&affinity.cpus));
     let label: Vec<String> = free.take(MAX_NAMED).map(|(task, _)| context.task_label(task).1).collect();
     let want = match plural(wanted, "thread wants", "threads want") {
         one if count(wanted) == "1" => format!("{one} {place}, and waits {} of the time", percent(waiting.min(1.0))),
         many => format!("{many} {place}: {} of them wait", significant_digits(waiting)),
     };
     let sentence = format!(
-        "{want}, while the host is {} busy; waiting: {}{}",
+        "{want}, while the host is {} busy; waiting: {}{}{starved}",
         percent(box_taken),
         label.join(", "),
         softirq_clause(context, affinity)
@@ -65,19 +72,22 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
         }
     };
     Some(Candidate {
-        severity: Severity::Warning,
+        severity: if normal < thresholds.cpu_waiting_per_cpu * cpus { Severity::Note } else { Severity::Warning },
         subject,
         value: waiting / cpus,
         threshold: thresholds.cpu_waiting_per_cpu,
         unit: "ratio",
         sentence,
-        evidence: vec![
+        evidence: [
             evidence_text("allowed_cpus", affinity.cpus_allowed_list.clone()),
             evidence_number("busy_ratio", affinity.busy),
             evidence_number("waiting_threads", waiting),
             evidence_number("wanting_threads", wanted),
             evidence_number("box_busy_ratio", box_taken),
-        ],
+        ]
+        .into_iter()
+        .chain(starved_evidence)
+        .collect(),
         explained_share: (cpus / context.cpu_count()).min(1.0),
     })
 }

@@ -6,20 +6,28 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::top_cpu_users;
-use crate::findings::rules::cpu::run_queue::{background_run_queue_waiters, run_queue_waiters};
+use crate::findings::rules::cpu::priority::is_low_priority;
+use crate::findings::rules::cpu::run_queue::{low_priority_run_queue_waiters, normal_run_queue_waiters};
+use crate::findings::rules::cpu::starved_thread::{starved_thread, switching_clause};
+use crate::interval::cpu::CpuSpan;
 
 /// Stolen share of CPU time from which the sentence says it. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_STEAL: f64 = 0.01;
+
+/// Share of the busy time that threads at low priority must use so that they fill the CPUs.
+const MIN_LOW_PRIORITY_SHARE: f64 = 0.5;
 
 pub const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
     title: "CPUs saturated",
     meaning: "Nearly all CPUs are in use, and threads wait for a CPU: everything takes longer than its CPU time.",
     computed: "CPUs at least 90 % busy, steal included, and threads wait for a CPU for at least 0.25 seconds per second and \
-               CPU, not counting threads at background priority (SCHED_IDLE, nice 19) and not counting the time in which \
+               CPU, not counting threads at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE) and not counting the time in which \
                their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
-               the same for those CPUs and those threads, even if the host has idle CPUs. PSI cpu and run delay alone do not \
-               raise it: a task throttled by its quota shows both on an idle host.",
+               the same for those CPUs and those threads, even if the host has idle CPUs. If only threads at low \
+               priority wait, and they use most of the busy time, it is a note. A thread that gets less than a quarter of what \
+               the others get on average is named, with the reason if it is a real-time thread, its nice value or its \
+               affinity. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
     caveats: "A compile or another batch job that is meant to use the whole host.",
     next_steps: &[
         "which processes use the CPUs: %CPU (screen 5, s)",
@@ -31,6 +39,13 @@ pub const CPU_SATURATED: Rule = Rule {
     hysteresis: Hysteresis::Sustained,
     evaluate: cpu_saturated,
 };
+
+/// Whether threads at low priority use most of the busy time.
+fn low_priority_uses_most(context: &RuleContext, cpu: &CpuSpan) -> bool {
+    let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+    let used: f64 = threads.filter(|thread| is_low_priority(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum();
+    used >= cpu.busy() * context.cpu_count() * MIN_LOW_PRIORITY_SHARE
+}
 
 /// The host, otherwise the CPUs to which some threads are restricted.
 fn cpu_saturated(context: &RuleContext) -> Vec<Candidate> {
@@ -44,40 +59,53 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     if taken < thresholds.cpu_busy_ratio {
         return None;
     }
-    let background = background_run_queue_waiters(context);
-    let waiting = (run_queue_waiters(context)? - background.unwrap_or(0.0)).max(0.0);
-    if waiting < thresholds.cpu_waiting_per_cpu * context.cpu_count() {
+    let low_priority = low_priority_run_queue_waiters(context);
+    let normal = normal_run_queue_waiters(context)?;
+    let limit = thresholds.cpu_waiting_per_cpu * context.cpu_count();
+    let only_low_priority = normal < limit;
+    if only_low_priority && (low_priority.unwrap_or(0.0) < limit || !low_priority_uses_most(context, cpu)) {
         return None;
     }
+    let waiting = if only_low_priority { low_priority.unwrap_or(0.0) } else { normal };
     let wanted = cpu.busy() * context.cpu_count() + waiting;
-    let critical = waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
+    let critical = !only_low_priority && waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
     let most = top_cpu_users(context);
+    let (starved, starved_evidence) = starved_thread(context, None);
+    let work = if only_low_priority { " by work at low priority (nice 10 or more, SCHED_BATCH or SCHED_IDLE)" } else { "" };
     let stolen = match cpu.total.steal >= MIN_REPORTED_STEAL {
         true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
     };
     let sentence = format!(
-        "CPUs {} used{stolen}: {} runnable threads for {}, {} of them wait{most}",
+        "CPUs {} used{work}{stolen}: {} runnable threads for {}, {} of them wait{most}{starved}{}",
         percent(taken),
         significant_digits(wanted),
         cpus(context.interval.online_cpus()),
         significant_digits(waiting),
+        switching_clause(context),
     );
     Some(Candidate {
-        severity: if critical { Severity::Critical } else { Severity::Warning },
+        severity: match critical {
+            true => Severity::Critical,
+            false if only_low_priority => Severity::Note,
+            false => Severity::Warning,
+        },
         subject: Subject::Host,
         value: waiting / context.cpu_count(),
         threshold: thresholds.cpu_waiting_per_cpu,
         unit: "ratio",
         sentence,
-        evidence: vec![
+        evidence: [
             evidence_number("busy_ratio", cpu.busy()),
             evidence_number("steal_ratio", cpu.total.steal),
             evidence_number("waiting_threads", waiting),
             evidence_number("wanting_threads", wanted),
-            evidence_optional("background_waiting_threads", background),
+            evidence_optional("background_waiting_threads", low_priority),
             evidence_optional("psi_cpu_some_ratio", context.interval.pressure.cpu_some.map(|share| share.0)),
-        ],
+        ]
+        .into_iter()
+        .chain(starved_evidence)
+        .collect(),
         explained_share: taken.min(1.0),
     })
 }

@@ -3,6 +3,7 @@
 
 use crate::findings::cgroups::CgroupAncestors;
 use crate::findings::rule_context::RuleContext;
+use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::{TaskSpan, ThreadSpan};
 use crate::units::Ratio;
@@ -21,9 +22,14 @@ pub fn run_queue_waiters(context: &RuleContext) -> Option<f64> {
     }
 }
 
-/// The part of them at background priority. `None` without schedstat.
-pub fn background_run_queue_waiters(context: &RuleContext) -> Option<f64> {
-    context.interval.tasks.as_ref()?.run_queue_wait.map(|_| run_queue_waits_beyond_quota(context, |thread| thread.background))
+/// The part of them at low priority. `None` without schedstat.
+pub fn low_priority_run_queue_waiters(context: &RuleContext) -> Option<f64> {
+    context.interval.tasks.as_ref()?.run_queue_wait.map(|_| run_queue_waits_beyond_quota(context, is_low_priority))
+}
+
+/// The part of them that is not at low priority.
+pub fn normal_run_queue_waiters(context: &RuleContext) -> Option<f64> {
+    Some((run_queue_waiters(context)? - low_priority_run_queue_waiters(context).unwrap_or(0.0)).max(0.0))
 }
 
 /// Run-queue wait of these threads beyond the time in which their quota throttled them.

@@ -6,10 +6,10 @@ use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
-use crate::findings::rules::cpu::clauses::{BACKGROUND_CLAUSE, unlisted_clause};
+use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
-use crate::ids::TaskId;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 
 pub const SATURATED_CORE: Rule = Rule {
@@ -47,11 +47,6 @@ const MAX_BUSY_WITHOUT_TOP_THREAD: f64 = 0.6;
 /// A short interval lowers the threshold by half a clock tick, and by at most this share.
 const MAX_TICK_ROUNDING: f64 = 0.1;
 
-fn is_background(context: &RuleContext, task: TaskId) -> bool {
-    let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
-    threads.binary_search_by_key(&task, |thread| thread.id).is_ok_and(|at| threads.get(at).is_some_and(|row| row.background))
-}
-
 fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
@@ -82,8 +77,9 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             Some(((_, label), share)) => format!("; {label} ran there most: {}", percent(*share)),
             None => String::new(),
         };
-        let background =
-            core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(context, task));
+        let dominant = core.top_thread.filter(|(_, share)| share.0 >= busy * DOMINANT_SHARE);
+        let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
+        let low_priority = dominant.is_some_and(is_low_priority);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{others}",
@@ -92,7 +88,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             what,
             percent(cpu.busy()),
             context.of_all_cpus(cpu.busy() * context.cpu_count()),
-            if background { BACKGROUND_CLAUSE } else { "" },
+            dominant.map_or_else(String::new, priority_clause),
         );
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
@@ -107,7 +103,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if background { Severity::Note } else { Severity::Warning },
+            severity: if low_priority { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,

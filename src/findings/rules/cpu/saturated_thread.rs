@@ -5,8 +5,9 @@ use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
-use crate::findings::rules::cpu::clauses::{BACKGROUND_CLAUSE, unlisted_clause};
+use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::serialized_threads::serialized_threads;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
 use crate::interval::task::ThreadSpan;
@@ -19,8 +20,8 @@ pub const SATURATED_THREAD: Rule = Rule {
               one at a time because all of them need one lock.",
     computed: "The scheduler's run time of the thread is at least 95 % of the time while at least 0.25 of a CPU is free that it \
                cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
-               that is known, and these are below 90 % busy. A note if the thread runs at background priority (SCHED_IDLE, nice 19). At most eight threads are listed. Threads \
-               count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
+               that is known, and these are below 90 % busy. A note if the thread runs at low priority (nice 10 or \
+               more, SCHED_BATCH, SCHED_IDLE). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
                one of them runs at four of five sub-samples: that they need one lock is an inference.",
     caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \
               being limited by it.",
@@ -61,11 +62,11 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         let sentence = format!(
             "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; {}{others}",
             percent(used.min(1.0)),
-            if thread.background { BACKGROUND_CLAUSE } else { "" },
+            priority_clause(thread),
             free.describe(context, cpu),
         );
         found.push(Candidate {
-            severity: if thread.background { Severity::Note } else { Severity::Warning },
+            severity: if is_low_priority(thread) { Severity::Note } else { Severity::Warning },
             subject: Subject::Task { id: thread.id, name: thread_name },
             value: used,
             threshold: thresholds.thread_busy_ratio,

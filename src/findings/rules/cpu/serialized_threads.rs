@@ -4,6 +4,7 @@ use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
@@ -42,7 +43,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             continue;
         }
         let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
-        let background = parts.iter().all(|thread| thread.background);
+        let background = parts.iter().all(|thread| is_low_priority(thread));
         found.push(Candidate {
             severity: if background { Severity::Note } else { Severity::Warning },
             subject: Subject::Group { id: process.group(), name: process.comm.clone() },

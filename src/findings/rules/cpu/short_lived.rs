@@ -4,7 +4,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::rules::cpu::run_queue::run_queue_waiters;
+use crate::findings::rules::cpu::run_queue::normal_run_queue_waiters;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::short_lived::{ShortLived, ShortLivedGroup};
 use crate::sample::{Absent, Name};
@@ -81,8 +81,8 @@ fn short_lived(context: &RuleContext) -> Vec<Candidate> {
 /// Whether other tasks wait for the CPU time that short-lived ones use. The run-queue waits of tasks that no scan found are only in PSI.
 fn is_cpu_short(context: &RuleContext, cpu: &CpuSpan) -> bool {
     let thresholds = context.thresholds;
-    let waiting =
-        run_queue_waiters(context).is_some_and(|waiting| waiting >= thresholds.cpu_waiting_per_cpu * context.cpu_count());
+    let waiting = normal_run_queue_waiters(context)
+        .is_some_and(|waiting| waiting >= thresholds.cpu_waiting_per_cpu * context.cpu_count());
     let stalled = context.interval.pressure.cpu_some.is_some_and(|some| some.0 >= thresholds.cpu_waiting_per_cpu);
     cpu.busy() + cpu.total.steal >= thresholds.cpu_busy_ratio && (waiting || stalled)
 }

@@ -9,8 +9,8 @@ use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use crate::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, TaskIo, TaskState, Tasks, Thread,
-    WaitState,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
+    Thread, WaitState,
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue, Waits,
@@ -86,7 +86,7 @@ fn apply_thread_counts(process: &mut Process, threads: &[Thread], apply: fn(u64,
 columns! { ChildrenCpuTime: 2 { user_ticks, system_ticks } }
 
 // In the table of threads the pid is column 0, so that each of these is one further to the right there.
-columns! { Thread: 28 {
+columns! { Thread: 32 {
     tid,
     start_ticks,
     comm,
@@ -103,9 +103,11 @@ columns! { Thread: 28 {
     cpus_allowed_list,
     guest_ticks,
     background,
+    scheduling,
 } }
 columns! { WaitState: 8 { wchan, syscall } }
 columns! { RawSyscall: 4 { number, arguments } }
+columns! { Scheduling: 2 { policy, nice } }
 columns! { Schedstat: 3 { run_ns, run_delay_ns, timeslices } }
 columns! { TaskIo: 7 { read_bytes, write_bytes, cancelled_write_bytes, read_syscalls, write_syscalls } }
 // Keys first: three columns of identity, then the names.

@@ -1,0 +1,45 @@
+//! The scheduling priority of threads: work that is meant to wait for other work, and real-time threads, which all normal threads
+//! wait for.
+
+use crate::findings::rules::cpu::clauses::BACKGROUND_CLAUSE;
+use crate::interval::task::ThreadSpan;
+
+/// Policies of sched(7).
+const SCHED_OTHER: u8 = 0;
+const SCHED_FIFO: u8 = 1;
+const SCHED_RR: u8 = 2;
+const SCHED_BATCH: u8 = 3;
+const SCHED_IDLE: u8 = 5;
+const SCHED_DEADLINE: u8 = 6;
+
+/// A thread of this nice value gets a tenth of the CPU time of one of nice 0.
+const MIN_LOW_PRIORITY_NICE: i8 = 10;
+
+/// Whether the thread is marked as work that may wait: nice 10 or more, SCHED_BATCH or SCHED_IDLE.
+pub fn is_low_priority(thread: &ThreadSpan) -> bool {
+    let low = thread.scheduling.is_some_and(|scheduling| match scheduling.policy {
+        SCHED_OTHER => scheduling.nice >= MIN_LOW_PRIORITY_NICE,
+        policy => matches!(policy, SCHED_BATCH | SCHED_IDLE),
+    });
+    thread.background || low
+}
+
+/// The policy of a thread that runs before all threads of normal policies.
+pub fn realtime_policy(thread: &ThreadSpan) -> Option<&'static str> {
+    match thread.scheduling?.policy {
+        SCHED_FIFO => Some("SCHED_FIFO"),
+        SCHED_RR => Some("SCHED_RR"),
+        SCHED_DEADLINE => Some("SCHED_DEADLINE"),
+        _ => None,
+    }
+}
+
+/// `; it runs at low priority (nice 12)`; empty for other threads.
+pub fn priority_clause(thread: &ThreadSpan) -> String {
+    match thread.scheduling.map(|scheduling| (scheduling.policy, scheduling.nice)) {
+        _ if thread.background => BACKGROUND_CLAUSE.into(),
+        Some((SCHED_BATCH, _)) if is_low_priority(thread) => "; it runs at low priority (SCHED_BATCH)".into(),
+        Some((_, nice)) if is_low_priority(thread) => format!("; it runs at low priority (nice {nice})"),
+        _ => String::new(),
+    }
+}

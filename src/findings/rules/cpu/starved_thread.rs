@@ -1,0 +1,112 @@
+//! Part of rule cpu-saturated: the thread that gets far less CPU time than the others that want it, and why.
+
+use crate::findings::finding::Evidence;
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::cpu::priority::{is_low_priority, realtime_policy};
+use crate::findings::rules::cpu::run_queue::QuotaThrottling;
+use crate::ids::CpuId;
+use crate::interval::task::ThreadSpan;
+
+/// Share of the time in which a thread must run or wait for a CPU. docs/metrics.md, "Fixed thresholds".
+const MIN_DEMAND: f64 = 0.5;
+
+/// A thread is starved if it gets less than this share of what the threads that want a CPU get on average.
+const MAX_STARVED_SHARE: f64 = 0.25;
+
+/// CPUs that a real-time thread uses from which it is the reason.
+const MIN_REALTIME_CPUS: f64 = 0.5;
+
+/// Context switches per second of a process from which the sentence says them.
+const MIN_SWITCHES_PER_SECOND: f64 = 100_000.0;
+
+/// Share of the time asleep below which the switches of a process are not wake-ups.
+const MIN_ASLEEP_SHARE: f64 = 0.02;
+
+/// A thread that wants a CPU, and how much of the time it had one.
+struct Demand<'a> {
+    thread: &'a ThreadSpan,
+    used: f64,
+    waited: f64,
+}
+
+impl Demand<'_> {
+    fn served_share(&self) -> f64 {
+        self.used / (self.used + self.waited)
+    }
+}
+
+/// `; web (4711) waits 98.5 % of the time and gets 1.50 % of a CPU: …`, and the evidence for it. `cpus`: only threads that last ran
+/// on these are compared.
+pub fn starved_thread(context: &RuleContext, cpus: Option<&[CpuId]>) -> (String, [Evidence; 2]) {
+    let mut demands = demands(context);
+    demands.retain(|demand| cpus.is_none_or(|cpus| cpus.contains(&demand.thread.processor)));
+    let (used, wanted) =
+        demands.iter().fold((0.0, 0.0), |(used, wanted), demand| (used + demand.used, wanted + demand.used + demand.waited));
+    let limit = used / f64::max(wanted, MIN_DEMAND) * MAX_STARVED_SHARE;
+    let starved = demands.iter().filter(|demand| !is_low_priority(demand.thread) && demand.served_share() < limit);
+    let Some(worst) = starved.min_by(|a, b| a.served_share().total_cmp(&b.served_share())) else {
+        return (String::new(), [evidence_optional("starved_thread", None), evidence_optional("starved_wait_ratio", None)]);
+    };
+    let (name, label) = context.task_label(worst.thread.id);
+    let reason = reason(context, worst, &demands).map_or_else(String::new, |reason| format!(": {reason}"));
+    let clause =
+        format!("; {label} waits {} of the time and gets {} of a CPU{reason}", percent(worst.waited), percent(worst.used));
+    (clause, [evidence_text("starved_thread", name), evidence_number("starved_wait_ratio", worst.waited)])
+}
+
+fn demands<'a>(context: &RuleContext<'a>) -> Vec<Demand<'a>> {
+    let interval: &'a crate::interval::Interval = context.interval;
+    let quotas = QuotaThrottling::from_context(context);
+    let threads = interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+    let demand = |thread: &'a ThreadSpan| {
+        let waited = thread.run_queue_wait?.0;
+        let waited = if waited > 0.0 { (waited - quotas.throttled_share(context, thread.id.pid)).max(0.0) } else { 0.0 };
+        Some(Demand { thread, used: thread.cpu?.0, waited })
+    };
+    threads.iter().filter_map(demand).filter(|demand| demand.used + demand.waited >= MIN_DEMAND).collect()
+}
+
+/// Why a thread gets less than others, as far as the sample shows it.
+fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
+    let realtime = demands.iter().filter(|demand| demand.used >= MIN_REALTIME_CPUS && realtime_policy(demand.thread).is_some());
+    // A thread waits on the CPU that it last ran on.
+    let first = realtime.max_by(|a, b| {
+        let rank = |demand: &Demand| (demand.thread.processor == starved.thread.processor, demand.used);
+        let ((a_here, a_used), (b_here, b_used)) = (rank(a), rank(b));
+        a_here.cmp(&b_here).then(a_used.total_cmp(&b_used))
+    });
+    if let Some(first) = first.filter(|_| realtime_policy(starved.thread).is_none()) {
+        let (policy, (_, label)) = (realtime_policy(first.thread)?, context.task_label(first.thread.id));
+        return Some(format!(
+            "{label}, {policy}, runs before it and uses {} of CPU {}",
+            percent(first.used),
+            first.thread.processor.0
+        ));
+    }
+    let nice = starved.thread.scheduling.map_or(0, |scheduling| scheduling.nice);
+    if nice > 0 {
+        return Some(format!("its nice value is {nice}"));
+    }
+    let tasks = context.interval.newer.tasks.as_ref().ok()?;
+    let (_, thread) = tasks.thread(starved.thread.id)?;
+    let is_restricted =
+        context.interval.affinity_waiters.iter().any(|set| Some(&set.cpus_allowed_list) == thread.cpus_allowed_list.as_ref());
+    let list = thread.cpus_allowed_list.as_ref().filter(|_| is_restricted)?;
+    Some(format!("its cpuset or affinity allows only CPU {}", lossy_name(list)))
+}
+
+/// `; spin (4711) is switched 540000 times per second while it is runnable (sched_yield or preemption)`, for the process that
+/// causes most context switches.
+pub fn switching_clause(context: &RuleContext) -> String {
+    let processes = context.interval.tasks.iter().flat_map(|tasks| &tasks.active_processes);
+    let rates =
+        processes.filter_map(|span| Some((span, span.timeslices?.0))).filter(|(_, rate)| *rate >= MIN_SWITCHES_PER_SECOND);
+    let Some((span, rate)) = rates.max_by(|a, b| a.1.total_cmp(&b.1)) else { return String::new() };
+    let Some(process) = context.process(span.id.pid) else { return String::new() };
+    let how = match span.states.sleep >= MIN_ASLEEP_SHARE {
+        true => "as it sleeps and is woken",
+        false => "while it is runnable (sched_yield or preemption)",
+    };
+    format!("; {} ({}) is switched {} times per second {how}", lossy_name(&process.comm), process.pid, significant_digits(rate))
+}
