@@ -115,7 +115,7 @@ impl Interval {
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
-        let tasks = task::TaskSpan::between(host, older, newer, seconds, &wait_counts, totals);
+        let tasks = task::TaskSpan::between(host, older, newer, &wait_counts, totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));

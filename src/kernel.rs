@@ -262,6 +262,7 @@ impl Sampler {
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
         let counters = new_pids::ForkCounters { forks, last_pid: self.cpu.last_pid() };
         self.exits.fetch(self.boottime_ns(), &self.scanner);
+        self.scanner.set_sample_time(sample.at.boottime_ns);
         let mut tasks = self.scanner.scan(self.boottime_ns(), counters);
         tasks.users = self.user_names();
         if let Some(reader) = &mut self.context_switches {

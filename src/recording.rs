@@ -25,7 +25,7 @@ pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, s
 pub use write::copier::{Copier, CopyTotals};
 pub use write::frame_writer::Sections;
 pub use write::history_ring::{FrameBacklog, HistoryRing};
-pub use write::recorder::{Recorder, RecorderOptions, RecorderStatus, RecordingProgress};
+pub use write::recorder::{Recorder, RecorderOptions, RecorderStatus, RecordingProgress, THREAD_NAME as RECORDER_THREAD};
 
 /// The timestamp of a frame. Order is by sequence number: REALTIME may jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -266,6 +266,21 @@ fn live_and_replay_have_the_same_fields() {
     assert!(parsed["figures"]["busy_ratio"].as_f64().unwrap() * cpus as f64 > 0.2, "{live}");
 }
 
+/// The file may be at most 0.5 KiB, which the header does not fit into, or 8 KiB, which the first sample does not fit into.
+#[test]
+fn a_recording_that_cannot_be_written_does_not_cost_the_verdict() {
+    for blocks in ["1", "16"] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("full.stalltop");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" check --for 1s --save \"$1\"")]);
+        command.args([env!("CARGO_BIN_EXE_stalltop"), file.to_str().unwrap()]).env("XDG_STATE_HOME", state_directory());
+        let (code, verdict, stderr) = read(&command.output().unwrap());
+        assert!((0..=2).contains(&code) && verdict.contains("CPUs busy"), "{blocks}: {code} {verdict} {stderr}");
+        assert!(stderr.contains("full.stalltop"), "{blocks}: {stderr}");
+    }
+}
+
 #[test]
 fn without_a_terminal_lines_are_printed_until_the_pipe_closes() {
     let mut child = stalltop(&["-i", "100ms"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

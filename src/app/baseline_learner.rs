@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::AccessFlags;
 
 use crate::app::program::stdio;
-use crate::app::program::threads::with_timeout;
+use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::baseline::store::BaselineStore;
 use crate::baseline::{Baselines, DeviceIdentity, Observation};
 use crate::findings::{Evaluation, Evaluator, RuleConfig};
@@ -56,9 +56,15 @@ impl BaselineLearner {
             let loaded = |store: BaselineStore| (store.file_stamp(), store.load(), store);
             (store.map(loaded), obstacle)
         });
-        let Some((found, obstacle)) = found else {
-            let line = "the state directory does not answer: baselines are not loaded, and not saved";
-            return (BaselineLearner::empty(), Some(line.to_owned()));
+        let (found, obstacle) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                let line = match why {
+                    TimedOut::NoAnswer => "the state directory does not answer: baselines are not loaded, and not saved",
+                    TimedOut::NoCpu => "baselines are not loaded, and not saved: this process gets no CPU to read them",
+                };
+                return (BaselineLearner::empty(), Some(line.to_owned()));
+            }
         };
         let not_saved = obstacle.map(|why| format!("learned baselines are not saved: {why}"));
         let Some((stamp, loaded, store)) = found else { return (BaselineLearner::empty(), not_saved) };

@@ -12,7 +12,7 @@ use nix::unistd::gethostname;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_stderr;
-use crate::app::program::threads::with_timeout;
+use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::{Configuration, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::network::Link;
@@ -59,10 +59,13 @@ impl Settings {
             places.into_iter().map(|place| (place.read(), place)).map(|(parsed, place)| (place, parsed)).collect()
         };
         match with_timeout(FILE_TIMEOUT, read) {
-            None => {
+            Err(TimedOut::NoAnswer) => {
                 notices.push("the file system of the configuration does not answer: the configuration is not used".to_owned())
             }
-            Some(found) => {
+            Err(TimedOut::NoCpu) => {
+                notices.push("the configuration is not used: this process gets no CPU to read it".to_owned())
+            }
+            Ok(found) => {
                 for (place, parsed) in found {
                     match parsed {
                         Ok(parsed) => settings.apply(parsed.unwrap_or_default()),

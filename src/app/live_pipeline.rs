@@ -4,6 +4,11 @@
 //! saved are loaded.
 
 use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::Runtime;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout_at;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{panics, stdio};
@@ -75,6 +80,11 @@ impl LiveEvaluations {
     /// Waits for the next sample; `None` when sampling has ended.
     pub fn next_sample(&mut self) -> Option<TimedSample> {
         self.sampler.samples.blocking_recv()
+    }
+
+    /// The same, but waits no longer than until `deadline`; `Err` if none has come by then.
+    pub fn next_sample_before(&mut self, deadline: Instant, timer: &Runtime) -> Result<Option<TimedSample>, Elapsed> {
+        timer.block_on(async { timeout_at(deadline.into(), self.sampler.samples.recv()).await })
     }
 
     /// The interval that ends with this sample; `None` for the first one.

@@ -19,7 +19,7 @@ use self::schedule::Schedule;
 use self::throttle::Throttle;
 use crate::app::operations_command::LatestOperations;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::threads;
+use crate::app::program::{priority, threads};
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
@@ -109,7 +109,11 @@ impl SamplerThread {
         let sender = SampleSender { sender, missed: 0 };
         let jitter = Jitter::default();
         let sampling = SamplingLoop { sampler, schedule, throttle, operations, jitter, sender, commands };
-        threads::spawn("sampling", move || sampling.run())?;
+        let run = move || {
+            priority::raise();
+            sampling.run();
+        };
+        threads::spawn("sampling", run)?;
         Ok(SamplerThread { host, samples, control: SamplerControl(control) })
     }
 

@@ -1,5 +1,5 @@
-//! All `unsafe` code of the app layer: the allocator's parameters, signal actions, capabilities, wait4, and what a child does
-//! between fork and exec.
+//! All `unsafe` code of the app layer: the allocator's parameters, signal actions, capabilities, scheduling, wait4, and what a
+//! child does between fork and exec.
 //!
 //! Each function is safe to call with any argument. The structs are libc's and linux-raw-sys's, which are generated from the
 //! kernel's headers; tests/kernel_structs.rs compares them with this machine's headers ([`LAYOUT`]).
@@ -153,6 +153,19 @@ pub fn capset(sets: CapabilitySets) -> nix::Result<()> {
     let data = [half(0), half(32)];
     // SAFETY: for this version the kernel reads one header, may write its version, and reads two data structs.
     Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })?;
+    Ok(())
+}
+
+/// Has children of the calling thread begin with nice 0: sched_setscheduler(2) with SCHED_OTHER and SCHED_RESET_ON_FORK. The C
+/// library's function is not used: musl has none.
+pub fn reset_scheduling_on_fork() -> nix::Result<()> {
+    // `struct sched_param` of the kernel: one int.
+    let parameters: [libc::c_int; 1] = [0];
+    // SAFETY: the kernel reads one int.
+    let status = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, parameters.as_ptr())
+    };
+    Errno::result(status)?;
     Ok(())
 }
 

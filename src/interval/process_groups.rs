@@ -81,6 +81,11 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
             group.busiest_thread = row.top_thread;
         }
     }
+    // The readings of its processes do not span exactly the same time.
+    let online = interval.online_cpus() as f64;
+    for group in groups.values_mut().filter(|_| online > 0.0) {
+        group.cpu = group.cpu.min(online);
+    }
     let mut list: Vec<ProcessGroup> = groups.into_values().filter(|group| group.weight >= MIN_WEIGHT).collect();
     list.sort_unstable_by(|a, b| floor_to_hundredth(b.weight).total_cmp(&floor_to_hundredth(a.weight)).then(a.pid.cmp(&b.pid)));
     list

@@ -4,6 +4,7 @@ mod counts;
 mod microstates;
 mod process;
 mod process_totals;
+mod read_times;
 mod thread;
 mod wait;
 
@@ -23,6 +24,7 @@ pub use counts::TaskCounts;
 pub use microstates::Microstates;
 pub use process_totals::ProcessTotals;
 use process_totals::Visit;
+use read_times::ReadTimes;
 pub use wait::{visible_wait_class, wait_class};
 
 /// All tasks.
@@ -170,7 +172,6 @@ impl TaskSpan {
         host: &Host,
         older: &Sample,
         newer: &Sample,
-        seconds: f64,
         wait_counts: &WaitCounts,
         totals: Option<&ProcessTotals>,
     ) -> Option<TaskSpan> {
@@ -180,7 +181,8 @@ impl TaskSpan {
         let builder = TaskSpanBuilder {
             host,
             thread_waits: wait_counts.threads.iter().map(|waits| (waits.task, waits)).collect(),
-            seconds,
+            read_times: ReadTimes { older: (older.at.boottime_ns, was), newer: (newer.at.boottime_ns, now) },
+            max_cpus: newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64).filter(|&cpus| cpus > 0.0),
             now_ns: newer.at.boottime_ns,
             interval_start: older.tasks.is_ok().then(|| IntervalStart::new(host, older)),
             groups_on_storage: wait_counts
@@ -226,7 +228,9 @@ impl TaskSpan {
 struct TaskSpanBuilder<'a> {
     host: &'a Host,
     thread_waits: FxHashMap<TaskId, &'a ThreadWaits>,
-    seconds: f64,
+    read_times: ReadTimes<'a>,
+    /// Online CPUs
+    max_cpus: Option<f64>,
     now_ns: u64,
     /// `None` where the older sample has no tasks
     interval_start: Option<IntervalStart>,
@@ -247,9 +251,15 @@ impl TaskSpanBuilder<'_> {
         self.interval_start.is_some_and(|start| start.is_before(start_ticks))
     }
 
+    /// CPU time ÷ the time between its two readings; no more than the online CPUs.
+    fn cpus(&self, cpu_seconds: f64, seconds: f64) -> Option<Ratio> {
+        let cpus = Ratio::new(cpu_seconds, seconds)?;
+        Some(Ratio(self.max_cpus.map_or(cpus.0, |most| cpus.0.min(most))))
+    }
+
     /// Guest time ÷ Δt, at most `user`: ticks are sampled, and the kernel scales user time.
-    fn guest(&self, older: Counter, newer: Counter, user: Option<Ratio>) -> Option<Ratio> {
-        let guest = Ratio::new(self.host.seconds(newer.since(older)? as f64), self.seconds)?;
+    fn guest(&self, older: Counter, newer: Counter, user: Option<Ratio>, seconds: f64) -> Option<Ratio> {
+        let guest = Ratio::new(self.host.seconds(newer.since(older)? as f64), seconds)?;
         Some(Ratio(user.map_or(guest.0, |user| guest.0.min(user.0))))
     }
 }

@@ -18,7 +18,7 @@ use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::Host;
 use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
-use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread};
+use crate::sample::task::{Process, ReadTime, Schedstat, TaskState, Tasks, Thread};
 use crate::sample::waits::{SubSample, WaitClass, Waits};
 use crate::sample::{Absent, Sample};
 use crate::synthetic::{self, cpu_times as times};
@@ -236,6 +236,35 @@ fn a_reused_pid_is_a_new_task() {
     assert_eq!(tasks.active_processes[1].cpu, None, "it was there before, unseen");
     assert!(close(tasks.active_processes[2].cpu.expect("the same").0, 0.25));
     assert_eq!((tasks.new_processes, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));
+}
+
+/// The sampler lost its CPU for 1.2 s while it read the second sample: what the process used meanwhile is in that reading, and is not
+/// in the third one.
+#[test]
+fn cpu_time_is_divided_by_the_time_between_the_readings_of_the_process() {
+    let cpu = |ticks| cpus(times(ticks, 0, 0, 0), &[(0, times(ticks / 2, 0, 0, 0)), (1, times(ticks / 2, 0, 0, 0))]);
+    let with_cpus = |sample: Sample, ticks| Sample { cpu: Ok(cpu(ticks)), ..sample };
+    let earlier = || process(20, 1, 5_000_000_000);
+    let busy = |run_ns| synthetic::process(50, "p").started(1).ran(run_ns).threads([thread(50, 1, run_ns / 4)]).into();
+    let first = with_cpus(with_tasks(10.0, vec![earlier(), busy(0)]), 0);
+    let mut late = with_cpus(with_tasks(11.0, vec![earlier(), busy(4_180_000_000)]), 200);
+    if let Ok(tasks) = &mut late.tasks {
+        tasks.read_times = vec![ReadTime { pid: 50, boottime_ns: 12_200_000_000 }];
+    }
+    let third = with_cpus(with_tasks(13.0, vec![earlier(), busy(5_700_000_000)]), 600);
+    let used = |older: &Sample, newer: &Sample| {
+        let tasks = between(older, newer).tasks.expect("both samples have tasks");
+        let span = tasks.process(&busy(0));
+        (span.cpu.expect("two readings").0, tasks.threads[0].cpu.expect("two readings").0)
+    };
+    let (process_cpus, thread_cpus) = used(&first, &late);
+    assert!(close(process_cpus, 1.9) && close(thread_cpus, 0.475), "4.18 s in 2.2 s: {process_cpus} {thread_cpus}");
+    assert!(close(used(&late, &third).0, 1.9), "1.52 s in 0.8 s: {:?}", used(&late, &third));
+    // A recording of an earlier version does not say when the process was read.
+    if let Ok(tasks) = &mut late.tasks {
+        tasks.read_times.clear();
+    }
+    assert!(close(used(&first, &late).0, 2.0), "there are two CPUs");
 }
 
 #[test]

@@ -90,7 +90,13 @@ impl TaskScanner {
             processes: self.processes.iter().map(|known| Arc::clone(&known.sampled)).collect(),
             users: Arc::default(),
             hidden: self.hidden_tasks(),
+            read_times: std::mem::take(&mut self.context.read_times),
         }
+    }
+
+    /// The time of the sample that the next scan belongs to, CLOCK_BOOTTIME.
+    pub fn set_sample_time(&mut self, boottime_ns: u64) {
+        self.context.set_sample_time(boottime_ns);
     }
 
     /// All processes as they were last read.

@@ -21,6 +21,16 @@ pub struct Tasks {
     pub users: Arc<BTreeMap<u32, Name>>,
     /// What could not be seen.
     pub hidden: HiddenTasks,
+    /// When processes were read, where that was later than the sample. Sorted by pid and by time; usually empty.
+    pub read_times: Vec<ReadTime>,
+}
+
+/// This process and those behind it, in the order of pids, were read at this time or later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadTime {
+    pub pid: u32,
+    /// CLOCK_BOOTTIME, ns
+    pub boottime_ns: u64,
 }
 
 impl Tasks {
@@ -28,6 +38,12 @@ impl Tasks {
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
         let at = self.processes.binary_search_by_key(&pid, |process| process.pid).ok()?;
         self.processes.get(at)
+    }
+
+    /// CLOCK_BOOTTIME when the counters of the process were read, ns, within a few ms; `None` at the time of the sample.
+    pub fn read_time_ns(&self, pid: u32) -> Option<u64> {
+        let behind = self.read_times.partition_point(|read| read.pid <= pid);
+        self.read_times.get(behind.checked_sub(1)?).map(|read| read.boottime_ns)
     }
 
     /// The processes of a group.

@@ -15,6 +15,9 @@ const NOBODY: u32 = 65_534;
 /// What file rights remain: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER.
 const FILES: u64 = 1 << 1 | 1 << 2 | 1 << 3;
 
+/// CAP_SYS_NICE, for the priority of the sampling thread; the unit sets a nice value instead.
+const SYS_NICE: u64 = 1 << 23;
+
 /// Those that the unit of the recorder names, by their numbers in include/uapi/linux/capability.h.
 fn of_the_unit() -> u64 {
     let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/stalltop-record.service")).unwrap();
@@ -73,7 +76,7 @@ fn every_thread_keeps_only_the_capabilities_for_sampling_and_gains_none() {
     let recorder = recorder(command.arg(&file), &file);
     let own = rights(std::process::id());
     let [_, permitted, _, bounding] = own[0];
-    let kept = FILES | of_the_unit();
+    let kept = FILES | of_the_unit() | SYS_NICE;
     let threads = rights(recorder.0.id());
     assert!(threads.len() > 2, "{threads:?}");
     for thread in threads {

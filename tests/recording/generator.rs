@@ -26,8 +26,8 @@ use stalltop::sample::network::{
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, Scheduling, TaskIo, TaskState, Tasks, Thread,
-    WaitState,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
+    Thread, WaitState,
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
@@ -208,6 +208,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 processes: processes.into_iter().map(Arc::new).collect(),
                 users: Arc::new(d.list(3, |d| (d.u32(), d.name())).into_iter().collect()),
                 hidden: HiddenTasks { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
+                read_times: d.list(3, |d| ReadTime { pid: d.u32(), boottime_ns: d.u64() }),
             }
         }),
         waits: Waits {
@@ -803,6 +804,7 @@ impl Machine {
             processes: (1..=processes).map(|pid| Arc::new(plain_process(&mut dice, pid * 7, each))).collect(),
             users: Arc::new([(0, Name::from("root")), (1000, Name::from("ann"))].into_iter().collect()),
             hidden: HiddenTasks::default(),
+            read_times: Vec::new(),
         });
         Machine { dice, now, busy, cpus }
     }

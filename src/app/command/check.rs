@@ -1,5 +1,7 @@
 //! `check`: evaluates the running machine for a while, or a recording, prints the findings, and exits as a monitoring plugin does.
 
+mod run_time;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,20 +13,30 @@ use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
 use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::live_pipeline::LiveEvaluations;
-use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::priority;
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio::{self, ReaderState};
+use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::app::recorder::{self, Session};
 use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
+use crate::baseline::Baselines;
 use crate::cli::check::Format;
 use crate::cli::{Check, Configuration};
 use crate::findings::{Evaluation, Severity};
 use crate::kernel::Root;
-use crate::recording::Redaction;
+use crate::recording::{Meta, RecordingError, Redaction};
 use crate::report::finding_log::{self, FindingLog};
 use crate::report::window::{KindFilter, Window};
 use crate::report::{json, nagios, text};
+use run_time::RunTime;
+
+/// A finding begins after 2 of 3 intervals.
+const MIN_EVALUATED: u32 = 3;
+
+/// How long the first sample waits for the file of `--save`.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the machine is evaluated without `--for`.
 const DEFAULT_SPAN: Duration = Duration::from_secs(5);
@@ -41,13 +53,14 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
 }
 
 fn run(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
+    let run_time = RunTime::start();
     // A signal ends --watch in order, so that the baselines that it has learned are saved.
     let termination_signals = (check.watch && check.file.is_none()).then(TerminationSignals::block).transpose();
     let termination_signals =
         termination_signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let mut settings = Settings::load_and_warn(&root, configuration)?;
     settings.set_thresholds(&check.threshold);
-    let source = EvaluationSource { root, settings: &settings, check, termination_signals };
+    let source = EvaluationSource { root, settings: &settings, check, termination_signals, run_time };
     if check.watch { watch(source) } else { once(source) }
 }
 
@@ -64,12 +77,13 @@ struct EvaluationSource<'a> {
     check: &'a Check,
     /// Blocked for `--watch`, which a signal ends
     termination_signals: Option<TerminationSignals>,
+    run_time: RunTime,
 }
 
 fn once(source: EvaluationSource) -> Result<Exit, Failure> {
     let EvaluationSource { settings, check, .. } = source;
-    let mut window = Window::with_filter(kind_filter(check));
-    source.for_each_evaluation(&mut |evaluation| {
+    let (mut window, run_time) = (Window::with_filter(kind_filter(check)), source.run_time);
+    let ended = source.for_each_evaluation(&mut |evaluation| {
         window.add(evaluation);
         Ok(ReaderState::Open)
     })?;
@@ -79,6 +93,13 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
         Format::Json => stdio::print(&json::check(&window)),
         Format::Nagios => stdio::print_localized(&nagios::plugin_output(&window, fail_on, &settings.rule_config().thresholds)),
     }?;
+    // The verdict comes first: neither a file that cannot be written nor the end of the program may cost it.
+    let finished = ended.finish();
+    if check.file.is_none() {
+        let line = run_time.overrun(check.span.unwrap_or(DEFAULT_SPAN));
+        line.iter().for_each(|line| stdio::print_stderr(line));
+    }
+    finished?;
     Ok(exit_status(window.is_empty(), window.worst_severity(), fail_on))
 }
 
@@ -95,7 +116,9 @@ fn watch(source: EvaluationSource) -> Result<Exit, Failure> {
             _ => stdio::print_localized(&entries.iter().map(|entry| finding_log::text(host, entry)).collect::<String>()),
         }
     })?;
-    match ended {
+    let reason = ended.reason;
+    ended.finish()?;
+    match reason {
         EndReason::Completed => Ok(exit_status(log.is_empty(), log.worst_severity(), check.fail_on.severity())),
         EndReason::Interrupted => Ok(Exit::Success),
     }
@@ -121,16 +144,77 @@ enum EndReason {
     Interrupted,
 }
 
+/// The end of the evaluation. What may block is left for after the verdict.
+struct Ended {
+    reason: EndReason,
+    live: Option<LiveEnd>,
+}
+
+/// What remains to be done after a live evaluation.
+struct LiveEnd {
+    evaluations: LiveEvaluations,
+    saved: SavedSamples,
+    /// Says that the last sample did not come in time
+    late_sample: Option<String>,
+}
+
+impl Ended {
+    /// Ends the recording and writes what was learned. What cannot be written is reported and does not change the exit status;
+    /// fails where the sampling thread has panicked.
+    fn finish(self) -> Result<(), Failure> {
+        let Some(LiveEnd { evaluations, saved, late_sample }) = self.live else { return Ok(()) };
+        for line in late_sample.into_iter().chain(saved.finish()) {
+            stdio::print_stderr(&line);
+        }
+        evaluations.finish()
+    }
+}
+
+/// The recording of `--save`.
+enum SavedSamples {
+    /// Not requested, or no sample has come yet
+    NotCreated,
+    Recording(Session),
+    /// Why the file could not be created
+    Failed(String),
+}
+
+impl SavedSamples {
+    /// Creates the file. Fails where the user has given a wrong one; a disk that does not answer or is full only costs the recording.
+    fn create(path: &Path, meta: Meta, baselines: Baselines) -> Result<SavedSamples, Failure> {
+        let name = quoted(path);
+        let path = path.to_owned();
+        Ok(match with_timeout(CREATE_TIMEOUT, move || Session::create(&path, &meta, &baselines)) {
+            Ok(Ok(session)) => SavedSamples::Recording(session),
+            Ok(Err(error @ RecordingError::Write { .. })) => SavedSamples::Failed(error.to_string()),
+            Ok(Err(error)) => return Err(recorder::failure(error)),
+            Err(TimedOut::NoAnswer) => SavedSamples::Failed(format!("cannot write {name}: its file system does not answer")),
+            Err(TimedOut::NoCpu) => SavedSamples::Failed(format!("cannot write {name}: this process gets no CPU")),
+        })
+    }
+
+    /// Why the recording is missing or incomplete.
+    fn finish(self) -> Option<String> {
+        match self {
+            SavedSamples::NotCreated => None,
+            SavedSamples::Recording(session) => session.finish().failure(),
+            SavedSamples::Failed(why) => Some(why),
+        }
+    }
+}
+
 impl EvaluationSource<'_> {
-    fn for_each_evaluation(self, each: OnEvaluation) -> Result<EndReason, Failure> {
+    fn for_each_evaluation(self, each: OnEvaluation) -> Result<Ended, Failure> {
         match &self.check.file {
-            Some(file) => from_recording(file, self.settings, self.check, each),
+            Some(file) => from_recording(file, self.settings, self.check, each).map(|reason| Ended { reason, live: None }),
             None => self.live(each),
         }
     }
 
-    fn live(self, each: OnEvaluation) -> Result<EndReason, Failure> {
-        let EvaluationSource { root, settings, check, termination_signals } = self;
+    fn live(self, each: OnEvaluation) -> Result<Ended, Failure> {
+        let EvaluationSource { root, settings, check, termination_signals, run_time } = self;
+        // The findings are evaluated on this thread; those that it starts have normal priority.
+        priority::raise();
         let span = check.span.or((!check.watch).then_some(DEFAULT_SPAN));
         let longest = span.unwrap_or(Duration::MAX);
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
@@ -147,28 +231,43 @@ impl EvaluationSource<'_> {
         let rule_config = settings.rule_config_for(&sampler.host);
         let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner);
         let meta = recorder::meta(&evaluations.sampler.host, interval, Redaction::Nothing);
-        let mut session: Option<Session> = None;
-        while let Some(sample) = evaluations.next_sample() {
+        let (mut saved, mut late_sample) = (SavedSamples::NotCreated, None);
+        let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
+        // With too few intervals no finding begins: so many are waited for.
+        let (deadline, mut evaluated) = (span.and_then(|span| run_time.deadline(span)), 0_u32);
+        loop {
+            let sample = match deadline.filter(|_| evaluated >= MIN_EVALUATED) {
+                Some(deadline) => evaluations.next_sample_before(deadline, &timer),
+                None => Ok(evaluations.next_sample()),
+            };
+            let sample = match sample {
+                Ok(Some(sample)) => sample,
+                Ok(None) => break,
+                Err(_) => {
+                    late_sample = Some(run_time.late_sample());
+                    break;
+                }
+            };
             let evaluation = evaluations.evaluate(&sample);
             if let Some(path) = &check.save {
-                if session.is_none() {
+                if let SavedSamples::NotCreated = saved {
                     let baselines = evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample);
-                    session = Some(Session::create(path, &meta, &baselines).map_err(recorder::failure)?);
+                    saved = SavedSamples::create(path, meta.clone(), baselines)?;
                 }
-                let summary = recorder::frame_summary(evaluation.as_ref());
-                session.iter_mut().for_each(|session| session.offer(sample.clone(), summary));
+                if let SavedSamples::Recording(session) = &mut saved {
+                    session.offer(sample.clone(), recorder::frame_summary(evaluation.as_ref()));
+                }
             }
             let Some(evaluation) = evaluation else { continue };
+            evaluated = evaluated.saturating_add(1);
             if each(&evaluation)? == ReaderState::Closed {
                 stopped.store(true, Ordering::SeqCst);
                 break;
             }
         }
-        if let Some(line) = session.and_then(|session| session.finish().failure()) {
-            return Err(Failure::new(Exit::Unknown, line, "", ""));
-        }
-        evaluations.finish()?;
-        Ok(if stopped.load(Ordering::SeqCst) { EndReason::Interrupted } else { EndReason::Completed })
+        let reason = if stopped.load(Ordering::SeqCst) { EndReason::Interrupted } else { EndReason::Completed };
+        Ok(Ended { reason, live: Some(LiveEnd { evaluations, saved, late_sample }) })
     }
 }
 

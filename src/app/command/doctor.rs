@@ -5,8 +5,9 @@ use std::fmt::Write;
 use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::config::{FILE_TIMEOUT, Settings, file::ConfigFile};
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::priority::{self, ThreadPriority};
 use crate::app::program::stdio::print_localized;
-use crate::app::program::threads::with_timeout;
+use crate::app::program::threads::{self, TimedOut, with_timeout};
 use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::Configuration;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
@@ -39,6 +40,7 @@ pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure
             Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
         };
     }
+    text.push_str(priority_line());
     text.push_str(&configuration_lines(on_host, configuration));
     if on_host {
         text.push_str(&bpf_iterator_line());
@@ -161,6 +163,19 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
     Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
 }
 
+/// The priority that the sampling thread gets: tried on a thread of its own.
+fn priority_line() -> &'static str {
+    let tried = threads::spawn("priority", priority::raise).ok().and_then(|thread| thread.join().ok());
+    match tried {
+        Some(ThreadPriority::Raised) => "on time   the sampling thread has nice -20\n",
+        Some(ThreadPriority::Kept) => "priority  the sampling thread keeps the priority that this program was started with\n",
+        Some(ThreadPriority::Normal) | None => {
+            "may lag   the sampling thread has normal priority, so that samples are late where no CPU is free: run as root, or: \
+             setcap cap_sys_nice,cap_sys_ptrace+ep stalltop\n"
+        }
+    }
+}
+
 /// Whether eBPF programs can be loaded: loads the task iterator.
 fn bpf_iterator_line() -> String {
     let loader =
@@ -187,8 +202,10 @@ fn configuration_lines(on_host: bool, requested: &Configuration) -> String {
         };
         places.into_iter().map(|place| (place.validate(), place)).map(|(found, place)| (place, found)).collect()
     };
-    let Some(found) = with_timeout(FILE_TIMEOUT, read) else {
-        return "not read  configuration: its file system does not answer\n".to_owned();
+    let found = match with_timeout(FILE_TIMEOUT, read) {
+        Ok(found) => found,
+        Err(TimedOut::NoAnswer) => return "not read  configuration: its file system does not answer\n".to_owned(),
+        Err(TimedOut::NoCpu) => return "not read  configuration: this process gets no CPU to read it\n".to_owned(),
     };
     let mut text = String::new();
     for (place, found) in found {
@@ -218,7 +235,11 @@ fn baselines_line() -> String {
         let obstacle = write_obstacle(store.as_ref());
         (obstacle, store.map(|store| (printable(&store.path().display().to_string()), store.read())))
     });
-    match found.unwrap_or_else(|| (Some("the state directory does not answer".to_owned()), None)) {
+    let unread = |why| match why {
+        TimedOut::NoAnswer => "the state directory does not answer",
+        TimedOut::NoCpu => "this process gets no CPU to read the state directory",
+    };
+    match found.unwrap_or_else(|why| (Some(unread(why).to_owned()), None)) {
         (_, Some((path, Err(why)))) => {
             let remedy = match why {
                 StoreError::Malformed(_) => "the next run renames it to .bad and learns again",

@@ -21,10 +21,11 @@ const FILE_CAPABILITIES: [Capability; 3] = [
     3, // CAP_FOWNER: to replace another user's file in /tmp
 ];
 
-/// To sample the machine; assets/stalltop-record.service grants the same.
-const MONITORING_CAPABILITIES: [Capability; 4] = [
+/// To sample the machine; assets/stalltop-record.service grants the same, and a nice value instead of CAP_SYS_NICE.
+const MONITORING_CAPABILITIES: [Capability; 5] = [
     12, // CAP_NET_ADMIN: taskstats
     19, // CAP_SYS_PTRACE: wait channels, system calls, I/O and files of others
+    23, // CAP_SYS_NICE: the priority of the sampling thread
     38, // CAP_PERFMON: the iterator over threads, with
     39, // CAP_BPF
 ];

@@ -2,28 +2,69 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::cpu_wait;
 use super::exit::{Exit, Failure};
 
 /// Starts a thread of that name.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Failure> {
-    Builder::new().name(name.to_owned()).spawn(body).map_err(|error| {
+    let counted = move || {
+        let result = body();
+        cpu_wait::add_ended_thread();
+        result
+    };
+    Builder::new().name(name.to_owned()).spawn(counted).map_err(|error| {
         let remedy = "raise the limit of processes (ulimit -u, or pids.max of the cgroup)";
         Failure::new(Exit::Failed, format!("cannot start the thread '{name}'"), error, remedy)
     })
 }
 
-/// The result of `work`, which runs on a thread of its own; `None` if it takes longer than `timeout`. The thread then
-/// remains: a task in uninterruptible sleep cannot be ended.
-pub fn with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOut {
+    /// The file system does not answer, or the thread cannot be started.
+    NoAnswer,
+    /// The thread got no CPU.
+    NoCpu,
+}
+
+/// A thread without a CPU is given this many times the timeout: it says nothing about the file system.
+const MAX_EXTENSION: u32 = 5;
+
+/// How often a thread without a CPU is looked at again.
+const EXTENSION_STEP: Duration = Duration::from_millis(50);
+
+/// The result of `work`, which runs on a thread of its own, unless it is blocked for longer than `timeout`. The time in which
+/// the thread waits for a CPU does not count, up to five times the timeout. The thread remains: a task in uninterruptible sleep
+/// cannot be ended.
+pub fn with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, TimedOut> {
     let (sender, result) = channel();
+    let (tid_sender, tid) = channel();
     let body = move || {
+        let _ = tid_sender.send(nix::unistd::gettid());
         // The receiver is gone after the timeout.
         let _ = sender.send(work());
     };
-    spawn("file access", body).ok()?;
-    result.recv_timeout(timeout).ok()
+    spawn("file access", body).map_err(|_| TimedOut::NoAnswer)?;
+    let (begin, mut started) = (Instant::now(), None);
+    let mut step = timeout;
+    loop {
+        match result.recv_timeout(step) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Disconnected) => return Err(TimedOut::NoAnswer),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        started = started.or_else(|| tid.try_recv().ok());
+        // A thread that has not begun has not had a CPU.
+        if started.is_some_and(|tid| !cpu_wait::lacks_cpu(tid, begin.elapsed(), timeout)) {
+            return Err(TimedOut::NoAnswer);
+        }
+        if begin.elapsed() >= timeout * MAX_EXTENSION {
+            return Err(TimedOut::NoCpu);
+        }
+        step = EXTENSION_STEP;
+    }
 }
 
 /// A thread that answers requests in order. It ends when this is dropped.
@@ -68,10 +109,23 @@ mod tests {
 
     #[test]
     fn the_wait_for_work_that_does_not_end_is_bounded() {
-        assert_eq!(with_timeout(Duration::from_secs(60), || 7), Some(7));
+        assert_eq!(with_timeout(Duration::from_secs(60), || 7), Ok(7));
         let (sender, never) = channel::<()>();
-        assert_eq!(with_timeout(Duration::from_millis(1), move || never.recv().is_ok()), None);
+        assert_eq!(with_timeout(Duration::from_secs(1), move || never.recv().is_ok()), Err(TimedOut::NoAnswer));
         drop(sender);
+    }
+
+    #[test]
+    fn a_thread_that_is_runnable_gets_more_time() {
+        let busy = |time: Duration| {
+            move || {
+                let begin = Instant::now();
+                while begin.elapsed() < time {}
+                7
+            }
+        };
+        assert_eq!(with_timeout(Duration::from_secs(1), busy(Duration::from_millis(1500))), Ok(7));
+        assert_eq!(with_timeout(Duration::from_millis(20), busy(Duration::from_secs(5))), Err(TimedOut::NoCpu));
     }
 
     #[test]

@@ -4,14 +4,15 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{format_bytes, sections};
+use crate::app::program::cpu_wait;
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
 use crate::recording::{
-    DirHandle, FrameBacklog, FrameSummary, Gap, Location, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError,
-    RecordingProgress, Timestamp,
+    DirHandle, FrameBacklog, FrameSummary, Gap, Location, Meta, RECORDER_THREAD, Recorder, RecorderOptions, RecorderStatus,
+    RecordingError, RecordingProgress, Timestamp,
 };
 use crate::report::formatting::pluralize;
 
@@ -20,6 +21,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// How long the last recording waits: the samples that a slow disk has not written yet show why it is slow.
 const FINAL_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the end of a recording waits for a thread that gets no CPU.
+const MAX_CLOSE_TIME: Duration = Duration::from_secs(10);
+
+/// How often such a thread is looked at again.
+const CLOSE_STEP: Duration = Duration::from_millis(50);
 
 /// One recording.
 pub struct Session {
@@ -153,7 +160,17 @@ impl Session {
 
     fn finish_within(self, timeout: Duration) -> RecordingResult {
         let mut recorder = self.recorder;
-        let status = recorder.close(timeout);
+        let (begin, mut status) = (Instant::now(), recorder.close(timeout));
+        // A thread without a CPU says nothing about the disk.
+        while !recorder.has_ended() && begin.elapsed() < MAX_CLOSE_TIME && cpu_wait::is_named_thread_runnable(RECORDER_THREAD) {
+            status = recorder.close(CLOSE_STEP);
+        }
+        if let RecorderStatus::Failed { reason, .. } = &mut status
+            && !recorder.has_ended()
+            && cpu_wait::is_named_thread_runnable(RECORDER_THREAD)
+        {
+            *reason = "the thread that writes gets no CPU".to_owned();
+        }
         RecordingResult { status, places: recorder.locations() }
     }
 }

@@ -53,12 +53,13 @@ impl TaskSpanBuilder<'_> {
             }
             return;
         }
+        let seconds = self.read_times.seconds(new.pid, old.is_some());
         let rows = span.threads.len();
         let mut totals = ThreadTotals::default();
         let mut older_threads = SortedCursor::new(old.map_or(&[][..], |old| &old.threads));
         for thread in new.threads.iter() {
             let before = older_threads.find(|old| old.tid.cmp(&thread.tid)).filter(|old| old.start_ticks == thread.start_ticks);
-            let Some(row) = self.thread(before, new, thread, &mut span.counts) else {
+            let Some(row) = self.thread(before, new, thread, seconds, &mut span.counts) else {
                 totals.states.sleep += 1.0;
                 continue;
             };
@@ -67,7 +68,7 @@ impl TaskSpanBuilder<'_> {
         }
         let zeroed = (old.is_none() && self.is_new(new.start_ticks)).then(|| zeroed_process(new));
         let was = old.map(Arc::as_ref).or(zeroed.as_ref());
-        let cpu = was.and_then(|was| self.process_cpu(was, new));
+        let cpu = was.and_then(|was| self.process_cpu(was, new, seconds));
         if let (Some(cpu), false) = (cpu, new.kernel_thread && new.cpu_ns.is_none()) {
             *span.busy_cpus.get_or_insert(0.0) += cpu.0;
         }
@@ -75,7 +76,7 @@ impl TaskSpanBuilder<'_> {
         if totals.run_queue_wait.is_some() || unchanged && has_schedstat(new) {
             *span.run_queue_wait.get_or_insert(0.0) += totals.run_queue_wait.unwrap_or(0.0);
         }
-        let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(was?), self.seconds);
+        let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(was?), seconds);
         let user = match cpu.zip(was) {
             Some(_) if new.kernel_thread => Some(Ratio(0.0)),
             Some((cpu, was)) if cpu.0 > 0.0 => process_user_share(was, new).map(|share| Ratio(cpu.0 * share)),
@@ -86,8 +87,8 @@ impl TaskSpanBuilder<'_> {
             threads: alive_threads(new),
             cpu,
             user,
-            guest: was.and_then(|was| self.guest(was.guest_ticks, new.guest_ticks, user)),
-            children_cpu: was.and_then(|was| self.children_cpu(was.children_cpu?, new.children_cpu?)),
+            guest: was.and_then(|was| self.guest(was.guest_ticks, new.guest_ticks, user, seconds)),
+            children_cpu: was.and_then(|was| self.children_cpu(was.children_cpu?, new.children_cpu?, seconds)),
             run_queue_wait: totals.run_queue_wait.map(Ratio).or(unchanged.then_some(Ratio(0.0))),
             states: totals.states,
             timeslices: totals.timeslices.or(slept.then_some(0.0)).map(PerSecond),
@@ -101,17 +102,17 @@ impl TaskSpanBuilder<'_> {
         });
     }
 
-    fn process_cpu(&self, old: &Process, new: &Process) -> Option<Ratio> {
+    fn process_cpu(&self, old: &Process, new: &Process, seconds: f64) -> Option<Ratio> {
         if let (Some(newer), Some(older)) = (new.cpu_ns, old.cpu_ns) {
-            return Ratio::new(newer.since(older)? as f64 / 1e9, self.seconds);
+            return self.cpus(newer.since(older)? as f64 / 1e9, seconds);
         }
         let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
-        Ratio::new(self.host.seconds(ticks), self.seconds)
+        self.cpus(self.host.seconds(ticks), seconds)
     }
 
-    fn children_cpu(&self, was: ChildrenCpuTime, now: ChildrenCpuTime) -> Option<Ratio> {
+    fn children_cpu(&self, was: ChildrenCpuTime, now: ChildrenCpuTime, seconds: f64) -> Option<Ratio> {
         let ticks = now.user_ticks.since(was.user_ticks)? as f64 + now.system_ticks.since(was.system_ticks)? as f64;
-        Ratio::new(self.host.seconds(ticks), self.seconds)
+        Ratio::new(self.host.seconds(ticks), seconds)
     }
 }
 

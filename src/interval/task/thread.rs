@@ -10,12 +10,14 @@ use crate::sample::waits::ACTIVE_NS;
 use crate::units::{PerSecond, Ratio, delta};
 
 impl TaskSpanBuilder<'_> {
-    /// The span of a thread of the newer sample; `None` if it slept the whole time. Counts the thread in `counts`.
+    /// The span of a thread of the newer sample; `None` if it slept the whole time. Counts the thread in `counts`. `seconds`: time
+    /// between the two readings of its process.
     pub(super) fn thread(
         &self,
         old: Option<&Thread>,
         process: &Process,
         new: &Thread,
+        seconds: f64,
         counts: &mut TaskCounts,
     ) -> Option<ThreadSpan> {
         let id = process.task_id(new);
@@ -32,27 +34,28 @@ impl TaskSpanBuilder<'_> {
         let moved = old.is_some_and(|old| old.processor != new.processor);
         let zeroed = (old.is_none() && self.is_new(new.start_ticks)).then(|| zeroed_thread(new));
         let old = old.or(zeroed.as_ref());
-        let cpu = old.and_then(|old| self.thread_cpu(old, new));
+        let cpu = old.and_then(|old| self.thread_cpu(old, new, seconds));
         let delay = |sched: Option<Schedstat>| sched.map(|sched| sched.run_delay_ns);
         let slices = |sched: Option<Schedstat>| sched.map(|sched| sched.timeslices);
         let old_sched = old.and_then(|old| old.schedstat);
-        let delayed_ns = delta(delay(new.schedstat), delay(old_sched)).and_then(|ns| self.plausible_run_delay_ns(old, new, ns));
+        let delayed_ns =
+            delta(delay(new.schedstat), delay(old_sched)).and_then(|ns| self.plausible_run_delay_ns(old, new, ns, seconds));
         let sliced = delta(slices(new.schedstat), slices(old_sched));
-        let run_queue = delayed_ns.and_then(|ns| Ratio::new(ns as f64 / 1e9, self.seconds));
+        let run_queue = delayed_ns.and_then(|ns| Ratio::new(ns as f64 / 1e9, seconds));
         let user = old.and_then(|old| user_tick_share([old.user_ticks, new.user_ticks], [old.system_ticks, new.system_ticks]));
         Some(ThreadSpan {
             id,
             cpu,
-            guest: old.and_then(|old| self.guest(old.guest_ticks, new.guest_ticks, cpu)),
+            guest: old.and_then(|old| self.guest(old.guest_ticks, new.guest_ticks, cpu, seconds)),
             run_queue_wait: run_queue,
             run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
-            timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
+            timeslices: sliced.and_then(|n| PerSecond::over(n, seconds)),
             block_io_delay: old.filter(|_| self.delays_counted()).and_then(|old| {
                 let ticks = new.block_io_delay_ticks.since(old.block_io_delay_ticks)? as f64;
-                Ratio::new(self.host.seconds(ticks), self.seconds)
+                Ratio::new(self.host.seconds(ticks), seconds)
             }),
-            minor_faults: old.and_then(|old| PerSecond::between(Some(new.minor_faults), Some(old.minor_faults), self.seconds)),
-            major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
+            minor_faults: old.and_then(|old| PerSecond::between(Some(new.minor_faults), Some(old.minor_faults), seconds)),
+            major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), seconds)),
             states: microstates::microstates(
                 cpu,
                 user,
@@ -76,8 +79,8 @@ impl TaskSpanBuilder<'_> {
     /// wait that began before the interval is cut to it. A wait longer than the interval of a thread that slept at its
     /// beginning is dropped: since Linux 6.12 a sleeper whose delayed dequeue migrates to another CPU is counted as
     /// waiting until it wakes.
-    fn plausible_run_delay_ns(&self, old: Option<&Thread>, new: &Thread, grown_ns: u64) -> Option<u64> {
-        let interval_ns = (self.seconds * 1e9) as u64;
+    fn plausible_run_delay_ns(&self, old: Option<&Thread>, new: &Thread, grown_ns: u64, seconds: f64) -> Option<u64> {
+        let interval_ns = (seconds * 1e9) as u64;
         // Threads are not read at the very moment of the sample.
         if grown_ns <= interval_ns + interval_ns / 10 {
             return Some(grown_ns.min(interval_ns));
@@ -87,15 +90,15 @@ impl TaskSpanBuilder<'_> {
         (!slept).then(|| interval_ns.saturating_sub(ran.unwrap_or(0)))
     }
 
-    fn thread_cpu(&self, old: &Thread, new: &Thread) -> Option<Ratio> {
+    fn thread_cpu(&self, old: &Thread, new: &Thread, seconds: f64) -> Option<Ratio> {
         if let (Some(newer), Some(older)) = (new.schedstat, old.schedstat) {
             // The kernel updates run_ns at each tick and context switch.
-            let ran = Ratio::new(newer.run_ns.since(older.run_ns)? as f64 / 1e9, self.seconds)?;
+            let ran = Ratio::new(newer.run_ns.since(older.run_ns)? as f64 / 1e9, seconds)?;
             // A thread uses at most one CPU: more means that it was read later than at the older sample.
             return Some(Ratio(ran.0.min(1.0)));
         }
         let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
-        Ratio::new(self.host.seconds(ticks), self.seconds)
+        Ratio::new(self.host.seconds(ticks), seconds)
     }
 
     /// Whether it had a timeslice lately; docs/metrics.md, "Tasks".

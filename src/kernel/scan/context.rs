@@ -3,16 +3,21 @@
 
 use std::collections::BTreeSet;
 
+use nix::time::ClockId;
+
 use super::interner::Interner;
-use super::process_clock::ProcessClocks;
+use super::process_clock::{ProcessClocks, read_clock_ns};
 use crate::kernel::root::Root;
 use crate::kernel::task::{self, files::TaskFiles};
 use crate::sample::host::Host;
-use crate::sample::task::Schedstat;
+use crate::sample::task::{ReadTime, Schedstat};
 use crate::sample::{Name, Reading};
 
 /// Threads whose allowed CPUs are read in one scan: a status file each.
 const MAX_AFFINITY_READS: u32 = 64;
+
+/// Processes that are read within this time have one entry of `read_times`, ns: a calm scan has few or none.
+const READ_TIME_STEP_NS: u64 = 4_000_000;
 
 /// Passed to each reading.
 #[derive(Debug)]
@@ -30,6 +35,10 @@ pub struct ScanContext {
     pub sub_sampled_count: usize,
     /// Tasks whose files were read since the last scan began
     pub tasks_read: u32,
+    /// Of this scan, see `record_read_time`
+    pub read_times: Vec<ReadTime>,
+    /// CLOCK_BOOTTIME of the last of them, or of the sample
+    last_read_time_ns: u64,
     /// Threads whose allowed CPUs may still be read in this scan
     pub affinity_reads_left: u32,
     /// CLOCK_BOOTTIME of the scan before, in ticks
@@ -58,6 +67,8 @@ impl ScanContext {
             scan_number: 0,
             sub_sampled_count: 0,
             tasks_read: 0,
+            read_times: Vec::new(),
+            last_read_time_ns: 0,
             affinity_reads_left: 0,
             last_scan_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
@@ -73,7 +84,35 @@ impl ScanContext {
         self.now_ns = now_ns;
         self.scan_number = self.scan_number.wrapping_add(1);
         self.tasks_read = 0;
+        self.read_times.clear();
         self.affinity_reads_left = MAX_AFFINITY_READS;
+    }
+
+    /// The time of the sample, CLOCK_BOOTTIME: processes that are read much later get a time of their own.
+    pub fn set_sample_time(&mut self, boottime_ns: u64) {
+        self.last_read_time_ns = boottime_ns;
+    }
+
+    /// The counters of this process were read just now. On a machine without a free CPU the sampler may lose its CPU between two
+    /// processes for longer than the interval.
+    pub fn record_read_time(&mut self, pid: u32) {
+        // A fixture tree has no clock.
+        let ProcessClocks::Kernel = self.clocks else { return };
+        let now_ns = read_clock_ns(ClockId::CLOCK_BOOTTIME).unwrap_or(0);
+        self.add_read_time(pid, now_ns);
+    }
+
+    fn add_read_time(&mut self, pid: u32, now_ns: u64) {
+        if now_ns.saturating_sub(self.last_read_time_ns) < READ_TIME_STEP_NS {
+            return;
+        }
+        match self.read_times.last_mut() {
+            Some(last) if last.pid == pid => last.boottime_ns = now_ns,
+            // A new process with a lower pid than those that were read before it.
+            Some(last) if last.pid > pid => return,
+            _ => self.read_times.push(ReadTime { pid, boottime_ns: now_ns }),
+        }
+        self.last_read_time_ns = now_ns;
     }
 
     /// The scan that began last is complete.

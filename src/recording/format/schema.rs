@@ -20,7 +20,7 @@ use crate::sample::exits::ExitedTasks;
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
-use crate::sample::task::{Process, Thread};
+use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
 };
@@ -125,6 +125,7 @@ pub const LISTS: &[List] = lists! {
     33: SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41: WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
+    42: ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -146,7 +147,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 32 | 33)
+        matches!(self.table.section, 10..=13 | 25..=29 | 32 | 33 | 42)
     }
 }
 
@@ -197,6 +198,7 @@ mod tests {
             ("wait queues", LISTS[17].table, columns::<WaitQueue>()),
             ("waiters in TCP sockets", LISTS[18].table, columns::<SocketWaiter>()),
             ("SYN queues", LISTS[19].table, columns::<SynQueue>()),
+            ("reading times of processes", LISTS[21].table, columns::<ReadTime>()),
             ("processes", PROCESSES, columns::<Process>()),
             ("threads", THREADS, columns::<(u32, Thread)>()),
             ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),

@@ -24,6 +24,9 @@ use crate::recording::storage::{DirHandle, FileStorage, Storage, StreamStorage};
 use crate::sample::Sample;
 use writer::{RecordingWriter, write_start};
 
+/// The name of the thread that writes.
+pub const THREAD_NAME: &str = "recorder";
+
 /// Options of a recorder that are not in the meta frame.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
@@ -98,6 +101,8 @@ pub struct RecordingProgress {
 /// The sending end of the recorder's queue.
 pub struct Recorder {
     queue: Option<SyncSender<Message>>,
+    /// The queue is closed, and the thread has not signalled its end
+    awaits_end: bool,
     writer_ended: Receiver<()>,
     shared: Arc<SharedState>,
     /// Samples that did not fit into the queue since the last one that did.
@@ -254,6 +259,9 @@ impl Recorder {
         if self.queue.is_some() {
             *lock_ignoring_poison(&self.shared.loss_at_end) = self.pending_loss.take();
             self.queue = None;
+            self.awaits_end = true;
+        }
+        if self.awaits_end {
             match self.writer_ended.recv_timeout(patience) {
                 Ok(()) => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -262,14 +270,23 @@ impl Recorder {
                 }
                 Err(RecvTimeoutError::Disconnected) => self.set_writer_lost(),
             }
+            self.awaits_end = false;
         }
         self.status()
+    }
+
+    /// False if `close` gave up on the disk: it can be called again.
+    pub fn has_ended(&self) -> bool {
+        self.queue.is_none() && !self.awaits_end
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.close(Duration::from_secs(1));
+        // Not again where `close` gave up.
+        if self.queue.is_some() {
+            self.close(Duration::from_secs(1));
+        }
     }
 }
 
@@ -291,7 +308,7 @@ fn spawn_writer(
     });
     let mut writing = writing(Arc::clone(&shared));
     writing.publish_status();
-    let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
         writing.run(&messages);
         // Released before the end is signalled: the caller may open the file at once.
         drop(writing);
@@ -299,7 +316,14 @@ fn spawn_writer(
         let _ = end.try_send(());
     });
     match thread {
-        Ok(_) => Ok(Recorder { queue: Some(queue), writer_ended: ended, shared, pending_loss: None, last_offered: None }),
+        Ok(_) => Ok(Recorder {
+            queue: Some(queue),
+            awaits_end: false,
+            writer_ended: ended,
+            shared,
+            pending_loss: None,
+            last_offered: None,
+        }),
         Err(source) => Err(RecordingError::Write { path: place, source }),
     }
 }

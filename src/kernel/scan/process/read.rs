@@ -18,6 +18,7 @@ impl KnownProcess {
     /// Reads a process that is seen for the first time. `facts` reads its command line, executable, cgroup and io later.
     pub fn discover(context: &mut ScanContext, pid: u32) -> Reading<KnownProcess> {
         let clock_ns = context.clocks.cpu_ns(pid);
+        context.record_read_time(pid);
         let uid = context.files.owner_uid(pid)?;
         context.owner_uids.insert(uid);
         let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut TaskDescriptors::default(), false)?;
@@ -69,6 +70,9 @@ impl KnownProcess {
             ProcessState::Active(active) => active.reread,
             ProcessState::Parked => Reread::WhenClockMoves,
         };
+        if ran {
+            context.record_read_time(self.pid);
+        }
         if ran || reread == Reread::Everything {
             // A process that ran and cannot be read any more (hidepid, and it became another user's) would be shown as idle: it is
             // gone like one that ended.

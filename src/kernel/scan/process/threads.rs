@@ -31,6 +31,7 @@ impl KnownProcess {
                 break;
             }
             self.clock_ns = context.clocks.cpu_ns(self.pid);
+            context.record_read_time(self.pid);
             thread_gone |= self.rescan_matching(active, context, options, likely_ran);
         }
         if !active.cpu_time_check.accounts_for(self.clock_ns) {

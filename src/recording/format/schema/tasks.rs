@@ -9,14 +9,15 @@ use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use crate::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, Scheduling, TaskIo, TaskState, Tasks, Thread,
-    WaitState,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
+    Thread, WaitState,
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue, Waits,
 };
 
-columns! { Tasks: 15 { hidden, users, processes } }
+columns! { Tasks: 15 { hidden, users, processes, read_times } }
+columns! { ReadTime: 4 { pid, boottime_ns } }
 
 // The counters that threads count too are stored less the sum over the threads: see `subtract_thread_counts`.
 columns! { Process: 48 {
