@@ -78,15 +78,23 @@ impl Columns for Instant {
 /// A list of the sample that is a table of its own.
 pub struct List {
     pub table: Table,
+    #[cfg(test)]
+    name: &'static str,
+    #[cfg(test)]
+    describe: fn() -> Vec<super::columns::Described>,
     pub rows: fn(&Sample, &mut Interner) -> Rows,
     /// Fills the list of a sample, unless the sample says that it could not be read.
     pub fill: fn(&mut Sample, &Rows, &Names<'_>) -> Result<(), Malformed>,
 }
 
 macro_rules! lists {
-    ($($section:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)*) => {
+    ($($section:literal $name:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)*) => {
         &[$( List {
             table: Table { section: $section, width: <$row>::WIDTH, keys: $keys, steps: $steps },
+            #[cfg(test)]
+            name: $name,
+            #[cfg(test)]
+            describe: described::<$row>,
             rows: |sample, names| {
                 let get: fn(&Sample) -> Result<&Vec<$row>, &Absent> = $get;
                 to_rows(get(sample).map(Vec::as_slice).unwrap_or_default(), names)
@@ -101,31 +109,31 @@ macro_rules! lists {
     };
 }
 
-/// The lists of a sample, but for its tasks and the waits of its sub-samples: number of the section, type of a row, columns
+/// The lists of a sample, but for its tasks and the waits of its sub-samples: number and name of the section, type of a row, columns
 /// that identify it, columns in which a new row resembles the one before, and where the list is.
 pub const LISTS: &[List] = lists! {
-    3: (CpuId, CpuTimes), keys 1, steps 1, |s| s.cpu.as_ref().map(|cpu| &cpu.cpus), |s| s.cpu.as_mut().map(|cpu| &mut cpu.cpus);
-    4: Disk, keys 2, steps 4, |s| s.disks.as_ref(), |s| s.disks.as_mut();
-    5: Nic, keys 2, steps 3, |s| s.nics.as_ref(), |s| s.nics.as_mut();
-    6: Listener, keys 6, steps 6, |s| s.protocols.listeners.as_ref(), |s| s.protocols.listeners.as_mut();
-    7: Cgroup, keys 2, steps 2, |s| s.cgroups.as_ref(), |s| s.cgroups.as_mut();
-    10: GroupId, keys 4, steps 2, |s| Ok(&s.waits.groups), |s| Ok(&mut s.waits.groups);
-    13: SubSample, keys 1, steps 24, |s| Ok(&s.waits.sub_samples), |s| Ok(&mut s.waits.sub_samples);
-    15: Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
-    16: RemoteHost, keys 3, steps 3, |s| s.protocols.remote_hosts.as_ref().map(|hosts| &hosts.rows), |s| s.protocols.remote_hosts.as_mut().map(|hosts| &mut hosts.rows);
-    20: ExitedTasks, keys 6, steps 5, |s| s.exits.as_ref().map(|exits| &exits.rows), |s| s.exits.as_mut().map(|exits| &mut exits.rows);
-    24: IoLimit, keys 4, steps 4, |s| Ok(&s.io_limits), |s| Ok(&mut s.io_limits);
-    25: TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
-    26: ObservedWait, keys 1, steps 1, |s| Ok(&s.waits.observed), |s| Ok(&mut s.waits.observed);
-    27: ThreadWait, keys 4, steps 5, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
-    31: BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
-    28: IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
-    29: IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
-    32: WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
-    33: SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
-    40: SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
-    41: WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
-    42: ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
+    3 "CPUs": (CpuId, CpuTimes), keys 1, steps 1, |s| s.cpu.as_ref().map(|cpu| &cpu.cpus), |s| s.cpu.as_mut().map(|cpu| &mut cpu.cpus);
+    4 "disks": Disk, keys 2, steps 4, |s| s.disks.as_ref(), |s| s.disks.as_mut();
+    5 "network interfaces": Nic, keys 2, steps 3, |s| s.nics.as_ref(), |s| s.nics.as_mut();
+    6 "listening sockets": Listener, keys 6, steps 6, |s| s.protocols.listeners.as_ref(), |s| s.protocols.listeners.as_mut();
+    7 "cgroups": Cgroup, keys 2, steps 2, |s| s.cgroups.as_ref(), |s| s.cgroups.as_mut();
+    10 "groups of the sub-samples": GroupId, keys 4, steps 2, |s| Ok(&s.waits.groups), |s| Ok(&mut s.waits.groups);
+    13 "sub-samples": SubSample, keys 1, steps 24, |s| Ok(&s.waits.sub_samples), |s| Ok(&mut s.waits.sub_samples);
+    15 "softnet": Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
+    16 "remote hosts": RemoteHost, keys 3, steps 3, |s| s.protocols.remote_hosts.as_ref().map(|hosts| &hosts.rows), |s| s.protocols.remote_hosts.as_mut().map(|hosts| &mut hosts.rows);
+    20 "exited tasks": ExitedTasks, keys 6, steps 5, |s| s.exits.as_ref().map(|exits| &exits.rows), |s| s.exits.as_mut().map(|exits| &mut exits.rows);
+    24 "I/O limits": IoLimit, keys 4, steps 4, |s| Ok(&s.io_limits), |s| Ok(&mut s.io_limits);
+    25 "delays of tasks": TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
+    26 "observed waits": ObservedWait, keys 1, steps 1, |s| Ok(&s.waits.observed), |s| Ok(&mut s.waits.observed);
+    27 "waits of threads": ThreadWait, keys 4, steps 5, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
+    31 "waits of blocked threads": BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
+    28 "waiters in pipes and sockets": IpcWaiter, keys 3, steps 5, |s| Ok(&s.waits.ipc_waiters), |s| Ok(&mut s.waits.ipc_waiters);
+    29 "holders of their other ends": IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
+    32 "wait queues": WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
+    33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
+    40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
+    41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
+    42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -134,6 +142,14 @@ pub const PROCESSES: Table = Table { section: 8, width: Process::WIDTH, keys: 2,
 pub const THREADS: Table = Table { section: 9, width: 1 + Thread::WIDTH, keys: 3, steps: 9 };
 /// The place of a sub-sample in section 13, and one of its waits; in the order of the sub-samples.
 pub const SUB_SAMPLE_WAITS: Table = Table { section: 30, width: <(u16, GroupWait)>::WIDTH, keys: 4, steps: 4 };
+
+/// The columns of a row, for docs/recording-format.md.
+#[cfg(test)]
+fn described<T: Columns>() -> Vec<super::columns::Described> {
+    let mut list = Vec::new();
+    T::describe("", 0, &mut list);
+    list
+}
 
 /// The rows of a table.
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
@@ -147,7 +163,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 32 | 33 | 42)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42)
     }
 }
 
@@ -171,40 +187,15 @@ mod tests {
 
     /// Every table with the columns of its fields, as docs/recording-format.md has them.
     fn tables() -> String {
-        fn columns<T: Columns>() -> Vec<Described> {
-            let mut list = Vec::new();
-            T::describe("", 0, &mut list);
-            list
-        }
-        let described = [
-            ("sample", SAMPLE, columns::<Sample>()),
-            ("CPUs", LISTS[0].table, columns::<(CpuId, CpuTimes)>()),
-            ("disks", LISTS[1].table, columns::<Disk>()),
-            ("network interfaces", LISTS[2].table, columns::<Nic>()),
-            ("listening sockets", LISTS[3].table, columns::<Listener>()),
-            ("cgroups", LISTS[4].table, columns::<Cgroup>()),
-            ("groups of the sub-samples", LISTS[5].table, columns::<GroupId>()),
-            ("sub-samples", LISTS[6].table, columns::<SubSample>()),
-            ("softnet", LISTS[7].table, columns::<Softnet>()),
-            ("remote hosts", LISTS[8].table, columns::<RemoteHost>()),
-            ("exited tasks", LISTS[9].table, columns::<ExitedTasks>()),
-            ("I/O limits", LISTS[10].table, columns::<IoLimit>()),
-            ("delays of tasks", LISTS[11].table, columns::<TaskDelays>()),
-            ("observed waits", LISTS[12].table, columns::<ObservedWait>()),
-            ("waits of threads", LISTS[13].table, columns::<ThreadWait>()),
-            ("waits of blocked threads", LISTS[14].table, columns::<BlockedWait>()),
-            ("waiters in pipes and sockets", LISTS[15].table, columns::<IpcWaiter>()),
-            ("holders of their other ends", LISTS[16].table, columns::<IpcHolder>()),
-            ("wait queues", LISTS[17].table, columns::<WaitQueue>()),
-            ("waiters in TCP sockets", LISTS[18].table, columns::<SocketWaiter>()),
-            ("SYN queues", LISTS[19].table, columns::<SynQueue>()),
-            ("reading times of processes", LISTS[21].table, columns::<ReadTime>()),
-            ("processes", PROCESSES, columns::<Process>()),
-            ("threads", THREADS, columns::<(u32, Thread)>()),
-            ("waits in each sub-sample", SUB_SAMPLE_WAITS, columns::<(u16, GroupWait)>()),
-        ];
+        let mut tables = vec![("sample", SAMPLE, described::<Sample>())];
+        tables.extend(LISTS.iter().map(|list| (list.name, list.table, (list.describe)())));
+        tables.extend([
+            ("processes", PROCESSES, described::<Process>()),
+            ("threads", THREADS, described::<(u32, Thread)>()),
+            ("waits in each sub-sample", SUB_SAMPLE_WAITS, described::<(u16, GroupWait)>()),
+        ]);
         let mut text = String::new();
-        for (name, Table { section, keys, steps, .. }, columns) in described {
+        for (name, Table { section, keys, steps, .. }, columns) in tables {
             write!(text, "| {section} | {name} | {keys} | {steps} |").unwrap();
             for Described { path, columns } in columns {
                 write!(text, " {} {path};", columns.start).unwrap();

@@ -45,7 +45,12 @@ pub fn starved_thread(context: &RuleContext, cpus: Option<&[CpuId]>) -> (String,
         demands.iter().fold((0.0, 0.0), |(used, wanted), demand| (used + demand.used, wanted + demand.used + demand.waited));
     let limit = used / f64::max(wanted, MIN_DEMAND) * MAX_STARVED_SHARE;
     let starved = demands.iter().filter(|demand| !is_low_priority(demand.thread) && demand.served_share() < limit);
-    let Some(worst) = starved.min_by(|a, b| a.served_share().total_cmp(&b.served_share())) else {
+    let is_kernel_thread = |demand: &Demand| context.process(demand.thread.id.pid).is_some_and(|process| process.kernel_thread);
+    // A program that waits is what users notice.
+    let order = |a: &Demand, b: &Demand| {
+        is_kernel_thread(a).cmp(&is_kernel_thread(b)).then(a.served_share().total_cmp(&b.served_share()))
+    };
+    let Some(worst) = starved.min_by(|a, b| order(a, b)) else {
         return (String::new(), [evidence_optional("starved_thread", None), evidence_optional("starved_wait_ratio", None)]);
     };
     let (name, label) = context.task_label(worst.thread.id);
