@@ -109,7 +109,7 @@ pub fn is_valid_latency(ms: f32) -> bool {
 
 /// The median of weighted values; the mean of two if it lies between them.
 pub fn median(mut values: Vec<(f32, u32)>) -> Option<f64> {
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let all: u64 = values.iter().map(|value| u64::from(value.1)).sum();
     let mut passed = 0_u64;
     let mut lower = None;

@@ -25,7 +25,7 @@ use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
 };
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
-pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
+pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
 /// The names that the frame adds to those of the frames before it.
 pub const NAMES: u64 = 1;
@@ -223,11 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn the_column_of_the_thread_count_is_that_of_the_threads() {
+    fn the_named_columns_are_those_of_the_fields() {
         let mut list = Vec::new();
         Process::describe("", 0, &mut list);
         let threads = list.iter().find(|described| described.path == "threads").unwrap();
         assert_eq!(threads.columns, THREAD_COUNT..THREAD_COUNT + 1);
+        let facts: Vec<_> = list.iter().filter(|described| described.path.starts_with("facts")).collect();
+        let comm = list.iter().find(|described| described.path == "comm").unwrap();
+        let next = list.iter().find(|described| described.path == "kernel_thread").unwrap();
+        assert!(facts.iter().all(|fact| FACTS.start <= fact.columns.start && fact.columns.end <= FACTS.end));
+        assert_eq!((comm.columns.end, next.columns.start), (FACTS.start, FACTS.end));
     }
 
     #[test]

@@ -55,6 +55,8 @@ impl Columns for Arc<[Thread]> {
     }
 }
 
+/// The columns of a process that hold its facts.
+pub const FACTS: std::ops::Range<usize> = 5..17;
 /// The column of a process that holds the number of its threads.
 pub const THREAD_COUNT: usize = 18;
 
