@@ -1,7 +1,7 @@
 //! The header line: host, time, and live, paused or replay.
 
-use super::canvas::Canvas;
 use super::displayed_time;
+use super::pane::Pane;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
@@ -15,14 +15,14 @@ use crate::units::time;
 const LATE_SAMPLE_NS: u64 = 100_000_000;
 
 /// The header: host, CPUs, kernel, uptime; at the right the time and live, paused or replay.
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let width = canvas.width();
+pub fn draw(state: &State, pane: &mut Pane) {
+    let width = pane.width();
     let right = header_right(state);
     let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
     let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
     let end = x.saturating_sub(2);
     for (part, role) in &right {
-        x = canvas.text_to_end(x, 0, part, *role) + 1;
+        x = pane.text_to_end(x, 0, part, *role) + 1;
     }
     let mut x = 0;
     for (part, role) in header_left(state, width) {
@@ -30,7 +30,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         if usize::from(x) + part.width() > usize::from(end) {
             continue;
         }
-        x = canvas.text(x, 0, end - x, &part, role) + 2;
+        x = pane.text(x, 0, end - x, &part, role) + 2;
     }
 }
 

@@ -3,14 +3,17 @@
 //! Normal text keeps the terminal's own colors, so that it is readable on dark and light backgrounds. Color marks symbols,
 //! bars and abnormal values, always beside a symbol or word with the same meaning.
 
+use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
+use unicode_width::UnicodeWidthStr;
 
 use crate::findings::Severity;
 use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities};
 
 /// What a piece of text or a glyph stands for, which determines its style.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StyleRole {
+    #[default]
     Plain,
     /// Secondary text
     Dim,
@@ -181,6 +184,24 @@ pub fn ascii_fallback(character: char) -> char {
         'µ' => 'u',
         '‖' => '=',
         _ => '?',
+    }
+}
+
+/// Replaces the symbols of a frame by ASCII of the same width.
+pub fn replace_with_ascii(buffer: &mut Buffer) {
+    let mut hidden = 0;
+    for cell in &mut buffer.content {
+        // The second cell of a wide character.
+        if hidden > 0 {
+            hidden -= 1;
+            cell.set_char('?');
+        } else if !cell.symbol().is_ascii() {
+            let width = cell.symbol().width().max(1);
+            let first = cell.symbol().chars().next().unwrap_or(' ');
+            let plain = if first.is_ascii() { first } else { ascii_fallback(first) };
+            cell.set_char(if width > 1 { '?' } else { plain });
+            hidden = width - 1;
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! Widgets: they draw numbers and text without knowledge of the screens.
+//! Widgets of ratatui for what it lacks: they draw numbers without knowledge of the screens, and serve any program.
 
 pub mod bar;
 pub mod graph;
 pub mod sparkline;
-pub mod table;
