@@ -122,7 +122,7 @@ pub struct State {
     /// Rows of the list on the displayed screen
     pub rows: Vec<Row>,
     /// Cursor, sort order and filter of each screen's list, by `Screen`
-    lists: [ListState; 6],
+    lists: [ListState; Screen::ALL.len()],
     /// Tasks screen: the kind of its rows
     pub task_rows: TaskRows,
     /// Network screen: the kind of its rows

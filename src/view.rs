@@ -31,10 +31,11 @@ mod tasks;
 mod timeline;
 mod wait_location;
 
+use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
-use crate::state::{ClickTarget, NetworkRows, Screen, SortColumn, SourceStatus, State};
+use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use crate::units::time;
 use pane::Pane;
 use ratatui::Frame;
@@ -48,6 +49,22 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
     let ways =
         [safe!("stalltop needs {needs}, this is {width}×{height}"), safe!("stalltop needs {needs}"), safe!("needs {needs}")];
     ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
+}
+
+/// How a screen is drawn, and what its headings do. What it lists is in `state::screen`.
+struct ScreenView {
+    /// Draws the body
+    draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
+    /// The sort column whose heading is at a column, for a width of the screen
+    sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
+}
+
+/// In the order of `Screen::ALL`.
+const SCREENS: [ScreenView; Screen::ALL.len()] =
+    [overview::SCREEN, cpu::SCREEN, disk::SCREEN, network::SCREEN, tasks::SCREEN, findings::SCREEN];
+
+fn view_of(screen: Screen) -> &'static ScreenView {
+    &SCREENS[screen as usize]
 }
 
 /// Draws a frame.
@@ -102,14 +119,7 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         details::draw(state, evaluation, open, pane);
         return;
     }
-    match state.screen {
-        Screen::Overview => overview::draw(state, evaluation, pane),
-        Screen::Cpu => cpu::draw(state, evaluation, layout, pane),
-        Screen::Disk => disk::draw(state, evaluation, layout, pane),
-        Screen::Network => network::draw(state, evaluation, layout, pane),
-        Screen::Tasks => tasks::draw(state, evaluation, layout, pane),
-        Screen::Findings => findings::draw(state, evaluation, layout, pane),
-    }
+    (view_of(state.screen).draw)(state, evaluation, layout, pane);
 }
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
@@ -139,7 +149,8 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
     }
     let first = layout.body_top + layout.rows_before_list;
     if row + 1 == first {
-        return sort_column_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Column);
+        return (view_of(state.screen).sort_column_at)(state, layout.width, column)
+            .map_or(ClickTarget::Nothing, ClickTarget::Column);
     }
     let mut line = first;
     for (at, &item) in state.rows.iter().enumerate().skip(state.cursor().top) {
@@ -153,19 +164,6 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
         line += lines;
     }
     ClickTarget::Nothing
-}
-
-/// The column of the screen's table whose heading is at `x`.
-fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
-    match state.screen {
-        Screen::Overview | Screen::Findings => None,
-        Screen::Network if state.network_rows == NetworkRows::RemoteHosts => None,
-        Screen::Cpu => cpu::table(width).sort_column_at(x),
-        Screen::Disk => disk::table(width).sort_column_at(x),
-        Screen::Network => network::table(width).sort_column_at(x),
-        Screen::Tasks if state.shows_wait_classes() => None,
-        Screen::Tasks => tasks::table(state, width).sort_column_at(x),
-    }
 }
 
 /// A time of day in the displayed time zone, with the day if the recording spans days.

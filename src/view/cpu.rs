@@ -1,5 +1,6 @@
 //! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, and the threads that use most CPU time.
 
+use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
@@ -123,7 +124,9 @@ pub fn table(width: u16) -> Columns<fn(&CpuLine, CellContent)> {
     if width >= 150 { Columns::new(&WIDE_CPU_COLUMNS, width) } else { Columns::new(&CPU_COLUMNS, width) }
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
         pane.text_to_end(0, 0, "- /proc/stat cannot be read", StyleRole::Dim);

@@ -1,6 +1,7 @@
 //! The disk screen: one line per operation, each latency against its own baseline. The values are columns of
 //! `figures::disk_operation` and `figures::disk`.
 
+use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
@@ -163,7 +164,9 @@ pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let table = table(pane.width());
     let visible = visible_rows(state, layout);

@@ -1,5 +1,6 @@
 //! The findings screen: active and ended findings.
 
+use super::ScreenView;
 use super::displayed_time;
 use super::list::{VisibleRow, list_end, list_status, visible_rows};
 use super::pane::Pane;
@@ -12,7 +13,9 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 use crate::units::time;
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let now = evaluation.active.len();
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     pane.text(0, 0, 10, "FINDINGS", StyleRole::Heading);

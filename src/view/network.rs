@@ -2,6 +2,7 @@
 
 pub mod remote_hosts;
 
+use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
@@ -117,7 +118,15 @@ pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    sort_column_at: |state, width, x| match state.network_rows {
+        NetworkRows::Interfaces => table(width).sort_column_at(x),
+        NetworkRows::RemoteHosts => None,
+    },
+};
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {
         remote_hosts(state, evaluation, layout, pane);
         return;

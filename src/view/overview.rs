@@ -12,6 +12,7 @@
 
 mod tables;
 
+use super::ScreenView;
 use super::pane::Pane;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
@@ -22,10 +23,13 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::State;
+use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
 
-pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+
+fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);

@@ -1,5 +1,6 @@
 //! The tasks screen: processes, threads or wait classes, and how they spent their time.
 
+use super::ScreenView;
 use super::active_findings::hidden_tasks_note;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
@@ -180,7 +181,12 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     }),
 ];
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    sort_column_at: |state, width, x| (!state.shows_wait_classes()).then(|| table(state, width).sort_column_at(x))?,
+};
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     summary_line(state, interval, layout, pane);
     let Ok(sample) = &interval.newer.tasks else {
