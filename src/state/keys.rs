@@ -26,6 +26,7 @@ pub enum Action {
     ToggleWaitClasses,
     ToggleRemoteHosts,
     ToggleCpuOrder,
+    ZoomPane,
     GoToFindingStart,
     TogglePause,
     SampleBack,
@@ -158,6 +159,12 @@ pub const BINDINGS: &[Binding] = &[
         description: "CPUs by number / busiest first",
         keys: &[(Char('a'), Action::ToggleCpuOrder)],
         screens: &[Screen::Cpu],
+    },
+    Binding {
+        key_label: "z",
+        description: "one pane over the whole screen / back; Tab: the next one",
+        keys: &[(Char('z'), Action::ZoomPane)],
+        screens: &[Screen::Overview],
     },
     Binding {
         key_label: "o",

@@ -199,7 +199,7 @@ pub fn cpu_map_row(pane: &mut Pane, x: u16, y: u16, cpus: &[CpuUsage], cells: us
 }
 
 /// `full`: busy share from which a CPU is saturated.
-fn busy_role(busy: f64, full: f64) -> StyleRole {
+pub fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
         busy if busy >= full => StyleRole::Warning,
         some if some >= 0.05 => StyleRole::User,

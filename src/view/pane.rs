@@ -3,10 +3,13 @@
 //! A pane accepts literals, `SafeText` and widgets that are listed as `SafeWidget`. No screen names the buffer, a `Span` or a
 //! `Line` of ratatui, so that text from outside cannot be drawn before it is sanitized.
 
+use std::rc::Rc;
+
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Rect, Spacing};
 use ratatui::style::Style;
-use ratatui::widgets::{Clear, Widget};
+use ratatui::symbols::merge::MergeStrategy;
+use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 use unicode_width::UnicodeWidthStr;
 
 use super::safe_line::SafeLine;
@@ -15,6 +18,9 @@ use super::text::truncate;
 use super::theme::{StyleRole, Theme};
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::graph::Graph;
+use super::widgets::heat_map::HeatMap;
+use super::widgets::log_graph::LogGraph;
+use super::widgets::stacked_area::StackedArea;
 
 /// Text that may be drawn: a literal or sanitized text.
 pub trait DisplayText {
@@ -45,6 +51,12 @@ pub trait SafeWidget: Widget {}
 impl SafeWidget for StackedBar<'_, Style> {}
 
 impl SafeWidget for Graph<'_> {}
+
+impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for HeatMap<'_, F> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
 
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {
@@ -100,6 +112,38 @@ impl<'a> Pane<'a> {
         self.theme
     }
 
+    /// Divides the rows; the frames of neighbors share a line.
+    pub fn framed_rows(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::vertical(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Divides the columns; the frames of neighbors share a line.
+    pub fn framed_columns(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::horizontal(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Draws a frame with a title at its left end and a note at its right end; returns the pane inside.
+    pub fn framed(&mut self, title: impl Into<SafeLine>, note: impl Into<SafeLine>) -> Pane<'_> {
+        let room = usize::from(self.area.width.saturating_sub(4));
+        let title = title.into().truncated(room);
+        let note = note.into().truncated(room.saturating_sub(title.width() + 2));
+        let spaced = |line: SafeLine| {
+            let mut spaced = SafeLine::new(" ", StyleRole::Plain);
+            spaced.append(line);
+            spaced.with(" ", StyleRole::Plain).into_styled(self.theme)
+        };
+        let mut block = Block::bordered()
+            .border_style(self.theme.style(StyleRole::Dim))
+            .merge_borders(MergeStrategy::Exact)
+            .title_top(spaced(title));
+        if !note.is_empty() {
+            block = block.title_top(spaced(note).right_aligned());
+        }
+        let inner = block.inner(self.area);
+        block.render(self.area, self.buffer);
+        self.part(inner)
+    }
+
     /// Draws a widget on the whole pane.
     pub fn render(&mut self, widget: impl SafeWidget) {
         widget.render(self.area, self.buffer);
@@ -114,6 +158,12 @@ impl<'a> Pane<'a> {
         };
         let segments: Vec<Segment<Style>> = segments.iter().map(style).collect();
         self.render(StackedBar(&segments));
+    }
+
+    /// Draws ratatui's sparkline on the whole pane, a value in each column from the left.
+    pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
+        let style = self.theme.style(role);
+        Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
     }
 
     /// Draws a line at the left end of a row; what does not fit is cut with `…`.
