@@ -134,7 +134,7 @@ fn cpu_summary_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) {
         pane.text_to_end(x, y, "blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
         return;
     };
-    pane.glyph(x, y, '▞', StyleRole::Blocked);
+    pane.glyph(x, y, '╱', StyleRole::Blocked);
     x = pane.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
     let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
@@ -164,7 +164,7 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
         part(total.irq + total.softirq, '▒', StyleRole::Irq),
         part(total.steal, '╳', StyleRole::Steal),
         part(hidden, '?', StyleRole::Warning),
-        part(blocked, '▞', StyleRole::Blocked),
+        part(blocked, '╱', StyleRole::Blocked),
         part(available - blocked + (total.unaccounted - hidden).max(0.0), '·', StyleRole::Free),
     ]
 }

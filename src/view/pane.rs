@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect, Spacing};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 use unicode_width::UnicodeWidthStr;
@@ -104,8 +104,9 @@ impl<'a> Pane<'a> {
         self.area.height
     }
 
-    pub fn style(&self, role: StyleRole) -> Style {
-        self.theme.style(role)
+    /// The style of the glyphs of a graph.
+    pub fn graph_style(&self, role: StyleRole) -> Style {
+        self.theme.graph_style(role)
     }
 
     pub fn theme(&self) -> Theme {
@@ -130,7 +131,9 @@ impl<'a> Pane<'a> {
         let spaced = |line: SafeLine| {
             let mut spaced = SafeLine::new(" ", StyleRole::Plain);
             spaced.append(line);
-            spaced.with(" ", StyleRole::Plain).into_styled(self.theme)
+            // Without the modifiers of the border, over which it is drawn.
+            let plain = Style::new().remove_modifier(Modifier::all());
+            spaced.with(" ", StyleRole::Plain).into_styled(self.theme).style(plain)
         };
         let mut block = Block::bordered()
             .border_style(self.theme.style(StyleRole::Dim))
@@ -154,7 +157,7 @@ impl<'a> Pane<'a> {
         let style = |segment: &Segment<StyleRole>| Segment {
             share: segment.share,
             glyph: segment.glyph,
-            style: self.theme.style(segment.style),
+            style: self.theme.graph_style(segment.style),
         };
         let segments: Vec<Segment<Style>> = segments.iter().map(style).collect();
         self.render(StackedBar(&segments));
@@ -162,7 +165,7 @@ impl<'a> Pane<'a> {
 
     /// Draws ratatui's sparkline on the whole pane, a value in each column from the left.
     pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
-        let style = self.theme.style(role);
+        let style = self.theme.graph_style(role);
         Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
     }
 
@@ -222,7 +225,7 @@ impl<'a> Pane<'a> {
 
     /// Repeats a glyph.
     pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, role: StyleRole) {
-        let style = self.theme.style(role);
+        let style = self.theme.graph_style(role);
         let row = Rect { x: self.area.x + x, y: self.area.y + y, width, height: 1 };
         for place in row.intersection(self.area).positions() {
             if let Some(cell) = self.buffer.cell_mut(place) {

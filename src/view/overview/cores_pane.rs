@@ -51,7 +51,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let area = inner.area();
     let theme = inner.theme();
     let graph = Rect { x: area.x + LABEL_WIDTH, width: graph_width, ..area };
-    let style = |busy: f32| theme.style(busy_role(f64::from(busy), full));
+    let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
     inner.part(graph).render(HeatMap { rows: &rows, style });
 }
 

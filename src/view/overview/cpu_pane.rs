@@ -22,7 +22,7 @@ const LAYERS: [(char, StyleRole); 6] = [
     ('▓', StyleRole::System),
     ('▒', StyleRole::Irq),
     ('╳', StyleRole::Steal),
-    ('▞', StyleRole::Blocked),
+    ('╱', StyleRole::Blocked),
     (' ', StyleRole::Free),
 ];
 
@@ -38,7 +38,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     draw_axis(&mut inner);
     let columns: Vec<Option<[f32; 6]>> =
         time_columns(state, evaluation, graph_width).into_iter().map(|summary| summary?.cpu_time()).collect();
-    let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.style(role) });
+    let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     inner.part(graph).render(StackedArea { columns: &columns, layers });
     let legend = Rect { x: graph.right() + 1, width: LEGEND_WIDTH - 1, ..area };
@@ -76,7 +76,7 @@ fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
     let steal_role = if total.steal >= thresholds.stolen_ratio { StyleRole::Warning } else { StyleRole::Plain };
     let rows = [
         (('·', StyleRole::Free), "free", most, free, StyleRole::Bold),
-        (('▞', StyleRole::Blocked), "blocked-idle", least, blocked, blocked_role),
+        (('╱', StyleRole::Blocked), "blocked-idle", least, blocked, blocked_role),
         (('╳', StyleRole::Steal), "steal", "", Some(total.steal), steal_role),
         (('▒', StyleRole::Irq), "irq", "", Some(total.irq + total.softirq), StyleRole::Plain),
         (('▓', StyleRole::System), "system", "", Some(total.system), StyleRole::Plain),

@@ -61,10 +61,11 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
     let width = pane.width().saturating_sub(AXIS_WIDTH);
     let columns = time_columns(state, evaluation, width);
     let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
-    let mut title = SafeLine::new(safe!("{name} {}: await, log axis", operation.plural()), StyleRole::Plain);
+    let mut title = SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain);
     if let Some(baseline) = baseline {
-        title.push(safe!("   ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline)))), StyleRole::Dim);
+        title.push(safe!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline)))), StyleRole::Dim);
     }
+    title.push(", log axis", StyleRole::Dim);
     pane.subarea(AXIS_WIDTH, 0, u16::MAX, 1).line(0, title);
     let known = || values.iter().flatten().copied().chain(baseline).chain(baseline.map(|baseline| baseline * 3.0));
     let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
@@ -85,7 +86,7 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
     let role = |time: f32| severity(time).map_or(StyleRole::Good, StyleRole::from);
     let rows = pane.height().saturating_sub(1);
     let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
-    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |time| theme.style(role(time)) };
+    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |time| theme.graph_style(role(time)) };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));

@@ -39,7 +39,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let heights = [cpu, cores, disks, network, tasks].map(Constraint::Length);
     let rows = pane.framed_rows(&heights);
     let row = |index: usize| rows.get(index).copied().unwrap_or_default();
-    let halves = [Constraint::Percentage(56), Constraint::Percentage(44)];
+    let halves = [Constraint::Percentage(56), Constraint::Fill(1)];
     for (index, panes) in [
         (0, &[OverviewPane::Cpu, OverviewPane::Waits][..]),
         (1, &[OverviewPane::Cores, OverviewPane::System]),
@@ -69,8 +69,8 @@ fn bands(state: &State, evaluation: &Evaluation) -> [Band; 5] {
     [
         band(8, 12, 0),
         band(7, 2 + cpus.min(14), 3),
-        band(6, (3 + disks).min(12), 2),
-        band(4, (3 + nics).clamp(6, 10), 4),
+        band(6, (4 + disks).clamp(10, 14), 2),
+        band(4, (3 + nics).clamp(7, 11), 4),
         band(5, u16::MAX, 1),
     ]
 }

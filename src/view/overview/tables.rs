@@ -91,7 +91,7 @@ pub fn disk_table(evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane,
     let table = Columns::new(&DISK_COLUMNS, pane.width());
     if disks.is_empty() {
         let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
-        pane.text_to_end(0, y + 1, why, StyleRole::Dim);
+        pane.line(y + 1, (why, StyleRole::Dim));
     }
     let shown = disks.get(..disks.len().min(usize::from(rows))).unwrap_or_default();
     let mut shown = shown.to_vec();
@@ -116,11 +116,12 @@ pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane
     let interval = &*evaluation.interval;
     let table = crate::view::network::table(pane.width());
     if nics.is_empty() {
-        pane.text_to_end(
-            0,
+        pane.line(
             y + 1,
-            if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
-            StyleRole::Dim,
+            (
+                if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
+                StyleRole::Dim,
+            ),
         );
     }
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
@@ -179,7 +180,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
     table.draw(pane, None, lines);
     if interval.newer.tasks.is_err() {
-        pane.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
+        pane.line(1, ("- /proc cannot be read", StyleRole::Dim));
     }
     if hidden_tasks_note(state).is_some()
         && let Some((x, width)) = table.last_column_area()
@@ -190,6 +191,6 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         pane.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
     }
     if groups.is_empty() && interval.newer.tasks.is_ok() {
-        pane.text_to_end(0, 1, "all asleep", StyleRole::Dim);
+        pane.line(1, ("all asleep", StyleRole::Dim));
     }
 }

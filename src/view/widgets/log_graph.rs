@@ -21,7 +21,7 @@ pub struct LogGraph<'a, F> {
     pub values: &'a [Option<f32>],
     pub min: f32,
     pub max: f32,
-    /// Drawn where there is no column, so that they stay visible
+    /// Drawn over the columns
     pub levels: &'a [Level],
     /// The style of a value
     pub style: F,
@@ -46,14 +46,6 @@ impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
         if area.is_empty() || self.min <= 0.0 || self.max <= self.min {
             return;
         }
-        for level in self.levels.iter().filter(|level| (self.min..=self.max).contains(&level.value)) {
-            let row = Rect { y: area.y + self.row_of(level.value, area.height), height: 1, ..area };
-            for place in row.positions() {
-                if let Some(cell) = buffer.cell_mut(place) {
-                    cell.set_char(level.glyph).set_style(level.style);
-                }
-            }
-        }
         for (column, value) in area.columns().zip(self.values) {
             let Some(value) = *value else { continue };
             let eighths = (self.height_of(value, area.height) * 8.0).round().max(1.0) as usize;
@@ -62,6 +54,14 @@ impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
                 if let (1.., Some(cell)) = (filled, buffer.cell_mut(place.as_position())) {
                     let glyph = LEVELS.get(filled - 1).copied().unwrap_or('█');
                     cell.set_char(glyph).set_style((self.style)(value));
+                }
+            }
+        }
+        for level in self.levels.iter().filter(|level| (self.min..=self.max).contains(&level.value)) {
+            let row = Rect { y: area.y + self.row_of(level.value, area.height), height: 1, ..area };
+            for place in row.positions() {
+                if let Some(cell) = buffer.cell_mut(place) {
+                    cell.set_char(level.glyph).set_style(level.style);
                 }
             }
         }
@@ -79,6 +79,6 @@ mod tests {
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
         let values = [Some(1.0), Some(10.0), None, Some(100.0)];
         LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_| Style::new() }.render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines(["---█-", "▁█ █ "]));
+        assert_eq!(buffer, Buffer::with_lines(["-----", "▁█ █ "]));
     }
 }
