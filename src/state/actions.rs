@@ -122,7 +122,12 @@ impl State {
         self.screen == Screen::Overview && self.zoomed_pane.is_some() && self.details.is_none()
     }
 
+    /// Zooms a pane of the overview, also from another screen; or returns to all of them.
     fn toggle_zoom(&mut self) {
+        if self.screen != Screen::Overview || self.details.is_some() {
+            self.switch_screen(Screen::Overview);
+            self.zoomed_pane = None;
+        }
         self.zoomed_pane = if self.zoomed_pane.is_some() { None } else { Some(self.last_zoomed_pane) };
     }
 

@@ -45,10 +45,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
-    pane.line(y, line_of_parts("LOAD ", load_parts(evaluation)));
+    pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
     y += 1;
     if height >= 11 {
-        pane.line(y, line_of_parts("MEM  ", memory_parts(evaluation)));
+        pane.line(y, line_of_parts("MEM  ", memory_parts(evaluation), width));
         y += 1;
     }
     if height > y {
@@ -169,10 +169,13 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
     ]
 }
 
-/// A line of parts with its heading.
-fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>) -> SafeLine {
+/// A line of parts with its heading; what does not fit is left out from the end.
+fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> SafeLine {
     let mut line = SafeLine::new(heading, StyleRole::Heading);
     for (at, part) in parts.into_iter().enumerate() {
+        if at > 0 && line.width() + 3 + part.width() > usize::from(width) {
+            break;
+        }
         if at > 0 {
             line.push("   ", StyleRole::Plain);
         }

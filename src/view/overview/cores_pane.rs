@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::panes::{over_time, time_columns};
+use super::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
 use crate::findings::Evaluation;
 use crate::interval::cpu::CpuUsage;
 use crate::safe;
@@ -15,14 +15,9 @@ use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 use crate::view::widgets::heat_map::HeatMap;
 
-/// Cells of the numbers of the CPUs, and of the figures at the right.
-const LABEL_WIDTH: u16 = 8;
-const NARROW_FIGURE_WIDTH: u16 = 14;
-const FIGURE_WIDTH: u16 = 34;
-
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
-    let figures = if pane.width() >= 90 { FIGURE_WIDTH } else { NARROW_FIGURE_WIDTH };
-    let graph_width = pane.width().saturating_sub(2 + LABEL_WIDTH + figures);
+    let figures = figures_width(pane);
+    let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
     let mut inner = pane.framed(over_time("Cores", state, graph_width), hottest(evaluation));
     let Some(span) = &evaluation.interval.cpu else {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
@@ -50,7 +45,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     }
     let area = inner.area();
     let theme = inner.theme();
-    let graph = Rect { x: area.x + LABEL_WIDTH, width: graph_width, ..area };
+    let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
     inner.part(graph).render(HeatMap { rows: &rows, style });
 }

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::panes::{over_time, time_columns};
+use super::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
@@ -11,10 +11,6 @@ use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 use crate::view::widgets::stacked_area::{Layer, StackedArea};
-
-/// Cells of the axis and of the legend.
-const AXIS_WIDTH: u16 = 4;
-const LEGEND_WIDTH: u16 = 23;
 
 /// The layers from the bottom, as in `IntervalSummary::cpu_time`.
 const LAYERS: [(char, StyleRole); 6] = [
@@ -27,7 +23,8 @@ const LAYERS: [(char, StyleRole); 6] = [
 ];
 
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
-    let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + LEGEND_WIDTH);
+    let figures = figures_width(pane);
+    let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
     let title = over_time("CPU", state, graph_width);
     let mut inner = pane.framed(title, iowait_note(evaluation));
     if evaluation.interval.cpu.is_none() {
@@ -41,7 +38,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     inner.part(graph).render(StackedArea { columns: &columns, layers });
-    let legend = Rect { x: graph.right() + 1, width: LEGEND_WIDTH - 1, ..area };
+    let legend = Rect { x: graph.right() + 1, width: figures - 1, ..area };
     draw_legend(evaluation, &mut inner.part(legend));
 }
 
@@ -55,7 +52,7 @@ fn iowait_note(evaluation: &Evaluation) -> SafeLine {
 /// Per cent of all CPUs, at the top, in the middle and at the bottom.
 fn draw_axis(pane: &mut Pane) {
     let last = pane.height().saturating_sub(1);
-    for (row, label) in [(0, "100"), (last / 2, " 50"), (last, "  0")] {
+    for (row, label) in [(0, " 100 %"), (last / 2, "  50 %"), (last, "   0 %")] {
         pane.line(row, (label, StyleRole::Dim));
     }
 }

@@ -138,6 +138,14 @@ fn step_ns(state: &State) -> u64 {
     state.setup.interval_ms.max(1).saturating_mul(1_000_000)
 }
 
+/// Cells of the axis of a graph in the left half, so that the same time is in the same column of all of them.
+pub const AXIS_WIDTH: u16 = 8;
+
+/// Cells of the figures right of such a graph.
+pub fn figures_width(pane: &Pane) -> u16 {
+    if pane.width() >= 90 { 30 } else { 23 }
+}
+
 /// The part of `pane` right of `left` columns, or nothing if it is too narrow for a graph.
 pub fn right_of(pane: &Pane, left: u16) -> Option<Rect> {
     let area = pane.area();

@@ -8,7 +8,7 @@ use crate::sample::pressure::Stall;
 use crate::units::Ratio;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
-use crate::view::text::{format_number, format_percent};
+use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 
 pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
@@ -49,9 +49,10 @@ fn pressure_lines(evaluation: &Evaluation) -> Vec<SafeLine> {
         let average = |value: f32| format!("{:>5}", format_number(f64::from(value), 5));
         let averages = stall.as_ref().ok().and_then(|stall| stall.some);
         let averages = averages.map_or_else(String::new, |some| {
-            format!("   10s {}  60s {}  300s {}", average(some.avg10), average(some.avg60), average(some.avg300))
+            format!("  10s {} 60s {} 300s {}", average(some.avg10), average(some.avg60), average(some.avg300))
         });
-        let (some_text, share) = (format_percent(some.map(|share| share.0), 5), some.map_or(0.0, |share| share.0));
+        let some_text = some.map_or("-".to_owned(), |share| format!("{}%", format_number(share.percent(), 5)));
+        let share = some.map_or(0.0, |share| share.0);
         let role = match share {
             share if share >= limit => StyleRole::Warning,
             share if share > 0.0 => StyleRole::Plain,
@@ -60,7 +61,7 @@ fn pressure_lines(evaluation: &Evaluation) -> Vec<SafeLine> {
         let full = full.map_or_else(String::new, |share| format!(" full {:>5}%", format_number(share.percent(), 5)));
         SafeLine::new("PSI  ", StyleRole::Heading)
             .with(safe!("{what:<4}"), StyleRole::Dim)
-            .with(safe!("{some_text:>5}%"), role)
+            .with(safe!("{some_text:>6}"), role)
             .with(safe!("{full:<12}{averages}"), StyleRole::Dim)
     };
     let memory_limit = evaluation.thresholds().memory_pressure_ratio;
