@@ -1,7 +1,7 @@
 //! The pane of disks: their figures, and the latency of the slowest operation over time, on a logarithmic axis against its
 //! baseline.
 
-use super::panes::{right_of, time_columns};
+use super::panes::{AXIS_WIDTH, graph_title, table_and_graph, time_columns};
 use super::tables;
 use crate::findings::{Evaluation, Severity};
 use crate::interval::disk::{DiskSpan, Operation};
@@ -12,23 +12,18 @@ use crate::units::format;
 use crate::view::disk::latency_status;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 use crate::view::widgets::log_graph::{Level, LogGraph};
-
-/// Cells of the figures, and of the axis.
-const TABLE_WIDTH: u16 = 80;
-const AXIS_WIDTH: u16 = 8;
 
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let disks = tables::busiest_disks(state, interval);
     let mut inner = pane.framed(("Disks", StyleRole::Bold), stalled_note(evaluation, &disks));
-    let rows = inner.height().saturating_sub(1);
-    let graph = right_of(&inner, TABLE_WIDTH);
-    let area = inner.area();
-    let table_width = if graph.is_some() { TABLE_WIDTH - 1 } else { area.width };
-    tables::disk_table(evaluation, &disks, &mut inner.subarea(0, 0, table_width, u16::MAX), 0, rows);
+    let (table, graph) = table_and_graph(&inner, disks.len());
+    let rows = table.height.saturating_sub(1);
+    tables::disk_table(evaluation, &disks, &mut inner.part(table), 0, rows);
     if let (Some(graph), Some((disk, operation))) = (graph, slowest(evaluation, &disks)) {
         draw_graph(state, evaluation, disk, operation, &mut inner.part(graph));
     }
@@ -61,12 +56,14 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
     let width = pane.width().saturating_sub(AXIS_WIDTH);
     let columns = time_columns(state, evaluation, width);
     let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
-    let mut title = SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain);
-    if let Some(baseline) = baseline {
-        title.push(safe!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline)))), StyleRole::Dim);
-    }
-    title.push(", log axis", StyleRole::Dim);
-    pane.subarea(AXIS_WIDTH, 0, u16::MAX, 1).line(0, title);
+    let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
+    let lines = baseline.map(lines).unwrap_or_default();
+    let title = [
+        SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
+        SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
+        SafeLine::new(", log axis", StyleRole::Dim),
+    ];
+    pane.line(0, graph_title(title, pane.width()));
     let known = || values.iter().flatten().copied().chain(baseline).chain(baseline.map(|baseline| baseline * 3.0));
     let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
     if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {

@@ -1,6 +1,6 @@
 //! The pane of network interfaces: their figures, and the traffic of the busiest one over time.
 
-use super::panes::{right_of, time_columns};
+use super::panes::{graph_title, table_and_graph, time_columns};
 use super::tables;
 use crate::findings::Evaluation;
 use crate::interval::network::NicSpan;
@@ -13,17 +13,15 @@ use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 
-/// Cells of the figures, and of the labels of a graph.
-const TABLE_WIDTH: u16 = 80;
-const LABEL_WIDTH: u16 = 18;
+/// Cells of the labels of a graph.
+const LABEL_WIDTH: u16 = 15;
 
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let nics = tables::busiest_nics(&evaluation.interval);
     let mut inner = pane.framed(("Network", StyleRole::Bold), SafeLine::default());
-    let rows = inner.height().saturating_sub(1);
-    let graph = right_of(&inner, TABLE_WIDTH).filter(|_| !nics.is_empty());
-    let table_width = if graph.is_some() { TABLE_WIDTH - 1 } else { inner.width() };
-    tables::nic_table(state, evaluation, &nics, &mut inner.subarea(0, 0, table_width, u16::MAX), 0, rows);
+    let (table, graph) = table_and_graph(&inner, nics.len());
+    let rows = table.height.saturating_sub(1);
+    tables::nic_table(state, evaluation, &nics, &mut inner.part(table), 0, rows);
     if let (Some(graph), Some(nic)) = (graph, nics.first()) {
         draw_graphs(state, evaluation, nic, &mut inner.part(graph));
     }
@@ -38,11 +36,13 @@ fn draw_graphs(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut
     let top = nice_ceiling(highest.max(1.0));
     let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
     let share = speed
-        .map_or(SafeText::default(), |speed| safe!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)));
-    let scale = format::short_bytes(f64::from(top) * 1024.0);
-    let title = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain)
-        .with(safe!("   top: {scale}/s{share}"), StyleRole::Dim);
-    pane.subarea(LABEL_WIDTH, 0, u16::MAX, 1).line(0, title);
+        .map_or_else(String::new, |speed| format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)));
+    let title = [
+        SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),
+        SafeLine::new(safe!("  top {}/s", format::short_bytes(f64::from(top) * 1024.0)), StyleRole::Dim),
+        SafeLine::new(SafeText::sanitize(share), StyleRole::Dim),
+    ];
+    pane.line(0, graph_title(title, pane.width()));
     let half = pane.height().saturating_sub(1) / 2;
     if half == 0 {
         return;

@@ -146,15 +146,39 @@ pub fn figures_width(pane: &Pane) -> u16 {
     if pane.width() >= 90 { 30 } else { 23 }
 }
 
-/// The part of `pane` right of `left` columns, or nothing if it is too narrow for a graph.
-pub fn right_of(pane: &Pane, left: u16) -> Option<Rect> {
+/// Where a pane has its table, and its graph: beside the table, below its rows, or nowhere.
+pub fn table_and_graph(pane: &Pane, rows: usize) -> (Rect, Option<Rect>) {
     let area = pane.area();
-    let width = area.width.checked_sub(left).filter(|&width| width >= MIN_GRAPH_WIDTH)?;
-    Some(Rect { x: area.x + left, width, ..area })
+    if area.width >= TABLE_WIDTH + MIN_GRAPH_WIDTH {
+        let [table, graph] = pane.columns([Constraint::Length(TABLE_WIDTH), Constraint::Fill(1)]);
+        return (table, Some(graph));
+    }
+    let rows = u16::try_from(rows.max(1)).unwrap_or(u16::MAX).saturating_add(2);
+    if area.height >= rows.saturating_add(MIN_GRAPH_HEIGHT) {
+        let [table, graph] = pane.rows([Constraint::Length(rows), Constraint::Fill(1)]);
+        return (table, Some(graph));
+    }
+    (area, None)
 }
 
-/// With the labels of its axis.
+/// The title of a graph: as many parts as fit.
+pub fn graph_title(parts: impl IntoIterator<Item = SafeLine>, width: u16) -> SafeLine {
+    let mut title = SafeLine::default();
+    for part in parts {
+        if !title.is_empty() && title.width() + part.width() > usize::from(width) {
+            break;
+        }
+        title.append(part);
+    }
+    title
+}
+
+/// Cells of the figures beside a graph.
+const TABLE_WIDTH: u16 = 79;
+
+/// Of a graph, its title and axis included.
 const MIN_GRAPH_WIDTH: u16 = 24;
+const MIN_GRAPH_HEIGHT: u16 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,12 @@ pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
     for (heading, parts) in [("LOAD ", load_parts(evaluation)), ("MEM  ", memory_parts(evaluation))] {
         lines.extend(wrapped(heading, parts, width));
     }
-    lines.extend(pressure_lines(evaluation));
+    let pressure = pressure_lines(evaluation);
+    if lines.len() + pressure.len() <= usize::from(inner.height()) {
+        lines.extend(pressure);
+    } else {
+        lines.push(pressure_line(evaluation));
+    }
     for (y, line) in (0..inner.height()).zip(lines) {
         inner.line(y, line);
     }
@@ -40,6 +45,17 @@ fn wrapped(heading: &'static str, parts: Vec<SafeLine>, width: usize) -> Vec<Saf
         }
     }
     lines
+}
+
+/// The same in a line, without the averages.
+fn pressure_line(evaluation: &Evaluation) -> SafeLine {
+    let span = &evaluation.interval.pressure;
+    let mut line = SafeLine::new("PSI ", StyleRole::Heading);
+    for (what, some) in [("cpu", span.cpu_some), ("io", span.io_some), ("mem", span.memory_some)] {
+        line.push(safe!(" {what} "), StyleRole::Dim);
+        line.push(some.map_or("-".into(), |share| safe!("{}%", format_number(share.percent(), 5))), StyleRole::Plain);
+    }
+    line
 }
 
 /// Shares of time in which some task waited: in the interval, and the kernel's averages.

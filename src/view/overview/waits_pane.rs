@@ -18,7 +18,9 @@ pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
             Some(_) => "no thread that would run waits for another, a disk or a host",
             None => "no sub-samples yet",
         };
-        inner.line(0, (words, StyleRole::Dim));
+        for (y, line) in (0..inner.height()).zip(text::wrap(words, usize::from(inner.width()), 3)) {
+            inner.line(y, (SafeText::sanitize(line), StyleRole::Dim));
+        }
         return;
     }
     let mut y = 0;
