@@ -84,7 +84,7 @@ pub fn render_into(state: &State, buffer: &mut Buffer) {
 fn draw_frame(state: &State, pane: &mut Pane) {
     let (width, height) = (pane.width(), pane.height());
     if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
-        pane.text_to_end(0, 0, too_small_message(width, height), StyleRole::Plain);
+        pane.line(0, (too_small_message(width, height), StyleRole::Plain));
         return;
     }
     let layout = ScreenLayout::new(state);

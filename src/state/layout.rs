@@ -12,6 +12,9 @@ use crate::units::PerSecond;
 /// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
 
+/// Columns and rows from which the overview has panes.
+const MIN_PANES_SIZE: (u16, u16) = (100, 32);
+
 /// Rows from top to bottom: header, active findings, body, timeline, key line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
@@ -28,6 +31,8 @@ pub struct ScreenLayout {
     pub list_rows: u16,
     /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
+    /// Overview: whether there is room for framed panes
+    pub has_panes: bool,
     /// CPU screen: rows of the map of all CPUs, and CPUs per row
     pub cpu_map: (u16, u16),
     /// CPU screen: rows of the hottest threads below the list, without the heading
@@ -46,7 +51,8 @@ impl ScreenLayout {
             screen => (screen.definition().finding_lines)(width, height),
         };
         // A tall overview has a horizontal rule below the active findings.
-        let rule = u16::from(overview && height >= 24);
+        let has_panes = overview && (width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 || state.zoomed_pane.is_some());
+        let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
         let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
         let mut layout = ScreenLayout {
@@ -58,6 +64,7 @@ impl ScreenLayout {
             rows_before_list: 0,
             list_rows: body,
             has_timeline,
+            has_panes,
             cpu_map: (0, 0),
             hot_thread_rows: 0,
         };

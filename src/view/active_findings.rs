@@ -7,7 +7,7 @@ use super::theme::{self, StyleRole};
 use crate::findings::{Finding, cross_checks, incidents};
 use crate::interval::Interval;
 use crate::safe;
-use crate::state::{Screen, State};
+use crate::state::{Screen, Source, State};
 use crate::units::format;
 
 /// The root causes among the active findings in their order, or that there is none.
@@ -74,8 +74,20 @@ pub fn draw(state: &State, pane: &mut Pane) {
     iowait_artefact_note(&evaluation.interval, pane, y);
 }
 
+/// Intervals that an all-clear needs; a finding needs as many.
+const MIN_INTERVALS: usize = 2;
+
+/// Whether there are too few intervals for an all-clear.
+pub fn is_measuring(state: &State) -> bool {
+    state.setup.source == Source::Live && state.history.len() < MIN_INTERVALS
+}
+
 fn no_findings(state: &State, pane: &mut Pane) {
     let Some(evaluation) = &state.current else { return };
+    if is_measuring(state) {
+        pane.line(0, ("  measuring …", StyleRole::Bold));
+        return;
+    }
     pane.text(0, 0, 1, "✔", StyleRole::Good);
     let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),

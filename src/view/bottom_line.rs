@@ -25,11 +25,11 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     if let Some(notice) = &state.notice {
         let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
-        pane.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), role);
+        pane.line(0, (SafeText::sanitize(notice.text.clone()), role));
         return;
     }
     if let SourceStatus::Failed(error) = &state.source_status {
-        pane.text_to_end(0, 0, safe!("no more samples: {error}"), StyleRole::Warning);
+        pane.line(0, (safe!("no more samples: {error}"), StyleRole::Warning));
         return;
     }
     for piece in key_line_items(pane.width(), hints(state)) {

@@ -67,6 +67,9 @@ pub struct CellContent<'a> {
 impl CellContent<'_> {
     /// Text with the alignment of the column.
     pub fn text(self, text: impl Into<SafeText>, role: StyleRole) {
+        let text = text.into();
+        // What is nothing stays in the background.
+        let role = if role == StyleRole::Plain && is_zero(text.as_str()) { StyleRole::Dim } else { role };
         self.line(SafeLine::new(text, role));
     }
 
@@ -84,6 +87,11 @@ impl CellContent<'_> {
         self.cell.line = SafeLine::new(text, role);
         self.cell.over_rest = true;
     }
+}
+
+/// Nothing, too little to matter, or unknown.
+fn is_zero(text: &str) -> bool {
+    matches!(text.trim(), "0" | "0B" | "<.01" | "-")
 }
 
 #[derive(Default)]
@@ -175,12 +183,18 @@ impl<C: Copy> Columns<C> {
     }
 
     fn headings(&self, sort: Option<Sort>) -> TableRow {
-        let heading = |spec: &ColumnSpec<C>| {
-            let by = sort.is_some_and(|sort| spec.sort_column == Some(sort.column));
-            let role = if by { StyleRole::Key } else { StyleRole::Heading };
-            RowCell { line: SafeLine::new(spec.heading, role), right_aligned: spec.right_aligned, over_rest: false }
+        let heading = |(spec, place): (&ColumnSpec<C>, &Rect)| {
+            let sort = sort.filter(|sort| spec.sort_column == Some(sort.column));
+            let mut line = SafeLine::new(spec.heading, sort.map_or(StyleRole::Heading, |_| StyleRole::SortHeading));
+            if let Some(sort) = sort
+                && line.width() < usize::from(place.width)
+            {
+                let ascending = sort.column.is_ascending() != sort.reversed;
+                line.push(if ascending { "▴" } else { "▾" }, StyleRole::SortHeading);
+            }
+            RowCell { line, right_aligned: spec.right_aligned, over_rest: false }
         };
-        TableRow { cells: self.shown.iter().map(heading).collect(), selected: false }
+        TableRow { cells: self.shown.iter().zip(&self.places).map(heading).collect(), selected: false }
     }
 
     /// First column and width of the last column.

@@ -129,7 +129,7 @@ pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
-        pane.text_to_end(0, 0, "- /proc/stat cannot be read", StyleRole::Dim);
+        pane.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
         return;
     };
     host_line(interval, span, pane);
@@ -199,7 +199,7 @@ pub fn cpu_map_row(pane: &mut Pane, x: u16, y: u16, cpus: &[CpuUsage], cells: us
 }
 
 /// `full`: busy share from which a CPU is saturated.
-fn busy_role(busy: f64, full: f64) -> StyleRole {
+pub fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
         busy if busy >= full => StyleRole::Warning,
         some if some >= 0.05 => StyleRole::User,
@@ -280,7 +280,7 @@ fn hot_threads(evaluation: &Evaluation, pane: &mut Pane) {
 fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     let short = interval.short_lived.as_ref();
     let hidden = interval.tasks.as_ref().is_some_and(|tasks| tasks.hidden_threads.is_some());
-    pane.text_to_end(0, 0, cpu_accounting_line(span, hidden, short, usize::from(pane.width())), StyleRole::Dim);
+    pane.line(0, (cpu_accounting_line(span, hidden, short, usize::from(pane.width())), StyleRole::Dim));
     let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
@@ -292,12 +292,12 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),
                 share => safe!("{} % of the time", text::format_percent(share, 4)),
             };
-            pane.text_to_end(0, 1, safe!("▲ {path} throttled {time}, quota {quota} CPUs"), StyleRole::Warning);
+            pane.line(1, (safe!("▲ {path} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
         }
         None => {
             let words =
                 short.and_then(short_lived_line).unwrap_or_else(|| monitor_overhead(interval, usize::from(pane.width())));
-            pane.text_to_end(0, 1, words, StyleRole::Dim);
+            pane.line(1, (words, StyleRole::Dim));
         }
     }
 }

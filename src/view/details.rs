@@ -160,8 +160,8 @@ impl Entry {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
-                    style: pane.style(StyleRole::System),
-                    style_above_threshold: pane.style(plot.role_above_threshold),
+                    style: pane.graph_style(StyleRole::System),
+                    style_above_threshold: pane.graph_style(plot.role_above_threshold),
                 };
                 let width = pane.width().saturating_sub(GRAPH_COLUMN + 1);
                 pane.subarea(GRAPH_COLUMN, y, width, plot.height).render(graph);
@@ -192,7 +192,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
     }
     if most > 0 {
         let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
-        pane.text_right(0, height.saturating_sub(1), width, &words, StyleRole::Key);
+        pane.line_right(height.saturating_sub(1), (&words, StyleRole::Key));
     }
 }
 

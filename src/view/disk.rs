@@ -177,12 +177,12 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     });
     table.draw(pane, Some(state.sort()), rows);
     if interval.newer.disks.is_err() {
-        pane.text_to_end(0, 1, "- /proc/diskstats cannot be read", StyleRole::Dim);
+        pane.line(1, ("- /proc/diskstats cannot be read", StyleRole::Dim));
         return;
     }
     let end = list_end(layout, &visible);
     if state.rows.is_empty() && state.filter().is_empty() {
-        pane.text_to_end(0, end, "no disk I/O", StyleRole::Dim);
+        pane.line(end, ("no disk I/O", StyleRole::Dim));
     }
     let bottom = layout.rows_before_list + layout.list_rows;
     let idle: Vec<String> = (interval.disks.iter())
@@ -192,14 +192,14 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let mut foot = bottom;
     if !idle.is_empty() && end + 1 < bottom {
         foot -= 1;
-        pane.text_to_end(0, bottom - 1, safe!("idle: {}", idle.join(" ")), StyleRole::Dim);
+        pane.line(bottom - 1, (safe!("idle: {}", idle.join(" ")), StyleRole::Dim));
     }
     let words = list_status(state, layout);
     if !words.is_empty() && end + 1 < bottom {
-        pane.text_right(0, bottom - 1, pane.width(), &words, StyleRole::Dim);
+        pane.line_right(bottom - 1, (&words, StyleRole::Dim));
     }
     if end + 1 < foot && evaluation.latency_statuses.iter().any(|status| status.provisional) {
-        pane.text_to_end(0, foot - 1, "~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim);
+        pane.line(foot - 1, ("~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim));
     }
 }
 

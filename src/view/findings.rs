@@ -1,6 +1,7 @@
 //! The findings screen: active and ended findings.
 
 use super::ScreenView;
+use super::active_findings::is_measuring;
 use super::displayed_time;
 use super::list::{VisibleRow, list_end, list_status, visible_rows};
 use super::pane::Pane;
@@ -20,13 +21,14 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     pane.text(0, 0, 10, "FINDINGS", StyleRole::Heading);
     let words = match (now, before) {
+        (0, 0) if is_measuring(state) => "measuring …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),
         (now, before) => safe!("{now} now, {before} before"),
     };
     pane.text_to_end(10, 0, &words, StyleRole::Plain);
     let range = list_status(state, layout);
-    pane.text_right(0, 0, pane.width(), &range, StyleRole::Dim);
+    pane.line_right(0, (&range, StyleRole::Dim));
     let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
     let visible = visible_rows(state, layout);
@@ -48,12 +50,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     }
     let end = list_end(layout, &visible);
     if now + before == 0 && state.filter().is_empty() {
-        pane.text_to_end(
-            0,
-            end + 1,
-            "Findings that hold in 2 of 3 samples are listed here; ended ones stay below.",
-            StyleRole::Dim,
-        );
+        pane.line(end + 1, ("Findings that hold in 2 of 3 samples are listed here; ended ones stay below.", StyleRole::Dim));
     }
     if end + 1 < layout.rows_before_list + layout.list_rows && now + before > 0 {
         const WHOLE: &str = "Enter: meaning, evidence, next steps   o: go to its start";

@@ -100,7 +100,7 @@ fn legend_entries(width: u16) -> Vec<LegendEntry> {
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
-        ('▞', StyleRole::Blocked, "blocked"),
+        ('╱', StyleRole::Blocked, "blocked"),
         ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
         ('·', StyleRole::Free, "free, sleep"),

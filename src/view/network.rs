@@ -144,11 +144,11 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let end = list_end(layout, &visible);
     table.draw(&mut pane.subarea(0, 0, u16::MAX, end), Some(state.sort()), rows);
     if interval.nics.is_empty() {
-        pane.text_to_end(0, 1, "- no interface, or /proc/net/dev cannot be read", StyleRole::Dim);
+        pane.line(1, ("- no interface, or /proc/net/dev cannot be read", StyleRole::Dim));
     }
     let words = list_status(state, layout);
     if !words.is_empty() {
-        pane.text_right(0, end.min(layout.rows_before_list + layout.list_rows), pane.width(), &words, StyleRole::Dim);
+        pane.line_right(end.min(layout.rows_before_list + layout.list_rows), (&words, StyleRole::Dim));
     }
     // The footer follows a short table directly.
     let foot = network_footer_rows(state).min(pane.height());
@@ -170,15 +170,15 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, p
     });
     let end = list_end(layout, &visible);
     table.draw(&mut pane.subarea(0, 0, u16::MAX, end), None, rows);
-    pane.text_to_end(0, end, remote_hosts::footnote(state, evaluation), StyleRole::Dim);
-    pane.text_right(0, end, pane.width(), list_status(state, layout), StyleRole::Dim);
+    pane.line(end, (remote_hosts::footnote(state, evaluation), StyleRole::Dim));
+    pane.line_right(end, (list_status(state, layout), StyleRole::Dim));
     if evaluation.remote_hosts.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
-        pane.text_to_end(0, 1, "no TCP connection with another host in this network namespace", StyleRole::Dim);
+        pane.line(1, ("no TCP connection with another host in this network namespace", StyleRole::Dim));
     }
     if evaluation.remote_hosts.is_none() {
         let why = evaluation.interval.newer.protocols.remote_hosts.as_ref().err();
         let why = why.map_or_else(|| "rates need two socket scans".to_owned(), |why| format!("sock_diag: {why}"));
-        pane.text_to_end(0, 1, safe!("- no remote hosts: {why}"), StyleRole::Dim);
+        pane.line(1, (safe!("- no remote hosts: {why}"), StyleRole::Dim));
     }
 }
 
@@ -192,7 +192,7 @@ fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane,
     let rows: Vec<TableRow> = rows.map(|host| remote_hosts::row(evaluation, host, &table)).collect();
     let next = end.min(y + 1 + u16::try_from(rows.len()).unwrap_or(u16::MAX));
     table.draw(&mut pane.subarea(0, y, u16::MAX, end.saturating_sub(y)), None, rows);
-    pane.text_to_end(0, next, about, StyleRole::Dim);
+    pane.line(next, (about, StyleRole::Dim));
 }
 
 /// CPUs with softnet drops or time squeezes, worst first; returns the number of lines.

@@ -1,4 +1,4 @@
-//! The overview screen: the whole host on one page.
+//! The overview screen: the whole host on one page. A large terminal has panes (`panes`), a small one lines:
 //!
 //! ```text
 //! CPU    one bar: used, steal, idle but blocked, free
@@ -10,10 +10,18 @@
 //! TASKS  process groups, blocked and running ones first
 //! ```
 
+mod cores_pane;
+mod cpu_pane;
+mod disk_pane;
+mod network_pane;
+mod panes;
+mod system_pane;
 mod tables;
+mod waits_pane;
 
 use super::ScreenView;
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
@@ -29,13 +37,19 @@ use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
 
 pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
 
-fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    if layout.has_panes {
+        panes::draw(state, evaluation, pane);
+        return;
+    }
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
-    y = load_line(evaluation, pane, y);
+    pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
+    y += 1;
     if height >= 11 {
-        y = memory_line(evaluation, pane, y);
+        pane.line(y, line_of_parts("MEM  ", memory_parts(evaluation), width));
+        y += 1;
     }
     if height > y {
         y = cores_line(evaluation, pane, y);
@@ -52,7 +66,7 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(state, evaluation, &disks, pane, y, disk_rows);
+        y = disk_table(evaluation, &disks, pane, y, disk_rows);
     }
     if nic_rows > 0 {
         y = nic_table(state, evaluation, &nics, pane, y, nic_rows);
@@ -120,7 +134,7 @@ fn cpu_summary_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) {
         pane.text_to_end(x, y, "blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
         return;
     };
-    pane.glyph(x, y, '▞', StyleRole::Blocked);
+    pane.glyph(x, y, '╱', StyleRole::Blocked);
     x = pane.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
     let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
@@ -150,78 +164,79 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
         part(total.irq + total.softirq, '▒', StyleRole::Irq),
         part(total.steal, '╳', StyleRole::Steal),
         part(hidden, '?', StyleRole::Warning),
-        part(blocked, '▞', StyleRole::Blocked),
+        part(blocked, '╱', StyleRole::Blocked),
         part(available - blocked + (total.unaccounted - hidden).max(0.0), '·', StyleRole::Free),
     ]
 }
 
-/// The load averages, and the tasks that count in them now.
-fn load_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
-    let interval = &*evaluation.interval;
-    pane.text(0, y, 5, "LOAD", StyleRole::Heading);
-    let Ok(load) = &interval.newer.load else {
-        pane.text_to_end(5, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
-    let n = interval.online_cpus().max(1) as f64;
-    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
-    let mut x = pane.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), role);
-    x = pane.text_to_end(
-        x,
-        y,
-        safe!(" {:>4} {:>4}", format_number(load.five, 4), format_number(load.fifteen, 4)),
-        StyleRole::Plain,
-    );
-    if let Some(tasks) = &interval.tasks {
-        let counts = &tasks.counts;
-        let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
-        let mut words = format!("   now {least}{} run", counts.running);
-        let kinds = [
-            (counts.blocked_disk, "disk"),
-            (counts.blocked_vfork, "vfork (harmless)"),
-            (counts.blocked_memory, "memory"),
-            (counts.blocked_frozen, "frozen"),
-            (counts.blocked_lock, "kernel lock"),
-            (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
-        ];
-        for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
-            words += &format!(" + {count} {word}");
+/// A line of parts with its heading; what does not fit is left out from the end.
+fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> SafeLine {
+    let mut line = SafeLine::new(heading, StyleRole::Heading);
+    for (at, part) in parts.into_iter().enumerate() {
+        if at > 0 && line.width() + 3 + part.width() > usize::from(width) {
+            break;
         }
-        x = pane.text_to_end(x, y, SafeText::sanitize(words), StyleRole::Plain);
-        if counts.lock_wait > 0 {
-            pane.text_to_end(x, y, safe!("   {} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain);
+        if at > 0 {
+            line.push("   ", StyleRole::Plain);
         }
+        line.append(part);
     }
-    y + 1
+    line
 }
 
-fn memory_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
+/// The load averages, and the tasks that count in them now.
+fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
     let interval = &*evaluation.interval;
-    pane.text(0, y, 5, "MEM", StyleRole::Heading);
-    let Some(memory) = &interval.memory else {
-        pane.text_to_end(5, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
+    let Ok(load) = &interval.newer.load else { return vec![SafeLine::new("-", StyleRole::Dim)] };
+    let n = interval.online_cpus().max(1) as f64;
+    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
+    let averages = safe!(" {:>4} {:>4}", format_number(load.five, 4), format_number(load.fifteen, 4));
+    let mut parts = vec![SafeLine::new(safe!("{:>4}", format_number(load.one, 4)), role).with(averages, StyleRole::Plain)];
+    let Some(tasks) = &interval.tasks else { return parts };
+    let counts = &tasks.counts;
+    let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
+    let mut words = format!("now {least}{} run", counts.running);
+    let kinds = [
+        (counts.blocked_disk, "disk"),
+        (counts.blocked_vfork, "vfork (harmless)"),
+        (counts.blocked_memory, "memory"),
+        (counts.blocked_frozen, "frozen"),
+        (counts.blocked_lock, "kernel lock"),
+        (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
+    ];
+    for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
+        words += &format!(" + {count} {word}");
+    }
+    parts.push(SafeLine::new(SafeText::sanitize(words), StyleRole::Plain));
+    if counts.lock_wait > 0 {
+        parts.push(SafeLine::new(safe!("{} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain));
+    }
+    parts
+}
+
+fn memory_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
+    let interval = &*evaluation.interval;
+    let Some(memory) = &interval.memory else { return vec![SafeLine::new("-", StyleRole::Dim)] };
     let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
-    let mut x = pane.text_to_end(5, y, safe!("{:>5}", amount(memory.available)), StyleRole::Plain);
-    x = pane.text_to_end(x, y, safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
+    let available = SafeLine::new(safe!("{:>5}", amount(memory.available)), StyleRole::Plain)
+        .with(safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
     let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| total.0.saturating_sub(free.0));
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
-    if memory.swap_total.is_some_and(|total| total.0 > 0) {
+    let swap = if memory.swap_total.is_some_and(|total| total.0 > 0) {
         let used = used.map_or("-".to_owned(), |used| format::short_bytes(used as f64));
-        let swap = safe!("   swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
-        x = pane.text_to_end(x, y, &swap, if moving { StyleRole::Bold } else { StyleRole::Dim });
+        let swap = safe!("swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
+        SafeLine::new(swap, if moving { StyleRole::Bold } else { StyleRole::Dim })
     } else {
-        x = pane.text_to_end(x, y, "   no swap", StyleRole::Dim);
-    }
+        SafeLine::new("no swap", StyleRole::Dim)
+    };
     let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
-    x = pane.text_to_end(x, y, safe!("   major faults {faults}/s"), StyleRole::Dim);
+    let mut parts = vec![available, swap, SafeLine::new(safe!("major faults {faults}/s"), StyleRole::Dim)];
     if let Some(stalled) = interval.pressure.memory_some {
         let role = if stalled.0 >= evaluation.thresholds().memory_pressure_ratio { StyleRole::Warning } else { StyleRole::Dim };
-        pane.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), role);
+        parts.push(SafeLine::new(safe!("stalled {}%", format_number(stalled.percent(), 4)), role));
     }
-    y + 1
+    parts
 }
 
 /// One cell per CPU, and the busiest one with its top thread.

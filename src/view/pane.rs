@@ -3,10 +3,13 @@
 //! A pane accepts literals, `SafeText` and widgets that are listed as `SafeWidget`. No screen names the buffer, a `Span` or a
 //! `Line` of ratatui, so that text from outside cannot be drawn before it is sanitized.
 
+use std::rc::Rc;
+
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::widgets::{Clear, Widget};
+use ratatui::layout::{Constraint, Layout, Rect, Spacing};
+use ratatui::style::{Modifier, Style};
+use ratatui::symbols::merge::MergeStrategy;
+use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 use unicode_width::UnicodeWidthStr;
 
 use super::safe_line::SafeLine;
@@ -15,6 +18,9 @@ use super::text::truncate;
 use super::theme::{StyleRole, Theme};
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::graph::Graph;
+use super::widgets::heat_map::HeatMap;
+use super::widgets::log_graph::LogGraph;
+use super::widgets::stacked_area::StackedArea;
 
 /// Text that may be drawn: a literal or sanitized text.
 pub trait DisplayText {
@@ -45,6 +51,12 @@ pub trait SafeWidget: Widget {}
 impl SafeWidget for StackedBar<'_, Style> {}
 
 impl SafeWidget for Graph<'_> {}
+
+impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for HeatMap<'_, F> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
 
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {
@@ -92,12 +104,47 @@ impl<'a> Pane<'a> {
         self.area.height
     }
 
-    pub fn style(&self, role: StyleRole) -> Style {
-        self.theme.style(role)
+    /// The style of the glyphs of a graph.
+    pub fn graph_style(&self, role: StyleRole) -> Style {
+        self.theme.graph_style(role)
     }
 
     pub fn theme(&self) -> Theme {
         self.theme
+    }
+
+    /// Divides the rows; the frames of neighbors share a line.
+    pub fn framed_rows(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::vertical(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Divides the columns; the frames of neighbors share a line.
+    pub fn framed_columns(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::horizontal(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Draws a frame with a title at its left end and a note at its right end; returns the pane inside.
+    pub fn framed(&mut self, title: impl Into<SafeLine>, note: impl Into<SafeLine>) -> Pane<'_> {
+        let room = usize::from(self.area.width.saturating_sub(4));
+        let title = title.into().truncated(room);
+        let note = note.into().truncated(room.saturating_sub(title.width() + 2));
+        let spaced = |line: SafeLine| {
+            let mut spaced = SafeLine::new(" ", StyleRole::Plain);
+            spaced.append(line);
+            // Without the modifiers of the border, over which it is drawn.
+            let plain = Style::new().remove_modifier(Modifier::all());
+            spaced.with(" ", StyleRole::Plain).into_styled(self.theme).style(plain)
+        };
+        let mut block = Block::bordered()
+            .border_style(self.theme.style(StyleRole::Dim))
+            .merge_borders(MergeStrategy::Exact)
+            .title_top(spaced(title));
+        if !note.is_empty() {
+            block = block.title_top(spaced(note).right_aligned());
+        }
+        let inner = block.inner(self.area);
+        block.render(self.area, self.buffer);
+        self.part(inner)
     }
 
     /// Draws a widget on the whole pane.
@@ -110,10 +157,16 @@ impl<'a> Pane<'a> {
         let style = |segment: &Segment<StyleRole>| Segment {
             share: segment.share,
             glyph: segment.glyph,
-            style: self.theme.style(segment.style),
+            style: self.theme.graph_style(segment.style),
         };
         let segments: Vec<Segment<Style>> = segments.iter().map(style).collect();
         self.render(StackedBar(&segments));
+    }
+
+    /// Draws ratatui's sparkline on the whole pane, a value in each column from the left.
+    pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
+        let style = self.theme.graph_style(role);
+        Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
     }
 
     /// Draws a line at the left end of a row; what does not fit is cut with `…`.
@@ -172,7 +225,7 @@ impl<'a> Pane<'a> {
 
     /// Repeats a glyph.
     pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, role: StyleRole) {
-        let style = self.theme.style(role);
+        let style = self.theme.graph_style(role);
         let row = Rect { x: self.area.x + x, y: self.area.y + y, width, height: 1 };
         for place in row.intersection(self.area).positions() {
             if let Some(cell) = self.buffer.cell_mut(place) {

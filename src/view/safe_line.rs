@@ -1,5 +1,6 @@
 //! A line of sanitized text: parts, each in its role. Becomes a `Line` of ratatui with the styles of a theme.
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::safe_text::SafeText;
@@ -9,7 +10,21 @@ use super::theme::{StyleRole, Theme};
 /// Parts of a line from left to right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeLine {
-    parts: Vec<(SafeText, StyleRole)>,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    text: SafeText,
+    role: StyleRole,
+    /// Glyphs of a graph, not words
+    is_graph: bool,
+}
+
+impl Part {
+    fn style(&self, theme: Theme) -> Style {
+        if self.is_graph { theme.graph_style(self.role) } else { theme.style(self.role) }
+    }
 }
 
 impl SafeLine {
@@ -25,7 +40,7 @@ impl SafeLine {
     }
 
     pub fn push(&mut self, text: impl Into<SafeText>, role: StyleRole) {
-        self.parts.push((text.into(), role));
+        self.parts.push(Part { text: text.into(), role, is_graph: false });
     }
 
     /// Appends blanks up to a column.
@@ -43,27 +58,28 @@ impl SafeLine {
 
     /// Appends one glyph a cell; cells of one role become one part.
     pub fn push_glyphs(&mut self, glyphs: impl IntoIterator<Item = (char, StyleRole)>) {
+        let part = |run: &mut String, role| Part { text: SafeText::sanitize(std::mem::take(run)), role, is_graph: true };
         let mut run = String::new();
         let mut run_role = StyleRole::Plain;
         for (glyph, role) in glyphs {
             if role != run_role && !run.is_empty() {
-                self.push(SafeText::sanitize(std::mem::take(&mut run)), run_role);
+                self.parts.push(part(&mut run, run_role));
             }
             run_role = role;
             run.push(glyph);
         }
         if !run.is_empty() {
-            self.push(SafeText::sanitize(run), run_role);
+            self.parts.push(part(&mut run, run_role));
         }
     }
 
     /// Width in cells.
     pub fn width(&self) -> usize {
-        self.parts.iter().map(|(text, _)| text.width()).sum()
+        self.parts.iter().map(|part| part.text.width()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(|(text, _)| text.is_empty())
+        self.parts.iter().all(|part| part.text.is_empty())
     }
 
     /// The line cut to this number of cells, with `…` if it was longer.
@@ -75,28 +91,32 @@ impl SafeLine {
         let mut left = cells;
         let mut kept = Vec::with_capacity(self.parts.len());
         let mut parts = std::mem::take(&mut self.parts).into_iter().peekable();
-        while let Some((text, role)) = parts.next() {
-            let is_last = parts.peek().is_none();
+        while let Some(part) = parts.next() {
+            let (text, width, is_last) = (&part.text, part.text.width(), parts.peek().is_none());
             // The part that reaches the end is cut, so that the sign of the cut is visible.
-            if text.width() >= left && !(is_last && text.width() == left) {
-                let longer = if text.width() > left { text.as_str().to_owned() } else { format!("{text} ") };
-                kept.push((SafeText::sanitize(truncate(&longer, left).into_owned()), role));
+            if width >= left && !(is_last && width == left) {
+                let longer = if width > left { text.as_str().to_owned() } else { format!("{text} ") };
+                kept.push(Part { text: SafeText::sanitize(truncate(&longer, left).into_owned()), ..part });
                 break;
             }
-            left -= text.width();
-            kept.push((text, role));
+            left -= width;
+            kept.push(part);
         }
         SafeLine { parts: kept }
     }
 
     /// With the styles of a theme.
     pub(super) fn styled(&self, theme: Theme) -> Line<'_> {
-        self.parts.iter().map(|(text, role)| Span::styled(text.as_str(), theme.style(*role))).collect()
+        self.parts.iter().map(|part| Span::styled(part.text.as_str(), part.style(theme))).collect()
     }
 
     /// The same, for a widget that keeps its text.
     pub(super) fn into_styled(self, theme: Theme) -> Line<'static> {
-        self.parts.into_iter().map(|(text, role)| Span::styled(text.into_cow(), theme.style(role))).collect()
+        let span = |part: Part| {
+            let style = part.style(theme);
+            Span::styled(part.text.into_cow(), style)
+        };
+        self.parts.into_iter().map(span).collect()
     }
 }
 
@@ -111,7 +131,7 @@ mod tests {
     use super::*;
 
     fn text(line: &SafeLine) -> String {
-        line.parts.iter().map(|(text, _)| text.as_str()).collect()
+        line.parts.iter().map(|part| part.text.as_str()).collect()
     }
 
     #[test]

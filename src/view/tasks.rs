@@ -94,9 +94,10 @@ const TASK_COLUMNS: [Spec; 9] = [
 
 const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
+    let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Bold };
     match line.depth {
-        0 => cell.text(&name, StyleRole::Bold),
-        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), StyleRole::Bold),
+        0 => cell.text(&name, role),
+        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), role),
     }
 })
 .sorted_by(SortColumn::TASK_COMMAND);
@@ -190,7 +191,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let interval = &*evaluation.interval;
     summary_line(state, interval, layout, pane);
     let Ok(sample) = &interval.newer.tasks else {
-        pane.text_to_end(0, 2, "- /proc cannot be read", StyleRole::Dim);
+        pane.line(2, ("- /proc cannot be read", StyleRole::Dim));
         return;
     };
     let classes = Columns::new(&WAIT_CLASS_COLUMNS, pane.width());
@@ -218,10 +219,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         false => table.draw(body, Some(state.sort()), rows),
     }
     if let Some(limits) = hidden_tasks_note(state) {
-        pane.text_to_end(0, layout.rows_before_list + layout.list_rows, &limits, StyleRole::Dim);
+        pane.line(layout.rows_before_list + layout.list_rows, (&limits, StyleRole::Dim));
     }
     if state.rows.is_empty() {
-        pane.text_to_end(0, end, "no task matches the filter (Esc clears it)", StyleRole::Dim);
+        pane.line(end, ("no task matches the filter (Esc clears it)", StyleRole::Dim));
     }
 }
 
@@ -319,7 +320,7 @@ pub fn state_segments(states: &Microstates) -> [Segment<StyleRole>; 8] {
         part(states.system, '▓', StyleRole::System),
         part(states.run_queue, '░', StyleRole::RunQueue),
         part(states.disk, '▒', StyleRole::Disk),
-        part(states.lock, '▞', StyleRole::Lock),
+        part(states.lock, '╱', StyleRole::Lock),
         part(states.other_blocked, '╳', StyleRole::OtherBlocked),
         part(states.unknown, '?', StyleRole::Dim),
         part(states.sleep, '·', StyleRole::Free),

@@ -41,6 +41,8 @@ pub enum StyleRole {
     Recording,
     /// Paused or replaying
     Playback,
+    /// The heading of the sort column
+    SortHeading,
     /// A key in the key line
     Key,
 }
@@ -66,6 +68,12 @@ impl Theme {
             ColorSupport::Ansi16 => ansi16_style(role),
             ColorSupport::Ansi256 => ansi256_style(role),
         }
+    }
+
+    /// The style of a role for the glyphs of a graph: a full block in reverse video would be invisible.
+    pub fn graph_style(self, role: StyleRole) -> Style {
+        let style = self.style(role);
+        Style { add_modifier: style.add_modifier - Modifier::REVERSED, ..style }
     }
 
     /// The selected row: reverse video, which works in every terminal on every background.
@@ -100,7 +108,9 @@ fn monochrome_style(role: StyleRole) -> Style {
         StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key | StyleRole::Playback => {
             style.add_modifier(Modifier::BOLD)
         }
-        StyleRole::Critical | StyleRole::Recording => style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
+        StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading => {
+            style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED))
+        }
         _ => style,
     }
 }
@@ -153,7 +163,7 @@ pub fn ascii_fallback(character: char) -> char {
         '▓' => '=',
         '▒' => '%',
         '╳' => '$',
-        '▞' => '/',
+        '╱' => '/',
         '·' => '.',
         '░' => ':',
         '▁' => '_',
@@ -163,9 +173,9 @@ pub fn ascii_fallback(character: char) -> char {
         '▅' => '+',
         '▆' => '*',
         '▇' => '%',
-        '─' | '╌' | '–' | '—' | '−' => '-',
+        '─' | '╌' | '┄' | '–' | '—' | '−' => '-',
         '│' | '┊' => '|',
-        '└' | '├' => '`',
+        '└' | '├' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',
         '✖' => 'X',
         '▲' => '!',
         '•' => '-',
@@ -175,7 +185,8 @@ pub fn ascii_fallback(character: char) -> char {
         '▸' | '▶' | '→' | '↳' => '>',
         '←' => '<',
         '↑' => '^',
-        '↓' | '▼' | '▽' => 'v',
+        '↓' | '▼' | '▽' | '▾' => 'v',
+        '▴' => '^',
         '×' => 'x',
         '≥' => '>',
         '≤' => '<',

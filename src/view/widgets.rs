@@ -2,4 +2,7 @@
 
 pub mod bar;
 pub mod graph;
+pub mod heat_map;
+pub mod log_graph;
 pub mod sparkline;
+pub mod stacked_area;

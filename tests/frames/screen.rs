@@ -26,6 +26,7 @@ pub fn press(state: &mut State, keys: &str) {
         let key = match key {
             '\n' => Key::Enter,
             '\x1b' => Key::Escape,
+            '\t' => Key::Tab,
             other => Key::Char(other),
         };
         if let Some(most) = view::max_scroll(state) {

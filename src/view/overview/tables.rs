@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::state::rows::is_idle;
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
-use crate::view::disk::{baseline_multiple, latency_history, latency_status};
+use crate::view::disk::{baseline_multiple, latency_status};
 use crate::view::network::NicLine;
 use crate::view::pane::Pane;
 use crate::view::safe_text::SafeText;
@@ -29,14 +29,13 @@ pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskS
 
 /// A row of the table of disks.
 struct DiskLine<'a> {
-    state: &'a State,
     evaluation: &'a Evaluation,
     disk: &'a DiskSpan,
 }
 
 type DiskSpec = ColumnSpec<fn(&DiskLine, CellContent)>;
 
-const DISK_COLUMNS: [DiskSpec; 11] = [
+const DISK_COLUMNS: [DiskSpec; 12] = [
     DiskSpec::text("DISK", 8, |line, cell| {
         cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
     }),
@@ -54,6 +53,7 @@ const DISK_COLUMNS: [DiskSpec; 11] = [
     DiskSpec::figure(&disk::QUEUE, 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
     DiskSpec::figure(&disk::BUSY_RATIO, 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
         .min_table_width(66),
+    STALLED,
 ];
 
 const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
@@ -62,14 +62,6 @@ const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
     }
 })
 .min_table_width(90);
-
-const READ_HISTORY: DiskSpec = DiskSpec::text("r_await, log", 0, |line, cell| {
-    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Read), cell);
-});
-
-const WRITE_HISTORY: DiskSpec = DiskSpec::text("w_await, log", 0, |line, cell| {
-    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Write), cell);
-});
 
 impl DiskLine<'_> {
     fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
@@ -94,26 +86,17 @@ impl DiskLine<'_> {
     }
 }
 
-pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
+pub fn disk_table(evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let mut specs = DISK_COLUMNS.to_vec();
-    let wide = pane.width();
-    if wide >= 130 {
-        let each = (wide - 80) / 2 - 2;
-        specs.push(READ_HISTORY.width(each));
-        specs.push(WRITE_HISTORY.width(each));
-    } else {
-        specs.push(STALLED);
-    }
-    let table = Columns::new(&specs, wide);
+    let table = Columns::new(&DISK_COLUMNS, pane.width());
     if disks.is_empty() {
         let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
-        pane.text_to_end(0, y + 1, why, StyleRole::Dim);
+        pane.line(y + 1, (why, StyleRole::Dim));
     }
     let shown = disks.get(..disks.len().min(usize::from(rows))).unwrap_or_default();
     let mut shown = shown.to_vec();
     shown.sort_by_key(|disk| disk.index);
-    let lines = shown.into_iter().map(|disk| DiskLine { state, evaluation, disk });
+    let lines = shown.into_iter().map(|disk| DiskLine { evaluation, disk });
     let lines = lines.map(|line| table.row(|fill, cell| fill(&line, cell)));
     table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
     y + 1 + rows
@@ -133,11 +116,12 @@ pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane
     let interval = &*evaluation.interval;
     let table = crate::view::network::table(pane.width());
     if nics.is_empty() {
-        pane.text_to_end(
-            0,
+        pane.line(
             y + 1,
-            if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
-            StyleRole::Dim,
+            (
+                if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
+                StyleRole::Dim,
+            ),
         );
     }
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
@@ -196,7 +180,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
     table.draw(pane, None, lines);
     if interval.newer.tasks.is_err() {
-        pane.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
+        pane.line(1, ("- /proc cannot be read", StyleRole::Dim));
     }
     if hidden_tasks_note(state).is_some()
         && let Some((x, width)) = table.last_column_area()
@@ -207,6 +191,6 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         pane.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
     }
     if groups.is_empty() && interval.newer.tasks.is_ok() {
-        pane.text_to_end(0, 1, "all asleep", StyleRole::Dim);
+        pane.line(1, ("all asleep", StyleRole::Dim));
     }
 }
