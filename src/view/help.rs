@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::canvas::Canvas;
+use super::pane::Pane;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
@@ -13,19 +13,19 @@ use crate::state::keys::BINDINGS;
 /// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
 
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let (width, height) = (canvas.width(), canvas.height());
+pub fn draw(state: &State, pane: &mut Pane) {
+    let (width, height) = (pane.width(), pane.height());
     let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
-    let mut canvas = canvas.subarea(area.x, area.y, area.width, area.height);
-    canvas.clear();
-    canvas.rule(0);
-    canvas.text(2, 0, 8, " KEYS ", StyleRole::Bold);
-    canvas.text_right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim);
+    let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
+    pane.clear();
+    pane.rule(0);
+    pane.text(2, 0, 8, " KEYS ", StyleRole::Bold);
+    pane.text_right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim);
     let lines = key_lines(state, width);
     let mut y = 1;
     for line in lines.iter().skip(state.help.unwrap_or(0).min(max_scroll(state))) {
-        canvas.text(2, y, 12, line.key_label, if line.applies_here { StyleRole::Key } else { StyleRole::Dim });
-        canvas.text_to_end(
+        pane.text(2, y, 12, line.key_label, if line.applies_here { StyleRole::Key } else { StyleRole::Dim });
+        pane.text_to_end(
             DESCRIPTION_COLUMN,
             y,
             SafeText::sanitize(line.description.clone()),
@@ -33,8 +33,8 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         );
         y += 1;
     }
-    if y + 3 < canvas.height() {
-        draw_legend(&mut canvas.subarea(0, y + 1, width, u16::MAX));
+    if y + 3 < pane.height() {
+        draw_legend(&mut pane.subarea(0, y + 1, width, u16::MAX));
     }
 }
 
@@ -77,12 +77,12 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 }
 
 /// The meaning of bar textures and symbols.
-fn draw_legend(canvas: &mut Canvas) {
-    canvas.rule(0);
-    canvas.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
-    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(canvas.width()) {
-        canvas.glyph(x, y, glyph, role);
-        canvas.text_to_end(x + 2, y, words, StyleRole::Dim);
+fn draw_legend(pane: &mut Pane) {
+    pane.rule(0);
+    pane.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
+    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(pane.width()) {
+        pane.glyph(x, y, glyph, role);
+        pane.text_to_end(x + 2, y, words, StyleRole::Dim);
     }
 }
 
@@ -100,7 +100,7 @@ fn legend_entries(width: u16) -> Vec<LegendEntry> {
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
-        ('▞', StyleRole::Blocked, "blocked"),
+        ('╱', StyleRole::Blocked, "blocked"),
         ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
         ('·', StyleRole::Free, "free, sleep"),
