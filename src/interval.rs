@@ -196,9 +196,8 @@ impl Interval {
 
     /// The CPU weight of a cgroup (`CgroupWeight::weight`); `None` if it was not read.
     pub fn cgroup_weight(&self, version: crate::ids::CgroupVersion, path: &[u8]) -> Option<u64> {
-        let of_group = |weight: &&crate::sample::cgroup::CgroupWeight| {
-            weight.id.version == version && weight.id.path.as_bytes() == path
-        };
+        let of_group =
+            |weight: &&crate::sample::cgroup::CgroupWeight| weight.id.version == version && weight.id.path.as_bytes() == path;
         let samples = [&self.newer, &self.older];
         samples.into_iter().find_map(|sample| sample.cgroup_weights.iter().find(of_group)).map(|found| found.weight)
     }

@@ -274,7 +274,8 @@ impl Sampler {
         if let Some(reader) = &mut self.context_switches {
             sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
         }
-        let competing = sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running as usize > cpu.cpus.len()));
+        let competing =
+            sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running as usize > cpu.cpus.len()));
         if competing {
             sample.cgroup_weights = self.cgroup.weights(&self.root, &tasks);
         }

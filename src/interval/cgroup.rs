@@ -105,7 +105,8 @@ fn span(before: &Cgroup, group: &Cgroup, seconds: f64, max_cpus: Option<f64>) ->
             (Some(quota), Some(period)) if period > 0 => Some(quota as f64 / period as f64),
             _ => None,
         },
-        used_cpus: seconds_of(delta(group.usage_ns, before.usage_ns)).map(|used| max_cpus.map_or(used / seconds, |most| most.min(used / seconds))),
+        used_cpus: seconds_of(delta(group.usage_ns, before.usage_ns))
+            .map(|used| max_cpus.map_or(used / seconds, |most| most.min(used / seconds))),
         throttled_periods: delta(group.throttled_periods, before.throttled_periods)
             .zip(delta(group.periods, before.periods))
             .and_then(|(throttled, periods)| Ratio::new(throttled as f64, periods as f64)),

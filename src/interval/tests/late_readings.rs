@@ -5,7 +5,7 @@ use crate::ids::{CgroupId, CgroupVersion};
 use crate::sample::ReadDelays;
 use crate::sample::cgroup::Cgroup;
 
-const CPUS: f64 = 2.0;
+static CPUS: f64 = 2.0;
 
 /// Delays of the readings of one sample: disks, interfaces, cgroups, and each of the processes.
 #[derive(Clone, Debug)]

@@ -70,7 +70,8 @@ impl WeightReader {
 
 /// The groups of the processes with a runnable thread, and those above them, without the root.
 fn runnable_groups(tasks: &Tasks) -> BTreeSet<CgroupId> {
-    let runnable = tasks.processes.iter().filter(|process| process.threads.iter().any(|thread| thread.state == TaskState::Running));
+    let runnable =
+        tasks.processes.iter().filter(|process| process.threads.iter().any(|thread| thread.state == TaskState::Running));
     let own: BTreeSet<&CgroupId> = runnable.filter_map(|process| process.facts.cgroup.as_ref().ok()).collect();
     let groups = own.into_iter().flat_map(|id| id.path_with_ancestors().map(|path| (id.version, path)));
     let below_root = groups.filter(|(_, path)| *path != b"/");

@@ -37,7 +37,8 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
     }
     let (&(path, other_path), other) = others.iter().max_by(|a, b| a.1.used.total_cmp(&b.1.used))?;
     let (weight, other_weight) = (weight(context, own.version, path)?, weight(context, own.version, other_path)?);
-    let inside = |demand: &&Demand| cgroup_of(context, demand).is_some_and(|id| id.path_with_ancestors().any(|above| above == path));
+    let inside =
+        |demand: &&Demand| cgroup_of(context, demand).is_some_and(|id| id.path_with_ancestors().any(|above| above == path));
     let threads = f64::from(u32::try_from(demands.iter().filter(inside).count()).unwrap_or(u32::MAX)).max(1.0);
     let other_threads = f64::from(other.threads);
     let file = match own.version {
@@ -50,7 +51,9 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
         let own_weight = if weight == 0 { "cpu.idle 1".into() } else { format!("{file} {weight}") };
         let used = significant_digits(other.used);
         let whose = plural(other_threads, "thread uses", "threads use");
-        return Some(format!("cgroup {group} has {own_weight} beside {other_weight} of cgroup {other_group}, whose {whose} {used} CPU"));
+        return Some(format!(
+            "cgroup {group} has {own_weight} beside {other_weight} of cgroup {other_group}, whose {whose} {used} CPU"
+        ));
     }
     let is_crowded = effective(other_weight) / other_threads >= effective(weight) / threads * MIN_WEIGHT_RATIO;
     is_crowded.then(|| {

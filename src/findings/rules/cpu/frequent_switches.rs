@@ -95,8 +95,9 @@ fn top_sleep(context: &RuleContext, pid: u32) -> Option<(Name, bool)> {
         let entry = seen.entry(channel).or_insert((0.0, is_timer));
         entry.0 += rate * f64::from(row.seen_count);
     }
-    let (channel, (_, is_timer)) = seen.into_iter().filter(|(_, (weight, _))| *weight > 0.0).max_by(|a, b| {
-        a.1.0.total_cmp(&b.1.0).then_with(|| b.0.cmp(a.0))
-    })?;
+    let (channel, (_, is_timer)) = seen
+        .into_iter()
+        .filter(|(_, (weight, _))| *weight > 0.0)
+        .max_by(|a, b| a.1.0.total_cmp(&b.1.0).then_with(|| b.0.cmp(a.0)))?;
     Some((channel.clone(), is_timer))
 }

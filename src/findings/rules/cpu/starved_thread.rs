@@ -84,7 +84,8 @@ fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option
             first.thread.processor.0
         ));
     }
-    if let Some(reason) = realtime_threads_reason(context, starved).or_else(|| cgroup_weight_reason(context, starved, demands)) {
+    if let Some(reason) = realtime_threads_reason(context, starved).or_else(|| cgroup_weight_reason(context, starved, demands))
+    {
         return Some(reason);
     }
     let nice = starved.thread.scheduling.map_or(0, |scheduling| scheduling.nice);
