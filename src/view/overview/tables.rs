@@ -188,7 +188,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         // Beside the heading, as far as it fits.
         let words =
             ["other users' waits hidden", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
-        pane.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
+        pane.subarea(x, 0, width, 1).line_right(0, (words.unwrap_or_default(), StyleRole::Dim));
     }
     if groups.is_empty() && interval.newer.tasks.is_ok() {
         pane.line(1, ("all asleep", StyleRole::Dim));
