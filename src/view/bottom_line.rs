@@ -36,7 +36,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     for piece in key_line_items(pane.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
         let key = if here { StyleRole::Key } else { StyleRole::Plain };
-        let gap = if piece.key.is_empty() { "" } else { " " };
+        let gap = if piece.key.is_empty() || piece.label.is_empty() { "" } else { " " };
         let line = SafeLine::new(piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key })
             .with(gap, StyleRole::Plain)
             .with(piece.label, if here { StyleRole::Key } else { StyleRole::Dim });

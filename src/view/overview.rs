@@ -26,6 +26,7 @@ use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::sparkline::sparkline;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
@@ -46,6 +47,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
+    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
+        pane.line(y, cpu_history(state, evaluation, width));
+        y += 1;
+    }
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
     y += 1;
     if height >= 11 {
@@ -94,6 +99,26 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     pane.line(y, line);
     pane.line(y + 1, cpu_summary(evaluation, width));
     y + 2
+}
+
+/// Rows of the body from which the CPU time has a line of its past.
+const MIN_HISTORY_HEIGHT: u16 = 19;
+
+/// How much of the CPU time was busy, and how much idle but blocked, over time. It does not scroll: see `panes`.
+fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
+    let graph = (width.saturating_sub(30)) / 2;
+    let columns = panes::time_columns(state, evaluation, graph);
+    let mut line = SafeLine::default();
+    let busy = |time: [f32; 6]| time.iter().take(3).sum::<f32>();
+    let blocked = |time: [f32; 6]| time[4];
+    let sides: [(&str, StyleRole, &dyn Fn([f32; 6]) -> f32); 2] =
+        [("     busy ", StyleRole::User, &busy), ("  blocked-idle ", StyleRole::Blocked, &blocked)];
+    for (words, role, share) in sides {
+        line.push(SafeText::sanitize(words), StyleRole::Dim);
+        let cells = columns.iter().map(|summary| Some((share(summary.as_ref()?.cpu_time()?), role)));
+        line.push_glyphs(sparkline(graph, cells));
+    }
+    line
 }
 
 /// Cells from which the bar has a legend, and those of the legend.
