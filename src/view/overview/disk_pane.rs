@@ -9,7 +9,7 @@ use crate::safe;
 use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
-use crate::view::disk::latency_status;
+use crate::view::disk::{latency_finding_severity, latency_status};
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
@@ -37,22 +37,23 @@ fn stalled_note(evaluation: &Evaluation, disks: &[&DiskSpan]) -> SafeLine {
     })
 }
 
-/// The operation with the longest latency against its baseline, or with the most intervals with requests. Of the last intervals,
-/// so that the graph does not change with every one.
+/// The operation with the longest latency against its baseline on a disk with a finding about it; without a finding the operation
+/// with requests in most intervals. Of the last intervals, so that the graph does not change with every one.
 fn slowest<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Option<(&'a DiskSpan, Operation)> {
     const LAST_INTERVALS: usize = 10;
     const MAX_DISKS: usize = 16;
     let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
-    let mut worst: Option<((f32, usize), &DiskSpan, Operation)> = None;
+    let mut worst: Option<((Option<Severity>, f32, usize), &DiskSpan, Operation)> = None;
     for disk in disks.iter().take(MAX_DISKS) {
+        let severity = latency_finding_severity(evaluation, disk.id);
         for (operation, _) in disk.operations() {
             let awaits = || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation));
-            let longest = awaits().fold(0.0, f32::max);
             let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
-            let times = baseline.filter(|&baseline| baseline > 0.0).map_or(0.0, |baseline| longest / baseline);
-            let weight = (if times >= SLOW { times } else { 0.0 }, awaits().count());
+            let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
+            let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
+            let weight = (severity, times, awaits().count());
             let is_worse = worst.as_ref().is_none_or(|worst| weight > worst.0);
-            if is_worse && weight.1 > 0 {
+            if is_worse && weight.2 > 0 {
                 worst = Some((weight, disk, operation));
             }
         }
@@ -78,7 +79,15 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
         SafeLine::new(", log axis", StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
-    let known = || values.iter().flatten().copied().chain(baseline).chain(baseline.map(|baseline| baseline * SLOW));
+    let known = || {
+        values
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|&time| time > 0.0)
+            .chain(baseline)
+            .chain(baseline.map(|baseline| baseline * SLOW))
+    };
     let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
     if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
         return;
