@@ -10,7 +10,7 @@ use crate::findings::rule_context::RuleContext;
 use crate::findings::rules::cpu::starved_thread::Demand;
 use crate::ids::{CgroupId, CgroupVersion};
 
-/// The weight of the other group for each thread of it must be at least this multiple of that of the starved thread.
+/// The weight of the other group must be at least this multiple of that of the group of the starved thread.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_WEIGHT_RATIO: f64 = 2.0;
 
@@ -37,29 +37,19 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
     }
     let (&(path, other_path), other) = others.iter().max_by(|a, b| a.1.used.total_cmp(&b.1.used))?;
     let (weight, other_weight) = (weight(context, own.version, path)?, weight(context, own.version, other_path)?);
-    let inside =
-        |demand: &&Demand| cgroup_of(context, demand).is_some_and(|id| id.path_with_ancestors().any(|above| above == path));
-    let threads = f64::from(u32::try_from(demands.iter().filter(inside).count()).unwrap_or(u32::MAX)).max(1.0);
-    let other_threads = f64::from(other.threads);
     let file = match own.version {
         CgroupVersion::V1 => "cpu.shares",
         CgroupVersion::V2 => "cpu.weight",
     };
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let (group, other_group) = (name(path), name(other_path));
-    if effective(other_weight) >= effective(weight) * MIN_WEIGHT_RATIO {
-        let own_weight = if weight == 0 { "cpu.idle 1".into() } else { format!("{file} {weight}") };
-        let used = significant_digits(other.used);
-        let whose = plural(other_threads, "thread uses", "threads use");
-        return Some(format!(
-            "cgroup {group} has {own_weight} beside {other_weight} of cgroup {other_group}, whose {whose} {used} CPU"
-        ));
+    if effective(other_weight) < effective(weight) * MIN_WEIGHT_RATIO {
+        return None;
     }
-    let is_crowded = effective(other_weight) / other_threads >= effective(weight) / threads * MIN_WEIGHT_RATIO;
-    is_crowded.then(|| {
-        let (many, few) = (plural(threads, "thread", "threads"), plural(other_threads, "thread", "threads"));
-        format!("{many} of cgroup {group} ({file} {weight}) compete with {few} of cgroup {other_group} ({file} {other_weight})")
-    })
+    let own_weight = if weight == 0 { "cpu.idle 1".into() } else { format!("{file} {weight}") };
+    let used = significant_digits(other.used);
+    let whose = plural(f64::from(other.threads), "thread uses", "threads use");
+    Some(format!("cgroup {group} has {own_weight} beside {other_weight} of cgroup {other_group}, whose {whose} {used} CPU"))
 }
 
 fn cgroup_of<'a>(context: &'a RuleContext, demand: &Demand) -> Option<&'a CgroupId> {
