@@ -112,7 +112,7 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
             SourceStatus::Ended => "the recording has fewer than two samples".into(),
             SourceStatus::Open => "first sample taken; rates need two samples …".into(),
         };
-        pane.text_to_end(2, 1, &waiting, StyleRole::Dim);
+        pane.line(1, (safe!("  {waiting}"), StyleRole::Dim));
         return;
     };
     if let Some(open) = &state.details {

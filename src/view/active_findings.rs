@@ -1,6 +1,7 @@
 //! The active findings above each screen, and notes on hidden tasks and iowait.
 
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
@@ -50,16 +51,16 @@ pub fn draw(state: &State, pane: &mut Pane) {
         let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
         let wrapped = text::wrap(sentence.as_str(), cells, most);
         let worst = worst.unwrap_or(finding.severity);
-        pane.text(0, y, 1, theme::severity_symbol(worst), StyleRole::from(worst));
-        let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
+        let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
-        for line in wrapped {
-            pane.text_to_end(2, y, SafeText::sanitize(line), words);
+        for (at, words) in wrapped.into_iter().enumerate() {
+            let sign = if at == 0 { theme::severity_symbol(worst) } else { " " };
+            let line = SafeLine::new(sign, StyleRole::from(worst)).with(" ", StyleRole::Plain);
+            pane.line(y, line.with(SafeText::sanitize(words), role));
             y += 1;
         }
         if last && most == 1 {
-            let column = width.saturating_sub(u16::try_from(more.width()).unwrap_or(0));
-            pane.text_to_end(column, y - 1, &more, StyleRole::Dim);
+            pane.line_right(y - 1, (&more, StyleRole::Dim));
         }
         if on_overview && cursor.item.is_some() && at == cursor.selected {
             pane.highlight_rows(y - count, count);
@@ -68,7 +69,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     let hidden = incidents.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
-        pane.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
+        pane.line(y, (safe!("  +{hidden} more (key 6)"), StyleRole::Dim));
         y += 1;
     }
     iowait_artefact_note(&evaluation.interval, pane, y);
@@ -88,7 +89,6 @@ fn no_findings(state: &State, pane: &mut Pane) {
         pane.line(0, ("  measuring …", StyleRole::Bold));
         return;
     }
-    pane.text(0, 0, 1, "✔", StyleRole::Good);
     let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),
@@ -104,12 +104,12 @@ fn no_findings(state: &State, pane: &mut Pane) {
         Some(_) => "nothing found wrong".into(),
         None => "nothing found wrong in the readable data".into(),
     };
-    pane.text_to_end(2, 0, &words, StyleRole::Bold);
+    pane.line(0, SafeLine::new("✔", StyleRole::Good).with(safe!(" {words}"), StyleRole::Bold));
     let mut y = 1;
     if pane.height() > y
         && let Some(limits) = hidden_tasks_note(state)
     {
-        pane.text_to_end(2, y, &limits, StyleRole::Dim);
+        pane.line(y, (safe!("  {limits}"), StyleRole::Dim));
         y += 1;
     }
     iowait_artefact_note(&evaluation.interval, pane, y);
@@ -124,7 +124,7 @@ fn iowait_artefact_note(interval: &Interval, pane: &mut Pane, y: u16) {
     let Some(words) = cross_checks::current_io_uring_artifact(interval) else { return };
     let room = usize::from(pane.width()).saturating_sub(2);
     for (y, line) in (y..).zip(text::wrap(SafeText::sanitize(words).as_str(), room, left)) {
-        pane.text_to_end(2, y, SafeText::sanitize(line), StyleRole::Dim);
+        pane.line(y, (safe!("  {line}"), StyleRole::Dim));
     }
 }
 

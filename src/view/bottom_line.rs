@@ -1,6 +1,7 @@
 //! The bottom line: the keys of the screens with hints, a prompt, or a notice.
 
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
@@ -14,13 +15,13 @@ pub fn draw(state: &State, pane: &mut Pane) {
             PromptKind::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
             PromptKind::Mark => "mark: ",
         };
-        let x = pane.text_to_end(0, 0, question, StyleRole::Bold);
-        let room = usize::from(pane.width().saturating_sub(x + 2));
+        let room = usize::from(pane.width()).saturating_sub(question.len() + 2);
         let scroll = prompt.input.visual_scroll(room);
         let typed: String = prompt.input.value().chars().skip(scroll).collect();
-        pane.text_to_end(x, 0, SafeText::sanitize(typed), StyleRole::Plain);
+        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(SafeText::sanitize(typed), StyleRole::Plain));
         let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
-        pane.subarea(x + at, 0, 1, 1).highlight_rows(0, 1);
+        let column = u16::try_from(question.len()).unwrap_or(0).saturating_add(at);
+        pane.subarea(column, 0, 1, 1).highlight_rows(0, 1);
         return;
     }
     if let Some(notice) = &state.notice {
@@ -35,11 +36,14 @@ pub fn draw(state: &State, pane: &mut Pane) {
     for piece in key_line_items(pane.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
         let key = if here { StyleRole::Key } else { StyleRole::Plain };
-        let x = pane.text_to_end(piece.x, 0, piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key });
-        let words = if piece.key.is_empty() { x } else { x + 1 };
-        pane.text_to_end(words, 0, piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let gap = if piece.key.is_empty() || piece.label.is_empty() { "" } else { " " };
+        let line = SafeLine::new(piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key })
+            .with(gap, StyleRole::Plain)
+            .with(piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let mut part = pane.subarea(piece.x, 0, piece.width, 1);
+        part.line(0, line);
         if here {
-            pane.subarea(piece.x, 0, piece.width, 1).highlight_rows(0, 1);
+            part.highlight_rows(0, 1);
         }
     }
 }

@@ -5,10 +5,12 @@ use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::wait_location;
+use super::widgets::bar::StackedBar;
 use super::widgets::sparkline;
 use crate::figures::cpu::{self as figures, CpuRow};
 use crate::figures::{Column, thread};
@@ -146,7 +148,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     if let Some((x, width)) = table.last_column_area() {
         let words = list_status(state, layout);
         if usize::from(width) > words.width() + 12 {
-            pane.text_right(x, heading, width, &words, StyleRole::Dim);
+            pane.subarea(x, heading, width, 1).line_right(0, (&words, StyleRole::Dim));
         }
     }
     let end = layout.rows_before_list + layout.list_rows;
@@ -162,11 +164,11 @@ fn host_line(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     let n = span.cpus.len();
     let busy = span.busy();
     let words = safe!("{}% = {} of {n}", format_number(busy * 100.0, 5), format_number(busy * n as f64, 5));
-    let right = u16::try_from(words.width()).unwrap_or(0);
-    let width = pane.width();
-    pane.text(0, 0, 5, "HOST", StyleRole::Heading);
-    pane.subarea(5, 0, width.saturating_sub(5 + right + 1), 1).stacked_bar(&cpu_segments(interval));
-    pane.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Bold);
+    let mut line = SafeLine::new("HOST ", StyleRole::Heading);
+    let bar = usize::from(pane.width()).saturating_sub(5 + words.width() + 1);
+    line.push_glyphs(StackedBar(&cpu_segments(interval)).glyphs(u16::try_from(bar).unwrap_or(u16::MAX)));
+    pane.line(0, line);
+    pane.line_right(0, (words, StyleRole::Bold));
 }
 
 /// One cell per CPU in rows of 16, 64 or 128; beside each row its busiest CPU.
@@ -178,24 +180,25 @@ fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, pane:
         let first = cpus.first().map_or(0, |cpu| cpu.id.0);
         let last = cpus.last().map_or(0, |cpu| cpu.id.0);
         let node = topology.iter().find(|place| place.cpu.0 == first).map(|place| place.node);
-        pane.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), StyleRole::Dim);
-        cpu_map_row(pane, 7, y, cpus, cpus.len(), full);
-        let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
+        let node = node.map_or("".into(), |node| safe!("node{node}"));
+        let mut line = SafeLine::new(safe!("{node:<7}"), StyleRole::Dim);
+        line.push_glyphs(cpu_map_glyphs(cpus, cpus.len(), full));
         let hottest = cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
         match hottest.filter(|cpu| cpu.busy() >= full) {
-            Some(cpu) => pane.text_to_end(x, y, safe!("cpu{} ▲", cpu.id.0), StyleRole::Warning),
-            None => pane.text_to_end(x, y, safe!("{first}-{last}"), StyleRole::Dim),
-        };
+            Some(cpu) => line.push(safe!(" cpu{} ▲", cpu.id.0), StyleRole::Warning),
+            None => line.push(safe!(" {first}-{last}"), StyleRole::Dim),
+        }
+        pane.line(y, line);
     }
 }
 
 /// CPUs as levels. With more CPUs than cells, a cell displays the busiest of several.
-pub fn cpu_map_row(pane: &mut Pane, x: u16, y: u16, cpus: &[CpuUsage], cells: usize, full: f64) {
+pub fn cpu_map_glyphs(cpus: &[CpuUsage], cells: usize, full: f64) -> impl Iterator<Item = (char, StyleRole)> {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
-    for (x, several) in (x..).zip(cpus.chunks(each)) {
+    cpus.chunks(each).map(move |several| {
         let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
-        pane.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy, full));
-    }
+        (sparkline::level_glyph(busy as f32), busy_role(busy, full))
+    })
 }
 
 /// `full`: busy share from which a CPU is saturated.

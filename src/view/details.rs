@@ -132,15 +132,15 @@ impl Entry {
         match self {
             Entry::Gap => {}
             Entry::Line { indent, text, role } => {
-                pane.text_to_end(*indent, y, text, *role);
+                pane.subarea(*indent, y, u16::MAX, 1).line(0, (text, *role));
             }
             Entry::Labelled { label, text, role } => {
-                pane.text(2, y, labels, label, StyleRole::Dim);
-                pane.text_to_end(4 + labels, y, text, *role);
+                pane.subarea(2, y, labels, 1).line(0, (label, StyleRole::Dim));
+                pane.subarea(4 + labels, y, u16::MAX, 1).line(0, (text, *role));
             }
             Entry::Row { cells, role } => {
                 for (x, text) in cells {
-                    pane.text_to_end(*x, y, text, *role);
+                    pane.subarea(*x, y, u16::MAX, 1).line(0, (text, *role));
                 }
             }
             Entry::MicrostatesBar(states) => {
@@ -148,12 +148,13 @@ impl Entry {
                 pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
             }
             Entry::Plot(plot) => {
-                pane.text_right(0, y, GRAPH_COLUMN - 1, &plot.max_label, StyleRole::Dim);
+                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
+                axis.line_right(0, (&plot.max_label, StyleRole::Dim));
                 if let Some(threshold) = plot.threshold.filter(|threshold| *threshold <= plot.max) {
                     let share = threshold / plot.max;
                     let row = (plot.height - 1).saturating_sub((share * f32::from(plot.height)) as u16);
                     if row > 0 {
-                        pane.text_right(0, y + row, GRAPH_COLUMN - 1, &plot.threshold_label, StyleRole::Dim);
+                        axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
                     }
                 }
                 let graph = Graph {

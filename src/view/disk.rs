@@ -284,7 +284,7 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
 }
 
 /// The severity of the active latency finding of a device.
-fn latency_finding_severity(evaluation: &Evaluation, disk: DiskId) -> Option<Severity> {
+pub fn latency_finding_severity(evaluation: &Evaluation, disk: DiskId) -> Option<Severity> {
     let of_disk = |subject: &Subject| matches!(subject, Subject::Disk { id, .. } if *id == disk);
     let slow = evaluation.active.iter().filter(|finding| finding.kind == Kind::DiskLatency && of_disk(&finding.subject));
     slow.map(|finding| finding.severity).max()

@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
@@ -19,18 +20,17 @@ pub fn draw(state: &State, pane: &mut Pane) {
     let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
     pane.clear();
     pane.rule(0);
-    pane.text(2, 0, 8, " KEYS ", StyleRole::Bold);
-    pane.text_right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim);
+    let mut title = pane.subarea(2, 0, width.saturating_sub(4), 1);
+    title.line(0, (" KEYS ", StyleRole::Bold));
+    title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
     let lines = key_lines(state, width);
     let mut y = 1;
     for line in lines.iter().skip(state.help.unwrap_or(0).min(max_scroll(state))) {
-        pane.text(2, y, 12, line.key_label, if line.applies_here { StyleRole::Key } else { StyleRole::Dim });
-        pane.text_to_end(
-            DESCRIPTION_COLUMN,
-            y,
-            SafeText::sanitize(line.description.clone()),
-            if line.applies_here { StyleRole::Plain } else { StyleRole::Dim },
-        );
+        let (key, words) =
+            if line.applies_here { (StyleRole::Key, StyleRole::Plain) } else { (StyleRole::Dim, StyleRole::Dim) };
+        let mut drawn = SafeLine::new(safe!("  {}", line.key_label), key);
+        drawn.pad_to(usize::from(DESCRIPTION_COLUMN));
+        pane.line(y, drawn.with(SafeText::sanitize(line.description.clone()), words));
         y += 1;
     }
     if y + 3 < pane.height() {
@@ -79,10 +79,11 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 /// The meaning of bar textures and symbols.
 fn draw_legend(pane: &mut Pane) {
     pane.rule(0);
-    pane.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
+    pane.subarea(2, 0, 10, 1).line(0, (" LEGEND ", StyleRole::Bold));
     for LegendEntry { x, y, glyph, role, description: words } in legend_entries(pane.width()) {
-        pane.glyph(x, y, glyph, role);
-        pane.text_to_end(x + 2, y, words, StyleRole::Dim);
+        let mut line = SafeLine::default();
+        line.push_glyphs([(glyph, role)]);
+        pane.subarea(x, y, u16::MAX, 1).line(0, line.with(" ", StyleRole::Plain).with(words, StyleRole::Dim));
     }
 }
 

@@ -213,9 +213,9 @@ fn softnet_line(interval: &Interval, pane: &mut Pane, y: u16) -> u16 {
             format_number(span.processed.0, 5)
         )
     });
-    pane.text(0, y, 8, "SOFTNET", StyleRole::Heading);
     let words = SafeText::sanitize(words.collect::<Vec<_>>().join("  "));
-    pane.text_to_end(8, y, &words, if lost { StyleRole::Warning } else { StyleRole::Dim });
+    let role = if lost { StyleRole::Warning } else { StyleRole::Dim };
+    pane.line(y, SafeLine::new("SOFTNET ", StyleRole::Heading).with(words, role));
     1
 }
 
@@ -351,7 +351,6 @@ fn protocol_tables(evaluation: &Evaluation, pane: &mut Pane) -> u16 {
 }
 
 fn listener_line(listener: &Listener, drops: Option<PerSecond>, pane: &mut Pane, y: u16) {
-    pane.text(0, y, 7, "LISTEN", StyleRole::Heading);
     let owner = listener.owner.as_ref().map(|(id, name)| format!("  {}/{}", SafeText::from_name(name), id.pid));
     let full = listener.accept_queue > listener.backlog_limit;
     let dropped = drops.filter(|rate| full && rate.0 > 0.0).map(|rate| format!("  {} drops/s", format_number(rate.0, 5)));
@@ -363,8 +362,7 @@ fn listener_line(listener: &Listener, drops: Option<PerSecond>, pane: &mut Pane,
         dropped.unwrap_or_default(),
         owner.unwrap_or_default()
     );
-    let x = pane.text_to_end(7, y, &words, if full { StyleRole::Bold } else { StyleRole::Plain });
-    if full {
-        pane.text_to_end(x + 1, y, "▲", StyleRole::Warning);
-    }
+    let role = if full { StyleRole::Bold } else { StyleRole::Plain };
+    let line = SafeLine::new("LISTEN ", StyleRole::Heading).with(words, role);
+    pane.line(y, if full { line.with(" ▲", StyleRole::Warning) } else { line });
 }

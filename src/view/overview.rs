@@ -25,10 +25,12 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
-use super::widgets::bar::Segment;
+use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::sparkline::sparkline;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
@@ -45,6 +47,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
+    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
+        pane.line(y, cpu_history(state, evaluation, width));
+        y += 1;
+    }
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
     y += 1;
     if height >= 11 {
@@ -52,7 +58,8 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         y += 1;
     }
     if height > y {
-        y = cores_line(evaluation, pane, y);
+        pane.line(y, cores_line(evaluation, width));
+        y += 1;
     }
     let left = height.saturating_sub(y);
     let disks = busiest_disks(state, interval);
@@ -74,19 +81,53 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     task_table(state, interval, &mut pane.subarea(0, y, width, height.saturating_sub(y)));
 }
 
-/// The stacked bar, its legend, and the line below it.
+/// The stacked bar, its legend, and the line below it; returns the line after.
 fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let Some(span) = &interval.cpu else {
-        pane.text(0, y, 5, "CPU", StyleRole::Heading);
-        pane.text_to_end(5, y, "- /proc/stat cannot be read", StyleRole::Dim);
+    let mut line = SafeLine::new("CPU  ", StyleRole::Heading);
+    if interval.cpu.is_none() {
+        pane.line(y, line.with("- /proc/stat cannot be read", StyleRole::Dim));
         return y + 1;
-    };
-    pane.text(0, y, 5, "CPU", StyleRole::Heading);
+    }
     let width = pane.width();
-    let legend = if width >= 78 { 40 } else { 0 };
-    let parts = cpu_segments(interval);
-    pane.subarea(5, y, width.saturating_sub(6 + legend), 1).stacked_bar(&parts);
+    let legend = if width >= ROOMY_WIDTH { LEGEND_WIDTH } else { 0 };
+    line.push_glyphs(StackedBar(&cpu_segments(interval)).glyphs(width.saturating_sub(6 + legend)));
+    if legend > 0 {
+        line.pad_to(usize::from(width - legend));
+        line.append(cpu_legend(evaluation));
+    }
+    pane.line(y, line);
+    pane.line(y + 1, cpu_summary(evaluation, width));
+    y + 2
+}
+
+/// Rows of the body from which the CPU time has a line of its past.
+const MIN_HISTORY_HEIGHT: u16 = 19;
+
+/// How much of the CPU time was busy, and how much idle but blocked, over time. It does not scroll: see `panes`.
+fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
+    let graph = (width.saturating_sub(30)) / 2;
+    let columns = panes::time_columns(state, evaluation, graph);
+    let mut line = SafeLine::default();
+    let busy = |time: [f32; 6]| time.iter().take(3).sum::<f32>();
+    let blocked = |time: [f32; 6]| time[4];
+    let sides: [(&str, StyleRole, &dyn Fn([f32; 6]) -> f32); 2] =
+        [("     busy ", StyleRole::User, &busy), ("  blocked-idle ", StyleRole::Blocked, &blocked)];
+    for (words, role, share) in sides {
+        line.push(SafeText::sanitize(words), StyleRole::Dim);
+        let cells = columns.iter().map(|summary| Some((share(summary.as_ref()?.cpu_time()?), role)));
+        line.push_glyphs(sparkline(graph, cells));
+    }
+    line
+}
+
+/// Cells from which the bar has a legend, and those of the legend.
+const ROOMY_WIDTH: u16 = 78;
+const LEGEND_WIDTH: u16 = 40;
+
+fn cpu_legend(evaluation: &Evaluation) -> SafeLine {
+    let mut line = SafeLine::default();
+    let Some(span) = &evaluation.interval.cpu else { return line };
     let total = &span.total;
     let shares = [
         ('█', StyleRole::User, "usr", total.user + total.nice),
@@ -94,60 +135,48 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
         ('▒', StyleRole::Irq, "irq", total.irq + total.softirq),
         ('╳', StyleRole::Steal, "stl", total.steal),
     ];
-    if legend > 0 {
-        let mut x = width - legend;
-        for (glyph, role, word, share) in shares {
-            pane.glyph(x, y, glyph, role);
-            pane.text(x + 1, y, 3, word, StyleRole::Dim);
-            let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
-            pane.text_right(
-                x + 4,
-                y,
-                5,
-                safe!("{}", format_number(share * 100.0, 4)),
-                if is_stolen { StyleRole::Warning } else { StyleRole::Plain },
-            );
-            x += 10;
-        }
+    for (glyph, role, word, share) in shares {
+        let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
+        line.push_glyphs([(glyph, role)]);
+        line.push(word, StyleRole::Dim);
+        let figure = safe!("{:>5} ", format_number(share * 100.0, 4));
+        line.push(figure, if is_stolen { StyleRole::Warning } else { StyleRole::Plain });
     }
-    cpu_summary_line(evaluation, pane, y + 1);
-    y + 2
+    line
 }
 
 /// busy, blocked-idle and free CPU time.
-fn cpu_summary_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) {
+fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     let interval = &*evaluation.interval;
-    let Some(span) = &interval.cpu else { return };
-    let narrow = pane.width() < 78;
-    let left = if narrow { 0 } else { 5 };
+    let narrow = width < ROOMY_WIDTH;
+    let gap = if narrow { " " } else { "  " };
     let share = |value: f64| format_number(value * 100.0, 4);
-    let busy = span.busy();
-    let mut x = pane.text(left, y, 5, "busy ", StyleRole::Dim);
-    pane.text_right(x, y, 5, safe!("{}%", share(busy)), StyleRole::Bold);
-    x += 5;
+    let busy = interval.cpu.as_ref().map_or(0.0, CpuSpan::busy);
+    let mut line = SafeLine::new(if narrow { "busy " } else { "     busy " }, StyleRole::Dim);
+    line.push(safe!("{:>5}", format!("{}%", share(busy))), StyleRole::Bold);
     if !narrow {
-        let n = interval.online_cpus().max(1) as f64;
-        x = pane.text(x, y, 13, safe!(" = {:>4} CPUs", format_number(busy * n, 4)), StyleRole::Dim);
+        let cpus = busy * interval.online_cpus().max(1) as f64;
+        line.push(safe!(" = {:>4} CPUs", format_number(cpus, 4)), StyleRole::Dim);
     }
-    x += if narrow { 1 } else { 2 };
+    line.push(gap, StyleRole::Plain);
     let Some(blocked) = &interval.idle_blocked else {
-        pane.text_to_end(x, y, "blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
-        return;
+        return line.with("blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
     };
-    pane.glyph(x, y, '╱', StyleRole::Blocked);
-    x = pane.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
-    let bound = if blocked.lower_bound { "≥" } else { "" };
+    let (least, most) = if blocked.lower_bound { ("≥", "≤") } else { ("", "") };
     let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
-    pane.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), role);
-    x += 6 + if narrow { 1 } else { 2 };
-    pane.glyph(x, y, '·', StyleRole::Free);
-    x = pane.text(x + 1, y, 5, "free ", StyleRole::Dim);
-    let bound = if blocked.lower_bound { "≤" } else { "" };
-    pane.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.free)), StyleRole::Bold);
-    x += 6 + 2;
+    line.push_glyphs([('╱', StyleRole::Blocked)]);
+    line.push(if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
+    let figure = format!("{least}{}%", share(blocked.ratio));
+    line.push(SafeText::blanks(6_usize.saturating_sub(figure.chars().count())), StyleRole::Plain);
+    line.push(SafeText::sanitize(figure), role);
+    line.push(gap, StyleRole::Plain);
+    line.push_glyphs([('·', StyleRole::Free)]);
+    line.push("free ", StyleRole::Dim);
+    line.push(safe!("{:>6}", format!("{most}{}%", share(blocked.free))), StyleRole::Bold);
     if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
-        pane.text_to_end(x, y, safe!("(iowait {}%)", share(iowait)), StyleRole::Dim);
+        line.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
     }
+    line
 }
 
 /// The segments of the bar: used, steal, hidden, idle but blocked, free.
@@ -240,28 +269,25 @@ fn memory_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
 }
 
 /// One cell per CPU, and the busiest one with its top thread.
-fn cores_line(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
+fn cores_line(evaluation: &Evaluation, width: u16) -> SafeLine {
     let interval = &*evaluation.interval;
-    pane.text(0, y, 6, "CORES", StyleRole::Heading);
-    let Some(span) = &interval.cpu else {
-        pane.text_to_end(6, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
-    let most = usize::from(pane.width() / 3).max(8);
-    let cells = span.cpus.len().min(most);
-    cpu::cpu_map_row(pane, 6, y, &span.cpus, cells, evaluation.thresholds().core_busy_ratio);
+    let mut line = SafeLine::new("CORES ", StyleRole::Heading);
+    let Some(span) = &interval.cpu else { return line.with("-", StyleRole::Dim) };
+    let full = evaluation.thresholds().core_busy_ratio;
+    let cells = span.cpus.len().min(usize::from(width / 3).max(8));
+    line.push_glyphs(cpu::cpu_map_glyphs(&span.cpus, cells, full));
     let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
-    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
-    let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
+    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return line };
     let busy = hottest.busy();
-    let role = if busy >= evaluation.thresholds().core_busy_ratio { StyleRole::Bold } else { StyleRole::Plain };
-    let x = pane.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), role);
+    line.pad_to(6 + cells + 2);
+    let words = safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4));
+    line.push(words, if busy >= full { StyleRole::Bold } else { StyleRole::Plain });
     if let Some((task, share)) = hottest.top_thread {
         let used = format_number(share.percent(), 4);
         let whole = safe!("  {} {used}%", wait_location::process_thread_and_tid(&interval.newer, task));
+        let fits = line.width() + whole.width() <= usize::from(width);
         let short = || safe!("  {} {used}%", wait_location::thread_name(&interval.newer, task));
-        let fits = usize::from(x) + whole.width() <= usize::from(pane.width());
-        pane.text_to_end(x, y, if fits { whole } else { short() }, StyleRole::Plain);
+        line.push(if fits { whole } else { short() }, StyleRole::Plain);
     }
-    y + 1
+    line
 }

@@ -10,40 +10,14 @@ use ratatui::layout::{Constraint, Layout, Rect, Spacing};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
-use unicode_width::UnicodeWidthStr;
 
 use super::safe_line::SafeLine;
-use super::safe_text::SafeText;
-use super::text::truncate;
 use super::theme::{StyleRole, Theme};
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::graph::Graph;
 use super::widgets::heat_map::HeatMap;
 use super::widgets::log_graph::LogGraph;
 use super::widgets::stacked_area::StackedArea;
-
-/// Text that may be drawn: a literal or sanitized text.
-pub trait DisplayText {
-    fn as_display_str(&self) -> &str;
-}
-
-impl DisplayText for &'static str {
-    fn as_display_str(&self) -> &str {
-        self
-    }
-}
-
-impl DisplayText for SafeText {
-    fn as_display_str(&self) -> &str {
-        self.as_str()
-    }
-}
-
-impl DisplayText for &SafeText {
-    fn as_display_str(&self) -> &str {
-        self.as_str()
-    }
-}
 
 /// A widget whose text, if it has any, was a literal or `SafeText`.
 pub trait SafeWidget: Widget {}
@@ -188,52 +162,6 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Draws left-aligned text of at most `width` cells; returns the column after it.
-    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, role: StyleRole) -> u16 {
-        let style = self.theme.style(role);
-        self.draw_styled(x, y, width, text.as_display_str(), style)
-    }
-
-    /// Draws text up to the end of the row; returns the column after it.
-    pub fn text_to_end(&mut self, x: u16, y: u16, text: impl DisplayText, role: StyleRole) -> u16 {
-        let width = self.area.width.saturating_sub(x);
-        self.text(x, y, width, text, role)
-    }
-
-    /// Draws text right-aligned in `width` cells from column `x`.
-    pub fn text_right(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, role: StyleRole) {
-        let text = text.as_display_str();
-        let cells = u16::try_from(text.width()).unwrap_or(u16::MAX);
-        let style = self.theme.style(role);
-        self.draw_styled(x + width.saturating_sub(cells), y, width, text, style);
-    }
-
-    fn draw_styled(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
-        let width = width.min(self.area.width.saturating_sub(x));
-        if y >= self.area.height || width == 0 {
-            return x;
-        }
-        let fitting = truncate(text, usize::from(width));
-        let (end, _) = self.buffer.set_stringn(self.area.x + x, self.area.y + y, &fitting, usize::from(width), style);
-        end - self.area.x
-    }
-
-    /// Draws one glyph.
-    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, role: StyleRole) {
-        self.fill(x, y, 1, glyph, role);
-    }
-
-    /// Repeats a glyph.
-    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, role: StyleRole) {
-        let style = self.theme.graph_style(role);
-        let row = Rect { x: self.area.x + x, y: self.area.y + y, width, height: 1 };
-        for place in row.intersection(self.area).positions() {
-            if let Some(cell) = self.buffer.cell_mut(place) {
-                cell.set_char(glyph).set_style(style);
-            }
-        }
-    }
-
     /// Clears text and colors.
     pub fn clear(&mut self) {
         Clear.render(self.area, self.buffer);
@@ -241,7 +169,9 @@ impl<'a> Pane<'a> {
 
     /// Draws a horizontal rule.
     pub fn rule(&mut self, y: u16) {
-        self.fill(0, y, self.area.width, '─', StyleRole::Dim);
+        let mut line = SafeLine::default();
+        line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), usize::from(self.area.width)));
+        self.line(y, line);
     }
 
     /// Draws these rows in the style of the cursor.

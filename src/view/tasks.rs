@@ -5,6 +5,7 @@ use super::active_findings::hidden_tasks_note;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_number};
 use super::theme::{StyleRole, blocked_role, used_role};
@@ -228,10 +229,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 
 /// Numbers of processes, threads, and threads by state.
 fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane: &mut Pane) {
-    pane.text(0, 0, 6, "TASKS", StyleRole::Heading);
-    let width = pane.width();
     let words = list_status(state, layout);
-    let right = u16::try_from(words.width()).unwrap_or(0);
+    let room = usize::from(pane.width()).saturating_sub(words.width() + 1);
+    let heading = SafeLine::new("TASKS ", StyleRole::Heading);
+    pane.line(0, heading.clone());
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
     let mut line = format!(
@@ -253,9 +254,8 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
             line += &format!(" {count} {word}");
         }
     }
-    let room = width.saturating_sub(6 + right + 1);
-    pane.text(6, 0, room, SafeText::sanitize(line), StyleRole::Plain);
-    pane.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Dim);
+    pane.line(0, heading.with(SafeText::sanitize(line), StyleRole::Plain).truncated(room));
+    pane.line_right(0, (&words, StyleRole::Dim));
 }
 
 fn process_row(

@@ -105,10 +105,8 @@ fn monochrome_style(role: StyleRole) -> Style {
     let style = Style::new();
     match role {
         StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
-        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key | StyleRole::Playback => {
-            style.add_modifier(Modifier::BOLD)
-        }
-        StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading => {
+        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key => style.add_modifier(Modifier::BOLD),
+        StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading | StyleRole::Playback => {
             style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED))
         }
         _ => style,
@@ -151,7 +149,7 @@ fn ansi256_style(role: StyleRole) -> Style {
         StyleRole::RunQueue => fg(30),
         StyleRole::Disk => fg(161),
         StyleRole::OtherBlocked => fg(97),
-        StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD),
+        StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
         _ => monochrome_style(role),
     }
 }

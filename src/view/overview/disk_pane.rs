@@ -9,7 +9,7 @@ use crate::safe;
 use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
-use crate::view::disk::latency_status;
+use crate::view::disk::{latency_finding_severity, latency_status};
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
@@ -24,7 +24,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let (table, graph) = table_and_graph(&inner, disks.len());
     let rows = table.height.saturating_sub(1);
     tables::disk_table(evaluation, &disks, &mut inner.part(table), 0, rows);
-    if let (Some(graph), Some((disk, operation))) = (graph, slowest(evaluation, &disks)) {
+    if let (Some(graph), Some((disk, operation))) = (graph, slowest(state, evaluation, &disks)) {
         draw_graph(state, evaluation, disk, operation, &mut inner.part(graph));
     }
 }
@@ -37,17 +37,32 @@ fn stalled_note(evaluation: &Evaluation, disks: &[&DiskSpan]) -> SafeLine {
     })
 }
 
-/// The operation with the longest latency against its baseline, or with the most requests if none has one.
-fn slowest<'a>(evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Option<(&'a DiskSpan, Operation)> {
-    let active = disks.iter().flat_map(|disk| disk.operations().map(|(operation, span)| (*disk, operation, span)));
-    let weight = |disk: &DiskSpan, operation: Operation, concurrency: f64| {
-        let times = latency_status(evaluation, disk.id, operation).and_then(|status| status.multiple).unwrap_or(0.0);
-        (if times >= 3.0 { times } else { 0.0 }, concurrency)
-    };
-    let weighed = active.map(|(disk, operation, span)| (weight(disk, operation, span.concurrency), disk, operation));
-    let order = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-    weighed.max_by(|a, b| order(&a.0, &b.0)).map(|(_, disk, operation)| (disk, operation))
+/// The operation with the longest latency against its baseline on a disk with a finding about it; without a finding the operation
+/// with requests in most intervals. Of the last intervals, so that the graph does not change with every one.
+fn slowest<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Option<(&'a DiskSpan, Operation)> {
+    const LAST_INTERVALS: usize = 10;
+    const MAX_DISKS: usize = 16;
+    let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
+    let mut worst: Option<((Option<Severity>, f32, usize), &DiskSpan, Operation)> = None;
+    for disk in disks.iter().take(MAX_DISKS) {
+        let severity = latency_finding_severity(evaluation, disk.id);
+        for (operation, _) in disk.operations() {
+            let awaits = || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation));
+            let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
+            let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
+            let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
+            let weight = (severity, times, awaits().count());
+            let is_worse = worst.as_ref().is_none_or(|worst| weight > worst.0);
+            if is_worse && weight.2 > 0 {
+                worst = Some((weight, disk, operation));
+            }
+        }
+    }
+    worst.map(|(_, disk, operation)| (disk, operation))
 }
+
+/// The second line of the graph, as a multiple of the baseline.
+const SLOW: f32 = 3.0;
 
 fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation: Operation, pane: &mut Pane) {
     let name = wait_location::disk_name(&evaluation.interval.newer, disk.id);
@@ -64,7 +79,15 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
         SafeLine::new(", log axis", StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
-    let known = || values.iter().flatten().copied().chain(baseline).chain(baseline.map(|baseline| baseline * 3.0));
+    let known = || {
+        values
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|&time| time > 0.0)
+            .chain(baseline)
+            .chain(baseline.map(|baseline| baseline * SLOW))
+    };
     let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
     if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
         return;
@@ -75,7 +98,7 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
     let level = |times: f32, glyph| {
         baseline.map(|baseline| Level { value: baseline * times, glyph, style: theme.style(StyleRole::Dim) })
     };
-    let levels: Vec<Level> = [level(1.0, '┄'), level(3.0, '╌')].into_iter().flatten().collect();
+    let levels: Vec<Level> = [level(1.0, '┄'), level(SLOW, '╌')].into_iter().flatten().collect();
     let severity = |time: f32| -> Option<Severity> {
         let status = status?;
         evaluation.thresholds().latency_severity(f64::from(time / baseline?), status.provisional)

@@ -65,7 +65,7 @@ fn pressure_lines(evaluation: &Evaluation) -> Vec<SafeLine> {
         let average = |value: f32| format!("{:>5}", format_number(f64::from(value), 5));
         let averages = stall.as_ref().ok().and_then(|stall| stall.some);
         let averages = averages.map_or_else(String::new, |some| {
-            format!("  10s {} 60s {} 300s {}", average(some.avg10), average(some.avg60), average(some.avg300))
+            format!("  10s {}  60s {}  300s {}", average(some.avg10), average(some.avg60), average(some.avg300))
         });
         let some_text = some.map_or("-".to_owned(), |share| format!("{}%", format_number(share.percent(), 5)));
         let share = some.map_or(0.0, |share| share.0);

@@ -15,6 +15,7 @@ use crate::view::disk::{baseline_multiple, latency_status};
 use crate::view::network::NicLine;
 use crate::view::pane::Pane;
 use crate::view::safe_text::SafeText;
+use crate::view::tasks::command_line;
 use crate::view::text::{format_figure, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::wait_location;
@@ -140,6 +141,20 @@ struct TaskLine<'a> {
 
 type TaskSpec = ColumnSpec<fn(&TaskLine, CellContent)>;
 
+const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
+    cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
+});
+
+const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
+    let tasks = line.interval.newer.tasks.as_ref().ok();
+    if let Some(process) = tasks.and_then(|tasks| tasks.process(line.group.pid)) {
+        cell.text(command_line(process), StyleRole::Dim);
+    }
+});
+
+/// Cells of the table from which it has command lines.
+const COMMAND_LINE_WIDTH: u16 = 150;
+
 const TASK_COLUMNS: [TaskSpec; 9] = [
     TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
     TaskSpec::figure(&task::PID, 7, |line, cell| {
@@ -166,16 +181,19 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
     })
     .min_table_width(50),
-    TaskSpec::text("where", 0, |line, cell| {
-        cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
-    }),
+    WHERE,
 ];
 
 pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     if pane.height() < 2 {
         return;
     }
-    let table = Columns::new(&TASK_COLUMNS, pane.width());
+    let mut specs = TASK_COLUMNS.to_vec();
+    if pane.width() >= COMMAND_LINE_WIDTH {
+        specs.pop();
+        specs.extend([WHERE.width(pane.width() / 3), COMMAND_LINE]);
+    }
+    let table = Columns::new(&specs, pane.width());
     let groups = process_groups(interval);
     let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
     table.draw(pane, None, lines);
@@ -188,7 +206,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         // Beside the heading, as far as it fits.
         let words =
             ["other users' waits hidden", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
-        pane.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
+        pane.subarea(x, 0, width, 1).line_right(0, (words.unwrap_or_default(), StyleRole::Dim));
     }
     if groups.is_empty() && interval.newer.tasks.is_ok() {
         pane.line(1, ("all asleep", StyleRole::Dim));

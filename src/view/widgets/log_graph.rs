@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::widgets::Widget;
 
 use super::sparkline::LEVELS;
@@ -60,9 +60,11 @@ impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
         for level in self.levels.iter().filter(|level| (self.min..=self.max).contains(&level.value)) {
             let row = Rect { y: area.y + self.row_of(level.value, area.height), height: 1, ..area };
             for place in row.positions() {
-                if let Some(cell) = buffer.cell_mut(place) {
-                    cell.set_char(level.glyph).set_style(level.style);
-                }
+                let Some(cell) = buffer.cell_mut(place) else { continue };
+                // On a column it is drawn in reverse, so that the column has no gap.
+                let is_column = cell.symbol() == "█";
+                let style = if is_column { Style::new().add_modifier(Modifier::REVERSED) } else { level.style };
+                cell.set_char(level.glyph).set_style(style);
             }
         }
     }
@@ -79,6 +81,8 @@ mod tests {
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
         let values = [Some(1.0), Some(10.0), None, Some(100.0)];
         LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_| Style::new() }.render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines(["-----", "▁█ █ "]));
+        let mut expected = Buffer::with_lines(["-----", "▁█ █ "]);
+        expected.set_style(Rect::new(3, 0, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
+        assert_eq!(buffer, expected);
     }
 }
