@@ -61,10 +61,17 @@ fn draw_graphs(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, … that is at least `value`.
-fn nice_ceiling(value: f32) -> f32 {
-    let power = libm::powf(10.0, libm::floorf(libm::log10f(value)));
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|&step| step >= value * 0.9999).unwrap_or(10.0 * power)
+/// The next of 1, 2, 5, 10, 20, …, 500 kB, MB or GB that is at least `kilobytes`.
+fn nice_ceiling(kilobytes: f32) -> f32 {
+    let mut unit = 1.0;
+    loop {
+        let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0].into_iter().find(|step| step * unit >= kilobytes);
+        match step {
+            Some(step) => return step * unit,
+            None if unit > 1e12 => return kilobytes,
+            None => unit *= 1024.0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +80,6 @@ mod tests {
 
     #[test]
     fn the_scale_is_a_round_number() {
-        assert_eq!([1.0, 1.5, 3.0, 225.0, 1000.0].map(nice_ceiling), [1.0, 2.0, 5.0, 500.0, 1000.0]);
+        assert_eq!([1.0, 1.5, 3.0, 225.0, 600.0, 11_791.0].map(nice_ceiling), [1.0, 2.0, 5.0, 500.0, 1024.0, 20_480.0]);
     }
 }
