@@ -62,7 +62,7 @@ const WORDS: [(&str, &str); 8] = [
     ("queue busy%", "requests in flight on average; time with one or more, no measure of saturation"),
     ("runq", "threads that wait for a CPU, on average"),
     ("rAvs wAvs", "average size of a received and of a sent packet, in bytes"),
-    ("Sat", "errors of a full interface per second, as in nicstat"),
+    ("Sat", "packets dropped or delayed because a queue was full, per second"),
     ("PSI", "share of the time in which some task (full: all tasks) waited, from /proc/pressure"),
 ];
 

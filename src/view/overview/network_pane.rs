@@ -47,12 +47,11 @@ fn draw_graphs(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut
     if half == 0 {
         return;
     }
-    let sides: [(&str, f64, StyleRole, fn((f32, f32)) -> f32); 2] = [
-        ("in", nic.rx.kilobytes.0, StyleRole::User, |traffic| traffic.0),
-        ("out", nic.tx.kilobytes.0, StyleRole::System, |traffic| traffic.1),
-    ];
-    for (at, (word, now, role, side)) in (0_u16..).zip(sides) {
-        let data: Vec<Option<u64>> = traffic.iter().map(|cell| cell.map(|cell| side(cell).round().max(0.0) as u64)).collect();
+    let received = traffic.iter().map(|cell| cell.map(|cell| cell.0)).collect::<Vec<_>>();
+    let sent = traffic.iter().map(|cell| cell.map(|cell| cell.1)).collect::<Vec<_>>();
+    let sides = [("in", nic.rx.kilobytes.0, StyleRole::User, received), ("out", nic.tx.kilobytes.0, StyleRole::System, sent)];
+    for (at, (word, now, role, rates)) in (0_u16..).zip(sides) {
+        let data: Vec<Option<u64>> = rates.into_iter().map(|rate| Some(rate?.round().max(0.0) as u64)).collect();
         let mut part = pane.subarea(0, 1 + at * half, u16::MAX, half);
         let line = SafeLine::new(safe!("{word:>3} "), StyleRole::Dim)
             .with(safe!("{:>8}/s", format::short_bytes(now * 1024.0)), StyleRole::Plain);
