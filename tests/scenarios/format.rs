@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use stalltop::findings::{Kind, Severity};
+use stalltop::sample::waits::WaitClass;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -65,6 +66,8 @@ pub struct Phase {
     pub waiting: Vec<Waiting>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
+    #[serde(default)]
+    pub weight: Vec<Weight>,
     pub memory: Option<Memory>,
     /// Per cent of the time
     #[serde(default)]
@@ -151,6 +154,8 @@ pub struct Process {
     pub nice: Option<i8>,
     /// Timeslices of its first thread per second
     pub switches: Option<f64>,
+    /// Class of the wait in which half of the sub-samples see its first thread: timer, poll, net
+    pub sleeps_in: Option<WaitClass>,
     #[serde(default)]
     pub on_cpu: u32,
     /// Whether it is on another CPU at each sample
@@ -182,6 +187,11 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    /// Connections with requests that it has not read, at each sample
+    #[serde(default)]
+    pub unread_connections: u16,
+    /// The pipe in which its first thread waits
+    pub pipe: Option<Pipe>,
     #[serde(default)]
     pub queue: Vec<Queue>,
 }
@@ -203,6 +213,18 @@ pub struct Waits {
     pub behind_peer: u16,
     /// Part of `lock-by-call`
     pub file_lock: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pipe {
+    /// write, read
+    pub call: String,
+    /// The pid at the other end
+    pub other: u32,
+    /// Number of sub-samples in which it waits there
+    #[serde(default = "all_sub_samples")]
+    pub times: u16,
 }
 
 /// What threads of the group wait for, at every sub-sample
@@ -465,6 +487,14 @@ pub struct Cgroup {
     pub cpus: Option<String>,
     #[serde(default)]
     pub io: Vec<IoLimit>,
+}
+
+/// The CPU weight of a cgroup
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Weight {
+    pub path: String,
+    pub weight: u64,
 }
 
 #[derive(Debug, Deserialize)]
