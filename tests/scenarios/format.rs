@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use stalltop::findings::{Kind, Severity};
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct File {
     pub case: Vec<Case>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
     pub title: String,
@@ -26,7 +26,7 @@ pub struct Case {
     pub phase: Vec<Phase>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Phase {
     #[serde(default = "five")]
@@ -101,7 +101,7 @@ pub struct Shares {
 }
 
 /// Tasks that exit between two scans
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exit {
     pub of: u32,
@@ -115,14 +115,14 @@ pub struct Exit {
     pub threads: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Core {
     pub cpu: u32,
     pub shares: Shares,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Process {
     pub name: String,
@@ -186,7 +186,7 @@ pub struct Process {
     pub queue: Vec<Queue>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Waits {
     /// Number of them that run, sub-sample by sub-sample: `[1]`, `[0, 2]`
@@ -206,7 +206,7 @@ pub struct Waits {
 }
 
 /// What threads of the group wait for, at every sub-sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
     /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
@@ -223,7 +223,7 @@ pub struct Queue {
     pub holder: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Holder {
     pub channel: Option<String>,
@@ -249,7 +249,7 @@ fn all_sub_samples() -> u16 {
     10
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
     pub name: String,
@@ -275,7 +275,7 @@ pub struct Operation {
     pub kib: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Nic {
     pub name: String,
@@ -299,7 +299,7 @@ pub struct Nic {
     pub qdisc: Option<Qdisc>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Qdisc {
     pub kind: String,
@@ -310,7 +310,7 @@ pub struct Qdisc {
     pub overlimits: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tcp {
     pub out: f64,
@@ -321,7 +321,7 @@ pub struct Tcp {
 }
 
 /// Datagrams per second: given to programs, dropped at full buffers, and for other reasons
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Udp {
     pub r#in: f64,
@@ -330,7 +330,7 @@ pub struct Udp {
     pub errors: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
     #[serde(default)]
@@ -355,7 +355,7 @@ pub struct Listen {
 }
 
 /// Half-open connections of the listening socket, at each sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SynQueue {
     pub requests: u32,
@@ -366,7 +366,7 @@ pub struct SynQueue {
 }
 
 /// Connections of one process that wait for their remote end.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Waiting {
     /// Address and port
@@ -392,7 +392,7 @@ pub struct Waiting {
 }
 
 /// A remote host.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Peer {
     pub address: std::net::IpAddr,
@@ -427,7 +427,7 @@ pub struct Peer {
 }
 
 /// Received packets of one CPU, per second.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Softnet {
     pub cpu: u32,
@@ -439,7 +439,7 @@ pub struct Softnet {
     pub dropped: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cgroup {
     pub path: String,
@@ -467,7 +467,7 @@ pub struct Cgroup {
     pub io: Vec<IoLimit>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IoLimit {
     pub disk: String,
@@ -480,7 +480,7 @@ pub struct IoLimit {
     pub writes: f64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Memory {
     pub total_mib: u64,
@@ -495,7 +495,7 @@ pub struct Memory {
     pub oom_kills: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Pressure {
     pub cpu: f64,
@@ -504,7 +504,7 @@ pub struct Pressure {
 }
 
 /// What must hold after the last interval of a phase. Findings that are not listed must not be there.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
     /// The kind of the first finding
@@ -516,7 +516,7 @@ pub struct Expect {
     pub finding: Vec<Expected>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub is: f64,
@@ -524,7 +524,7 @@ pub struct Figure {
     pub within: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     pub kind: Kind,
