@@ -2,7 +2,8 @@
 
 use ratatui::layout::Rect;
 
-use super::canvas::Canvas;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
@@ -13,28 +14,27 @@ use crate::state::keys::BINDINGS;
 /// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
 
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let (width, height) = (canvas.width(), canvas.height());
+pub fn draw(state: &State, pane: &mut Pane) {
+    let (width, height) = (pane.width(), pane.height());
     let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
-    let mut canvas = canvas.subarea(area.x, area.y, area.width, area.height);
-    canvas.clear();
-    canvas.rule(0);
-    canvas.text(2, 0, 8, " KEYS ", StyleRole::Bold);
-    canvas.text_right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim);
+    let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
+    pane.clear();
+    pane.rule(0);
+    let mut title = pane.subarea(2, 0, width.saturating_sub(4), 1);
+    title.line(0, (" KEYS ", StyleRole::Bold));
+    title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
     let lines = key_lines(state, width);
     let mut y = 1;
     for line in lines.iter().skip(state.help.unwrap_or(0).min(max_scroll(state))) {
-        canvas.text(2, y, 12, line.key_label, if line.applies_here { StyleRole::Key } else { StyleRole::Dim });
-        canvas.text_to_end(
-            DESCRIPTION_COLUMN,
-            y,
-            SafeText::sanitize(line.description.clone()),
-            if line.applies_here { StyleRole::Plain } else { StyleRole::Dim },
-        );
+        let (key, words) =
+            if line.applies_here { (StyleRole::Key, StyleRole::Plain) } else { (StyleRole::Dim, StyleRole::Dim) };
+        let mut drawn = SafeLine::new(safe!("  {}", line.key_label), key);
+        drawn.pad_to(usize::from(DESCRIPTION_COLUMN));
+        pane.line(y, drawn.with(SafeText::sanitize(line.description.clone()), words));
         y += 1;
     }
-    if y + 3 < canvas.height() {
-        draw_legend(&mut canvas.subarea(0, y + 1, width, u16::MAX));
+    if y + 3 < pane.height() {
+        draw_legend(&mut pane.subarea(0, y + 1, width, u16::MAX));
     }
 }
 
@@ -77,12 +77,13 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 }
 
 /// The meaning of bar textures and symbols.
-fn draw_legend(canvas: &mut Canvas) {
-    canvas.rule(0);
-    canvas.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
-    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(canvas.width()) {
-        canvas.glyph(x, y, glyph, role);
-        canvas.text_to_end(x + 2, y, words, StyleRole::Dim);
+fn draw_legend(pane: &mut Pane) {
+    pane.rule(0);
+    pane.subarea(2, 0, 10, 1).line(0, (" LEGEND ", StyleRole::Bold));
+    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(pane.width()) {
+        let mut line = SafeLine::default();
+        line.push_glyphs([(glyph, role)]);
+        pane.subarea(x, y, u16::MAX, 1).line(0, line.with(" ", StyleRole::Plain).with(words, StyleRole::Dim));
     }
 }
 
@@ -100,7 +101,7 @@ fn legend_entries(width: u16) -> Vec<LegendEntry> {
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
-        ('▞', StyleRole::Blocked, "blocked"),
+        ('╱', StyleRole::Blocked, "blocked"),
         ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
         ('·', StyleRole::Free, "free, sleep"),

@@ -30,8 +30,8 @@ use stalltop::sample::task::{
     Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
-    Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -258,6 +258,18 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 local_port_listens: d.bool(),
                 last_data_sent_ms: d.u32(),
                 last_data_received_ms: d.u32(),
+            }),
+            pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32() }),
+            server_sockets: d.list(2, |d| ServerSocket {
+                group: d.u16(),
+                pid: d.u32(),
+                local_port: d.maybe(Dice::u16),
+                accept_queue: d.u32(),
+                unread_bytes: d.u32(),
+                last_data_sent_ms: d.maybe(Dice::u32),
+                last_data_received_ms: d.maybe(Dice::u32),
+                data_segments_in: d.maybe(Dice::u32),
+                data_segments_out: d.maybe(Dice::u32),
             }),
             skipped_sub_samples: d.u32(),
         },

@@ -182,6 +182,11 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    /// Connections with requests that it has not read, at each sample
+    #[serde(default)]
+    pub unread_connections: u16,
+    /// The pipe in which its first thread waits
+    pub pipe: Option<Pipe>,
     #[serde(default)]
     pub queue: Vec<Queue>,
 }
@@ -203,6 +208,18 @@ pub struct Waits {
     pub behind_peer: u16,
     /// Part of `lock-by-call`
     pub file_lock: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pipe {
+    /// write, read
+    pub call: String,
+    /// The pid at the other end
+    pub other: u32,
+    /// Number of sub-samples in which it waits there
+    #[serde(default = "all_sub_samples")]
+    pub times: u16,
 }
 
 /// What threads of the group wait for, at every sub-sample

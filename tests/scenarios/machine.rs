@@ -16,8 +16,8 @@ use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdis
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
-    Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -96,6 +96,8 @@ impl Machine {
         waits.threads = queuing(phase, &waits.groups);
         add_ipc_peers(phase, &mut waits);
         add_queues(phase, &mut waits);
+        add_unread_connections(phase, &mut waits);
+        add_pipes(phase, &mut waits);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.connection_scan_interval) {
             self.scan_connections(phase);
@@ -659,6 +661,36 @@ fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
     waits.ipc_waiters.sort_by_key(|waiter| waiter.task);
     waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
+}
+
+/// Connections whose requests are unread; the first thread of the process is on storage, or running.
+fn add_unread_connections(phase: &Phase, waits: &mut Waits) {
+    for process in phase.process.iter().filter(|process| process.unread_connections > 0) {
+        let group = group_index(process, &waits.groups);
+        let class = if process.waits.storage > 0 { WaitClass::Disk } else { WaitClass::Running };
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        let connection =
+            ServerSocket { group, pid: process.pid, local_port: Some(6379), unread_bytes: 14, ..ServerSocket::default() };
+        waits.server_sockets.extend((0..process.unread_connections).map(|_| connection));
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+}
+
+/// Processes whose first thread waits in a pipe, and the pipes.
+fn add_pipes(phase: &Phase, waits: &mut Waits) {
+    for (process, pipe) in phase.process.iter().filter_map(|process| Some((process, process.pipe.as_ref()?))) {
+        let (wait, link) = match pipe.call.as_str() {
+            "write" => (synthetic::waits::PIPE_WRITE, PipeLink { writer: process.pid, reader: pipe.other }),
+            "read" => (WaitClass::Pipe as u32, PipeLink { writer: pipe.other, reader: process.pid }),
+            other => panic!("no call {other} of a pipe"),
+        };
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        waits.threads.push(ThreadWait { task, wait, group: group_index(process, &waits.groups), seen_count: pipe.times });
+        waits.pipe_links.push(link);
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.pipe_links.sort_unstable();
 }
 
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {

@@ -198,8 +198,10 @@ fn is(figure: &Figure, value: f64) -> bool {
 }
 
 fn sentences(findings: &[Finding]) -> String {
-    let list: Vec<String> =
-        findings.iter().map(|finding| format!("[{} {:?}] {}", finding.kind.as_str(), finding.severity, finding.sentence)).collect();
+    let list: Vec<String> = findings
+        .iter()
+        .map(|finding| format!("[{} {:?}] {}", finding.kind.as_str(), finding.severity, finding.sentence))
+        .collect();
     if list.is_empty() { "nothing".into() } else { list.join(" | ") }
 }
 

@@ -97,18 +97,23 @@ fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
             process.pid += PID_OFFSET;
             process.parent += if process.parent > 2 { PID_OFFSET } else { 0 };
             process.queue.iter_mut().filter_map(|queue| queue.holder.as_mut()).for_each(|pid| *pid += PID_OFFSET);
+            process.pipe.iter_mut().for_each(|pipe| pipe.other += PID_OFFSET);
         }
     }
     if is_second {
         let rename = |name: &mut String| name.push_str("-second");
         let disks = phase.disk.iter_mut();
-        disks.flat_map(|disk| std::iter::once(&mut disk.name).chain(&mut disk.stands_on).chain(&mut disk.serial)).for_each(rename);
+        disks
+            .flat_map(|disk| std::iter::once(&mut disk.name).chain(&mut disk.stands_on).chain(&mut disk.serial))
+            .for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.holder.as_mut()?.disk.as_mut()).for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
         phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
         phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
         let groups = phase.cgroup.iter_mut();
-        groups.flat_map(|group| std::iter::once(&mut group.path).chain(group.io.iter_mut().map(|io| &mut io.disk))).for_each(rename);
+        groups
+            .flat_map(|group| std::iter::once(&mut group.path).chain(group.io.iter_mut().map(|io| &mut io.disk)))
+            .for_each(rename);
     }
     Case { title: case.title.clone(), must_not_raise: None, cpus, hidepid: false, phase: vec![phase] }
 }
@@ -260,7 +265,11 @@ impl Pair {
         let (first_severity, first_share) = weights[0];
         for &(severity, share) in &weights[1..] {
             if severity > first_severity || severity == first_severity && share > first_share * 1.25 + 0.05 {
-                complain(format!("the first is {}, of {first_share}, before one of {share}: {}", first.sentence, sentences(last)));
+                complain(format!(
+                    "the first is {}, of {first_share}, before one of {share}: {}",
+                    first.sentence,
+                    sentences(last)
+                ));
             }
         }
     }

@@ -22,7 +22,8 @@ use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitQueue,
 };
 use crate::sample::{Absent, Instant, Sample, SamplingCost};
 pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
@@ -131,6 +132,8 @@ pub const LISTS: &[List] = lists! {
     29 "holders of their other ends": IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
     32 "wait queues": WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
+    34 "sockets of blocked servers": ServerSocket, keys 3, steps 4, |s| Ok(&s.waits.server_sockets), |s| Ok(&mut s.waits.server_sockets);
+    35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
