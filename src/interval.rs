@@ -39,6 +39,9 @@ use std::sync::Arc;
 use crate::sample::task::Process;
 use crate::sample::{Host, Instant, Sample};
 
+/// Samples that are closer make no interval.
+const MIN_SECONDS: f64 = 0.001;
+
 /// The figures of the time between two samples of the same boot of the same machine.
 #[derive(Clone, Debug)]
 pub struct Interval {
@@ -112,7 +115,7 @@ impl Interval {
         totals: Option<&task::ProcessTotals>,
     ) -> Option<Interval> {
         let seconds = newer.at.seconds_since(older.at);
-        if seconds < 0.001 {
+        if seconds < MIN_SECONDS {
             return None;
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
@@ -128,7 +131,9 @@ impl Interval {
             .as_ref()
             .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
-        let disks = disk::between(older, newer, seconds);
+        let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
+        let nic_seconds = read_seconds(older, newer, |delays| delays.nics_us);
+        let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
@@ -147,12 +152,12 @@ impl Interval {
             seconds,
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
-            nics: network::between(older, newer, seconds, links),
-            protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
-            softnet: network::softnet::between(older, newer, seconds),
+            nics: network::between(older, newer, nic_seconds, links),
+            protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, nic_seconds),
+            softnet: network::softnet::between(older, newer, nic_seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
-            cgroups: cgroup::between(older, newer, seconds),
-            io_limits: cgroup::io_limits_between(older, newer, seconds),
+            cgroups: cgroup::between(older, newer, cgroup_seconds, online),
+            io_limits: cgroup::io_limits_between(older, newer, cgroup_seconds),
             delays: delays::between(older, newer, seconds),
             context_switches: context_switches::ContextSwitchSpans::between(host, older, newer, seconds),
             affinity_waiters: cpu
@@ -189,6 +194,14 @@ impl Interval {
         self.disks.get(at)
     }
 
+    /// The CPU weight of a cgroup (`CgroupWeight::weight`); `None` if it was not read.
+    pub fn cgroup_weight(&self, version: crate::ids::CgroupVersion, path: &[u8]) -> Option<u64> {
+        let of_group =
+            |weight: &&crate::sample::cgroup::CgroupWeight| weight.id.version == version && weight.id.path.as_bytes() == path;
+        let samples = [&self.newer, &self.older];
+        samples.into_iter().find_map(|sample| sample.cgroup_weights.iter().find(of_group)).map(|found| found.weight)
+    }
+
     /// The totals over the processes of the newer sample, for the next interval.
     pub fn process_totals(&self) -> Option<&Arc<task::ProcessTotals>> {
         self.tasks.as_ref().map(|tasks| &tasks.totals)
@@ -202,5 +215,15 @@ impl Interval {
     /// Number of online CPUs; 0 if /proc/stat could not be read.
     pub fn online_cpus(&self) -> usize {
         self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())
+    }
+}
+
+/// Seconds between the two readings of some counters: those between the samples, unless the sampler lost its CPU in between.
+fn read_seconds(older: &Sample, newer: &Sample, delay_us: fn(&crate::sample::ReadDelays) -> u32) -> f64 {
+    let read_ns = |sample: &Sample| sample.at.boottime_ns.saturating_add(u64::from(delay_us(&sample.read_delays)) * 1000);
+    // A delay cannot exceed the interval, unless the recording is damaged.
+    match read_ns(newer).saturating_sub(read_ns(older)) as f64 / 1e9 {
+        seconds if seconds >= MIN_SECONDS => seconds,
+        _ => newer.at.seconds_since(older.at),
     }
 }

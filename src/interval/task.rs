@@ -236,8 +236,8 @@ struct TaskSpanBuilder<'a> {
     interval_start: Option<IntervalStart>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     groups_on_storage: Vec<bool>,
-    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle
-    io_in_flight: bool,
+    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle. `None` if that is unknown
+    io_in_flight: Option<bool>,
 }
 
 impl TaskSpanBuilder<'_> {

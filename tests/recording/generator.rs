@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat, Memberships};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat, Memberships};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -33,7 +33,7 @@ use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
     WaitClass, WaitQueue, Waits,
 };
-use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
+use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
 
 use super::synthetic;
@@ -198,6 +198,8 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
+        cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
+        read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32() },
         // No recording has them.
         context_switches: Err(Absent::NotRead),
         tasks: d.reading(|d| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use stalltop::findings::{Kind, Severity};
+use stalltop::sample::waits::WaitClass;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -65,6 +66,8 @@ pub struct Phase {
     pub waiting: Vec<Waiting>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
+    #[serde(default)]
+    pub weight: Vec<Weight>,
     pub memory: Option<Memory>,
     /// Per cent of the time
     #[serde(default)]
@@ -151,6 +154,8 @@ pub struct Process {
     pub nice: Option<i8>,
     /// Timeslices of its first thread per second
     pub switches: Option<f64>,
+    /// Class of the wait in which half of the sub-samples see its first thread: timer, poll, net
+    pub sleeps_in: Option<WaitClass>,
     #[serde(default)]
     pub on_cpu: u32,
     /// Whether it is on another CPU at each sample
@@ -484,7 +489,19 @@ pub struct Cgroup {
     pub io: Vec<IoLimit>,
 }
 
+<<<<<<< HEAD
 #[derive(Clone, Debug, Deserialize)]
+=======
+/// The CPU weight of a cgroup
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Weight {
+    pub path: String,
+    pub weight: u64,
+}
+
+#[derive(Debug, Deserialize)]
+>>>>>>> judge
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IoLimit {
     pub disk: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::wait_counts::GroupWaits;
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
@@ -278,6 +278,8 @@ impl Machine {
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
+        let weight = |weight: &format::Weight| CgroupWeight { id: cgroup_id(&weight.path), weight: weight.weight };
+        sample.cgroup_weights = phase.weight.iter().map(weight).collect();
         let stall = |word: &str| {
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })
@@ -638,7 +640,16 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
         synthetic::waits::thread(task, group_index(process, groups), &seen)
     });
-    rows.collect()
+    let sleepers = phase.process.iter().filter_map(|process| Some((process, process.sleeps_in?)));
+    let asleep = sleepers.flat_map(|(process, class)| {
+        let task = |pid| TaskId { pid, tid: pid, start_ticks: 1 };
+        let seen = [(WaitClass::Running, 5), (class, 5)];
+        let pids = process.pid..process.pid + process.count;
+        pids.flat_map(move |pid| synthetic::waits::thread(task(pid), group_index(process, groups), &seen))
+    });
+    let mut rows: Vec<ThreadWait> = rows.chain(asleep).collect();
+    rows.sort_by_key(|row| (row.task, row.wait));
+    rows
 }
 
 /// Threads that wait in a pipe whose other end is held by a process on storage, and other threads in the same pipes.

@@ -12,7 +12,7 @@ use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::Malformed;
 use crate::ids::{CpuId, GroupId};
-use crate::sample::cgroup::{Cgroup, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
@@ -25,7 +25,7 @@ use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
     WaitQueue,
 };
-use crate::sample::{Absent, Instant, Sample, SamplingCost};
+use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
 pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
 /// The names that the frame adds to those of the frames before it.
@@ -51,7 +51,11 @@ columns! { Sample: 512 {
     delays,
     exits,
     operations,
+    cgroup_weights,
+    read_delays,
 } not recorded { context_switches = Err(Absent::NotRead) } }
+
+columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us } }
 
 columns! { SamplingCost: 8 {
     process_cpu_ns,
@@ -136,6 +140,7 @@ pub const LISTS: &[List] = lists! {
     35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
+    50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 

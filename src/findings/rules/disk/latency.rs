@@ -8,6 +8,7 @@ use crate::findings::formatting::{count, latency, multiple, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
 use crate::interval::disk::DiskSpan;
 use crate::units::Millis;
 
@@ -18,7 +19,7 @@ pub const DISK_LATENCY: Rule = Rule {
               it can serve at once (more load), or the device itself has become slower (slower at the same load): the \
               sentence says which.",
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
-               against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
+               against the baseline of this device, operation and size class: a warning from 3×, critical from 10× while several threads are blocked and CPUs are idle, if the \
                excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
                10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
@@ -77,7 +78,9 @@ impl SlowOperation<'_> {
         let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
         let severity = match self.multiple {
             _ if unwaited => Severity::Note,
-            times if times >= thresholds.latency_critical_multiple && !self.status.provisional => Severity::Critical,
+            times if times >= thresholds.latency_critical_multiple && !self.status.provisional && costs_the_host(context) => {
+                Severity::Critical
+            }
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
@@ -135,6 +138,14 @@ impl SlowOperation<'_> {
     }
 }
 
+/// Whether several threads are blocked while CPUs are idle: not if one backup waits for its disk, nor if CPUs are full anyway.
+fn costs_the_host(context: &RuleContext) -> bool {
+    let blocked = context.interval.idle_blocked.as_ref();
+    blocked.is_none_or(|blocked| {
+        blocked.lower_bound || blocked.blocked_threads >= MIN_SEVERAL_THREADS && blocked.cpus >= MIN_CRITICAL_IDLE_CPUS
+    })
+}
+
 /// Why a device is slower than its baseline.
 enum LatencyCause {
     SameLoad,
@@ -156,6 +167,9 @@ impl LatencyCause {
         }
     }
 }
+
+/// CPUs that are idle but blocked from which a slow device is critical. docs/metrics.md, "Fixed thresholds".
+const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 
 /// Up to this multiple of the outstanding requests at the baseline the load counts as the same.
 const SAME_LOAD_OUTSTANDING: f64 = 1.25;
