@@ -489,19 +489,15 @@ pub struct Cgroup {
     pub io: Vec<IoLimit>,
 }
 
-<<<<<<< HEAD
-#[derive(Clone, Debug, Deserialize)]
-=======
 /// The CPU weight of a cgroup
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weight {
     pub path: String,
     pub weight: u64,
 }
 
-#[derive(Debug, Deserialize)]
->>>>>>> judge
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IoLimit {
     pub disk: String,
