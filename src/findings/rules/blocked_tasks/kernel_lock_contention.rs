@@ -20,8 +20,8 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
               get the lock one at a time. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
                requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
-               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, and so does the idle \
-               time that they explain. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
+               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, which may explain the \
+               same idle time. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
                critical from 50 % of the host with two such threads for each CPU. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here.",
     caveats: "Which thread holds the lock is not known, and the name of a lock is that of the function's usual lock. Where wait \

@@ -120,7 +120,7 @@ impl SlowOperation<'_> {
             evidence_number("await_seconds", self.await_ms / 1000.0),
             evidence_number("baseline_seconds", self.status.baseline.0 / 1000.0),
             evidence_number("baseline_intervals", f64::from(self.status.learned_intervals)),
-            evidence_text("baseline", if self.status.provisional { "provisional" } else { "learned" }),
+            evidence_text("baseline", self.status.basis()),
             evidence_number("concurrency", self.load.concurrency(self.operation)),
             evidence_number("completions_per_second", self.load.rate(self.operation)),
             cause.map_or(evidence_optional("cause", None), |cause| evidence_text("cause", cause.as_str())),
