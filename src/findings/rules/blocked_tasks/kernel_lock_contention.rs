@@ -100,7 +100,9 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
         (None, true) => "for locks inside the kernel".into(),
         (None, false) => "in D inside the kernel, not for storage".into(),
     };
-    let in_turn = if whole && is_mostly_locks(group) { ", one at a time" } else { "" };
+    // A grace period ends for all that wait for it.
+    let is_shared = main_lock(group) == Some(KernelLock::GracePeriod);
+    let in_turn = if whole && is_mostly_locks(group) && !is_shared { ", one at a time" } else { "" };
     format!("{threads} of {label} {verb} {what}{in_turn}: {}", listed.join(", "))
 }
 
