@@ -40,6 +40,10 @@ impl Reservoir {
         self.count
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The values that are kept.
     pub fn values_ms(&self) -> &[f32] {
         &self.ms
@@ -92,9 +96,12 @@ impl Day {
         is_valid_latency(self.learned_ms) && is_valid_latency(self.uncontended_ms)
     }
 
-    /// Weight of the day in the median, at most that of the current day.
+    /// A day weighs at most as much as the current one.
+    pub const MAX_WEIGHT: u32 = CAPACITY as u32 / 2;
+
+    /// Weight of the day in the median.
     pub fn weight(self) -> u32 {
-        self.learned.min(CAPACITY as u32 / 2)
+        self.learned.min(Self::MAX_WEIGHT)
     }
 }
 

@@ -184,8 +184,7 @@ impl IdleBlocked {
             result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
             if let Some(locks) = &mut kernel_locks {
-                let free = entry.available_cpus - stuck;
-                locks.add(entry.sub_sample, part, free, |group| {
+                locks.add(entry.sub_sample, part, entry.available_cpus, |group| {
                     conditions.is_behind_storage(group, rows) || GroupConditions::is_in_reclaim(group, rows)
                 });
             }

@@ -33,6 +33,7 @@ use crate::interval::Interval;
 use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
+use crate::state::history::IntervalSummary;
 use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
@@ -109,15 +110,13 @@ fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
     let graph = (width.saturating_sub(30)) / 2;
     let columns = panes::time_columns(state, evaluation, graph);
     let mut line = SafeLine::default();
-    let busy = |time: [f32; 6]| time.iter().take(3).sum::<f32>();
-    let blocked = |time: [f32; 6]| time[4];
-    let sides: [(&str, StyleRole, &dyn Fn([f32; 6]) -> f32); 2] =
-        [("     busy ", StyleRole::User, &busy), ("  blocked-idle ", StyleRole::Blocked, &blocked)];
-    for (words, role, share) in sides {
-        line.push(SafeText::sanitize(words), StyleRole::Dim);
-        let cells = columns.iter().map(|summary| Some((share(summary.as_ref()?.cpu_time()?), role)));
-        line.push_glyphs(sparkline(graph, cells));
-    }
+    let time = |summary: &Option<&IntervalSummary>| summary.as_ref()?.cpu_time();
+    let busy = |[user, system, irq, ..]: [f32; 6]| user + system + irq;
+    line.push("     busy ", StyleRole::Dim);
+    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((busy(time(column)?), StyleRole::User)))));
+    let blocked = |[.., blocked, _]: [f32; 6]| blocked;
+    line.push("  blocked-idle ", StyleRole::Dim);
+    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((blocked(time(column)?), StyleRole::Blocked)))));
     line
 }
 

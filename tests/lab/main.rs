@@ -38,6 +38,7 @@ mod programs;
 mod scenario;
 mod servers;
 mod softirq;
+mod starved;
 mod stress;
 mod tables;
 mod watch;

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use stalltop::findings::{Kind, Severity};
 use stalltop::sample::waits::WaitClass;
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct File {
     pub case: Vec<Case>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
     pub title: String,
@@ -27,7 +27,7 @@ pub struct Case {
     pub phase: Vec<Phase>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Phase {
     #[serde(default = "five")]
@@ -104,7 +104,7 @@ pub struct Shares {
 }
 
 /// Tasks that exit between two scans
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exit {
     pub of: u32,
@@ -118,14 +118,14 @@ pub struct Exit {
     pub threads: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Core {
     pub cpu: u32,
     pub shares: Shares,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Process {
     pub name: String,
@@ -196,7 +196,7 @@ pub struct Process {
     pub queue: Vec<Queue>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Waits {
     /// Number of them that run, sub-sample by sub-sample: `[1]`, `[0, 2]`
@@ -215,7 +215,7 @@ pub struct Waits {
     pub file_lock: u16,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pipe {
     /// write, read
@@ -228,7 +228,7 @@ pub struct Pipe {
 }
 
 /// What threads of the group wait for, at every sub-sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
     /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
@@ -245,7 +245,7 @@ pub struct Queue {
     pub holder: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Holder {
     pub channel: Option<String>,
@@ -271,7 +271,7 @@ fn all_sub_samples() -> u16 {
     10
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
     pub name: String,
@@ -297,7 +297,7 @@ pub struct Operation {
     pub kib: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Nic {
     pub name: String,
@@ -321,7 +321,7 @@ pub struct Nic {
     pub qdisc: Option<Qdisc>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Qdisc {
     pub kind: String,
@@ -332,7 +332,7 @@ pub struct Qdisc {
     pub overlimits: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tcp {
     pub out: f64,
@@ -343,7 +343,7 @@ pub struct Tcp {
 }
 
 /// Datagrams per second: given to programs, dropped at full buffers, and for other reasons
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Udp {
     pub r#in: f64,
@@ -352,7 +352,7 @@ pub struct Udp {
     pub errors: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
     #[serde(default)]
@@ -377,7 +377,7 @@ pub struct Listen {
 }
 
 /// Half-open connections of the listening socket, at each sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SynQueue {
     pub requests: u32,
@@ -388,7 +388,7 @@ pub struct SynQueue {
 }
 
 /// Connections of one process that wait for their remote end.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Waiting {
     /// Address and port
@@ -414,7 +414,7 @@ pub struct Waiting {
 }
 
 /// A remote host.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Peer {
     pub address: std::net::IpAddr,
@@ -449,7 +449,7 @@ pub struct Peer {
 }
 
 /// Received packets of one CPU, per second.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Softnet {
     pub cpu: u32,
@@ -461,7 +461,7 @@ pub struct Softnet {
     pub dropped: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cgroup {
     pub path: String,
@@ -490,14 +490,14 @@ pub struct Cgroup {
 }
 
 /// The CPU weight of a cgroup
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weight {
     pub path: String,
     pub weight: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IoLimit {
     pub disk: String,
@@ -510,7 +510,7 @@ pub struct IoLimit {
     pub writes: f64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Memory {
     pub total_mib: u64,
@@ -525,7 +525,7 @@ pub struct Memory {
     pub oom_kills: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Pressure {
     pub cpu: f64,
@@ -534,7 +534,7 @@ pub struct Pressure {
 }
 
 /// What must hold after the last interval of a phase. Findings that are not listed must not be there.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
     /// The kind of the first finding
@@ -546,7 +546,7 @@ pub struct Expect {
     pub finding: Vec<Expected>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub is: f64,
@@ -554,7 +554,7 @@ pub struct Figure {
     pub within: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     pub kind: Kind,

@@ -43,7 +43,8 @@ fn slowest<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -
     const LAST_INTERVALS: usize = 10;
     const MAX_DISKS: usize = 16;
     let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
-    let mut worst: Option<((Option<Severity>, f32, usize), &DiskSpan, Operation)> = None;
+    let mut worst = None;
+    let mut highest = (None, 0.0, 0);
     for disk in disks.iter().take(MAX_DISKS) {
         let severity = latency_finding_severity(evaluation, disk.id);
         for (operation, _) in disk.operations() {
@@ -52,13 +53,12 @@ fn slowest<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -
             let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
             let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
             let weight = (severity, times, awaits().count());
-            let is_worse = worst.as_ref().is_none_or(|worst| weight > worst.0);
-            if is_worse && weight.2 > 0 {
-                worst = Some((weight, disk, operation));
+            if weight > highest && weight.2 > 0 {
+                (highest, worst) = (weight, Some((*disk, operation)));
             }
         }
     }
-    worst.map(|(_, disk, operation)| (disk, operation))
+    worst
 }
 
 /// The second line of the graph, as a multiple of the baseline.

@@ -47,12 +47,11 @@ fn draw_graphs(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut
     if half == 0 {
         return;
     }
-    let sides: [(&str, f64, StyleRole, fn((f32, f32)) -> f32); 2] = [
-        ("in", nic.rx.kilobytes.0, StyleRole::User, |traffic| traffic.0),
-        ("out", nic.tx.kilobytes.0, StyleRole::System, |traffic| traffic.1),
-    ];
-    for (at, (word, now, role, side)) in (0_u16..).zip(sides) {
-        let data: Vec<Option<u64>> = traffic.iter().map(|cell| cell.map(|cell| side(cell).round().max(0.0) as u64)).collect();
+    let received = traffic.iter().map(|cell| cell.map(|cell| cell.0)).collect::<Vec<_>>();
+    let sent = traffic.iter().map(|cell| cell.map(|cell| cell.1)).collect::<Vec<_>>();
+    let sides = [("in", nic.rx.kilobytes.0, StyleRole::User, received), ("out", nic.tx.kilobytes.0, StyleRole::System, sent)];
+    for (at, (word, now, role, rates)) in (0_u16..).zip(sides) {
+        let data: Vec<Option<u64>> = rates.into_iter().map(|rate| Some(rate?.round().max(0.0) as u64)).collect();
         let mut part = pane.subarea(0, 1 + at * half, u16::MAX, half);
         let line = SafeLine::new(safe!("{word:>3} "), StyleRole::Dim)
             .with(safe!("{:>8}/s", format::short_bytes(now * 1024.0)), StyleRole::Plain);
@@ -61,10 +60,17 @@ fn draw_graphs(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, … that is at least `value`.
-fn nice_ceiling(value: f32) -> f32 {
-    let power = libm::powf(10.0, libm::floorf(libm::log10f(value)));
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|&step| step >= value * 0.9999).unwrap_or(10.0 * power)
+/// The next of 1, 2, 5, 10, 20, …, 500 kB, MB or GB that is at least `kilobytes`.
+fn nice_ceiling(kilobytes: f32) -> f32 {
+    let mut unit = 1.0;
+    loop {
+        let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0].into_iter().find(|step| step * unit >= kilobytes);
+        match step {
+            Some(step) => return step * unit,
+            None if unit > 1e12 => return kilobytes,
+            None => unit *= 1024.0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +79,6 @@ mod tests {
 
     #[test]
     fn the_scale_is_a_round_number() {
-        assert_eq!([1.0, 1.5, 3.0, 225.0, 1000.0].map(nice_ceiling), [1.0, 2.0, 5.0, 500.0, 1000.0]);
+        assert_eq!([1.0, 1.5, 3.0, 225.0, 600.0, 11_791.0].map(nice_ceiling), [1.0, 2.0, 5.0, 500.0, 1024.0, 20_480.0]);
     }
 }

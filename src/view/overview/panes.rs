@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(heights(44).iter().sum::<u16>(), 48);
         assert_eq!(heights(44), [12, 8, 7, 6, 15]);
         assert_eq!(heights(26), [8, 7, 6, 4, 5]);
-        assert_eq!(heights(20), [9, 0, 7, 0, 6]);
+        assert_eq!(heights(20), [8, 0, 6, 4, 5]);
         assert_eq!(heights(9), [9, 0, 0, 0, 0]);
     }
 }

@@ -1,6 +1,6 @@
 /* sched MODE COUNT SECONDS: threads that a scheduler has much work with, and their harmless counterparts.
-   nanosleep | timerfd | epoll | signals: timers of 1 us; ticks: timers of 10 ms; yield: sched_yield in a loop; spin: a plain loop;
-   deadline: SCHED_DEADLINE, 9.5 of 10 ms, beside COUNT normal loops on the same CPUs; deadline-idle: the same, asleep. */
+   nanosleep: sleeps of 20 us (shorter ones end before the thread sleeps); timerfd | epoll | signals: timers of 1 us; ticks: timers of 10 ms; yield: sched_yield in a loop; spin: a plain loop;
+   deadline: SCHED_DEADLINE, 9 of 10 ms, beside COUNT normal loops on the same CPUs; deadline-idle: the same, asleep. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -26,7 +26,7 @@ static void spin(void) { for (;;) for (volatile int i = 0; i < 20000; i++); }
 
 struct deadline { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t runtime, deadline, period; };
 static void to_deadline(void) {
-    struct deadline attr = {.size = sizeof attr, .policy = 6, .runtime = 9500000, .deadline = 10000000, .period = 10000000};
+    struct deadline attr = {.size = sizeof attr, .policy = 6, .runtime = 9000000, .deadline = 10000000, .period = 10000000};
     if (is("deadline-idle")) attr.runtime = 1000000;
     if (syscall(SYS_sched_setattr, 0, &attr, 0)) die("sched_setattr");
 }
@@ -37,7 +37,7 @@ static void *work(void *unused) {
     struct itimerspec each = {{0, 1000}, {0, 1000}};
     uint64_t n;
     struct epoll_event e = {.events = EPOLLIN};
-    if (is("nanosleep")) for (;;) nap(1);
+    if (is("nanosleep")) for (;;) nap(20000);
     if (is("ticks")) for (;;) nap(10000000);
     if (is("yield")) for (;;) sched_yield();
     if (is("spin")) spin();
