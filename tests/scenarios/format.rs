@@ -215,7 +215,7 @@ pub struct Waits {
     pub file_lock: u16,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pipe {
     /// write, read

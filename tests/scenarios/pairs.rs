@@ -108,6 +108,7 @@ fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
             .for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.holder.as_mut()?.disk.as_mut()).for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
+        phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
         phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
         phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
         let groups = phase.cgroup.iter_mut();
@@ -130,6 +131,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);
     both.cgroup.extend(b.cgroup);
+    both.weight.extend(b.weight);
     both.tcp = both.tcp.or(b.tcp);
     both.udp = both.udp.or(b.udp);
     both.listen = both.listen.or(b.listen);
