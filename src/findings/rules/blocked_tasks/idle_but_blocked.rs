@@ -113,7 +113,9 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let mut ends: Vec<(f64, String)> = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
         let place = match &group.holder {
-            Some(holder) => blocked_call(context.interval, holder),
+            Some(holder) if group.holder_device.is_some() => blocked_call(context.interval, holder),
+            // Without a device the wait channel shows what the thread waits for: rpc_wait_bit_killable.
+            Some(holder) => wait_location(context.interval, holder),
             None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
             None => "on storage".into(),
         };
