@@ -81,7 +81,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             nic(&cause.subject).is_some_and(|nic| context.state.had_local_drop(nic, context.interval.at().boottime_ns))
         }
         (Kind::NetworkLatency, Kind::NicSaturated) => {
-            nic(&cause.subject).is_some_and(|nic| context.state.backlogged_samples(nic) > 0)
+            nic(&cause.subject).is_some_and(|nic| is_in_queue_of(finding, nic) && context.state.backlogged_samples(nic) > 0)
         }
         _ => false,
     }
@@ -131,9 +131,17 @@ fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
 
 /// Whether the latency is the device's own, not that of more load (`rules::disk::latency`).
 fn is_slower_device(latency: &Finding) -> bool {
-    let is_cause = |evidence: &&Evidence| evidence.name == "cause";
-    let cause = latency.evidence.iter().find(is_cause).map(|evidence| &evidence.value);
-    matches!(cause, Some(Value::Text(words)) if words.as_bytes() == b"slower")
+    has_evidence(latency, "cause", b"slower")
+}
+
+/// Whether the packets wait in this host's queue of that interface (`rules::network::network_latency`).
+fn is_in_queue_of(latency: &Finding, nic: &NicId) -> bool {
+    has_evidence(latency, "limited_by", b"own queue") && has_evidence(latency, "interface", nic.name.as_bytes())
+}
+
+fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
+    let value = finding.evidence.iter().find(|evidence| evidence.name == name).map(|evidence| &evidence.value);
+    matches!(value, Some(Value::Text(text)) if text.as_bytes() == words)
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {
