@@ -73,10 +73,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         (Kind::IdleButBlocked, Kind::IoThrottled) => is_most_blocked_group(blocked, &cause.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
-        (
-            Kind::LoadNotCpu,
-            Kind::IdleButBlocked | Kind::KernelLockContention | Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure,
-        ) => true,
+        // Threads that sleep behind a lock are not in the load average.
+        (Kind::LoadNotCpu, Kind::IdleButBlocked) => !blocked.is_some_and(is_mostly_in_kernel_locks),
+        (Kind::LoadNotCpu, Kind::KernelLockContention) => blocked.is_some_and(is_mostly_in_kernel_locks),
+        (Kind::LoadNotCpu, Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure) => true,
         (Kind::TcpRetransmits, Kind::NicSaturated) => {
             nic(&cause.subject).is_some_and(|nic| context.state.had_local_drop(nic, context.interval.at().boottime_ns))
         }
@@ -142,6 +142,12 @@ fn is_in_queue_of(latency: &Finding, nic: &NicId) -> bool {
 fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
     let value = finding.evidence.iter().find(|evidence| evidence.name == name).map(|evidence| &evidence.value);
     matches!(value, Some(Value::Text(text)) if text.as_bytes() == words)
+}
+
+/// Whether more threads are in D for locks of the kernel than for storage or memory.
+fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
+    let in_d: f64 = blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum();
+    blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {
