@@ -131,6 +131,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);
     both.cgroup.extend(b.cgroup);
+    both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);
     both.tcp = both.tcp.or(b.tcp);
     both.udp = both.udp.or(b.udp);
