@@ -28,7 +28,7 @@ fn stuck(mode: &str, least: f64, most: f64) {
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "flushes");
         said.evidence(&stuck, "group_waiting_connections", least, most);
-        said.says(&stuck, &[&format!("server ({})", load.pid()), "in fdatasync (", " connections wait for it"]);
+        said.says(&stuck, &[&format!("server ({})", load.pid()), "in fdatasync on ", " connections wait for it"]);
         link(said, &stuck, "connections wait for an answer", "the receive queues and tcp_info of its sockets");
         said.at_most_a_note("disk-latency", &ground.device);
         said.must_not("send-blocked");

@@ -185,7 +185,7 @@ fn bpf_iterator_line() -> String {
         Err(why) => {
             let why = printable(&why);
             format!(
-                "no eBPF   programs cannot be loaded (sampling does not need them): {why}: root, or CAP_BPF and CAP_PERFMON\n"
+                "eBPF      programs cannot be loaded (sampling does not need them): {why}: root, or CAP_BPF and CAP_PERFMON\n"
             )
         }
     }

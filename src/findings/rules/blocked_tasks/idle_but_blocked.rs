@@ -4,12 +4,12 @@
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
-use crate::findings::formatting::{count, percent};
+use crate::findings::formatting::{count, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::holder::describe_group;
-use crate::findings::wait_chain::holder::{current_wait_seconds, wait_location};
+use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, wait_chain};
@@ -65,9 +65,6 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * MIN_SECONDARY_SHARE) {
         sentence.push_str(&format!(" {}.", group_summary(context, group)));
     }
-    if let Some(iowait) = blocked.cross_checks.iowait {
-        sentence.push_str(&format!(" iowait says {}.", percent(iowait)));
-    }
     vec![Candidate {
         severity: severity(context, blocked, top),
         subject: Subject::Host,
@@ -98,24 +95,26 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     if slow || reaches_threshold(waiting, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
 }
 
-/// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
-/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.00× its baseline`.
+/// What the threads of a group wait for: `postgres (64 processes): 61 threads wait for a lock (by inference) behind 1 in
+/// fdatasync on sdb: flushes 40.3 ms = 1.00× its baseline`.
 fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let label = describe_group(group);
-    let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
     // A few threads that occasionally wait behind those on storage are not reported.
     let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
     if group.behind_lock() >= min_threads {
-        waits.push(format!("{} {} for a lock ({})", count(group.behind_lock()), verb(group.behind_lock()), lock_basis(group)));
+        let waiters = plural(group.behind_lock(), "thread waits", "threads wait");
+        waits.push(format!("{waiters} for a lock ({})", lock_basis(group)));
     }
     if group.behind_ipc_peer >= min_threads {
-        waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
+        waits.push(format!("{} for another process", plural(group.behind_ipc_peer, "thread waits", "threads wait")));
     }
     let holders = group.storage + group.hidden;
-    let mut ends = Vec::new();
+    let mut ends: Vec<(f64, String)> = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
         let place = match &group.holder {
+            Some(holder) if group.holder_device.is_some() => blocked_call(context.interval, holder),
+            // Without a device the wait channel shows what the thread waits for: rpc_wait_bit_killable.
             Some(holder) => wait_location(context.interval, holder),
             None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
             None => "on storage".into(),
@@ -123,13 +122,13 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
         // One of the threads on storage holds the lock; the others may be there for another reason.
         let one_of =
             if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
-        ends.push(format!("{} {one_of}{place}", count(holders)));
+        ends.push((holders, format!("{one_of}{place}")));
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        ends.push(format!("{} asleep for asynchronous completions", count(group.aio)));
+        ends.push((group.aio, "asleep for asynchronous completions".into()));
     }
     if group.memory >= MIN_REPORTED_THREADS {
-        ends.push(format!("{} in memory reclaim", count(group.memory)));
+        ends.push((group.memory, "in memory reclaim".into()));
     }
     let limit = group_bottleneck(context, group).filter(|_| holders + group.aio >= MIN_REPORTED_THREADS);
     let limit = limit.map_or_else(String::new, |limit| format!(": {}", limit.sentence()));
@@ -140,7 +139,12 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
         }
         _ => String::new(),
     };
-    let ends = ends.join(" and ");
+    // The first number of the sentence says that it counts threads.
+    let ends = ends.iter().enumerate().map(|(index, (threads, place))| match index {
+        0 if waits.is_empty() => format!("{} {place}", plural(*threads, "thread", "threads")),
+        _ => format!("{} {place}", count(*threads)),
+    });
+    let ends = ends.collect::<Vec<_>>().join(" and ");
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
     // Connections that a blocked thread serves are said by it.
     let connections = match group.waiting_connections {
