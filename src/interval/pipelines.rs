@@ -3,13 +3,17 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::task::TaskSpan;
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::waits::{ObservedWait, PipeLink, Syscall, WaitClass, Waits};
 
-/// A process waits in a pipe if one of its threads does so in this share of the sub-samples.
-const MIN_IN_PIPE_SHARE: f64 = 0.5;
+/// A process waits in a pipe if one of its threads does so for this share of the time.
+const MIN_IN_PIPE_SHARE: f64 = 0.2;
+
+/// … and is there in this share of the sub-samples that saw it asleep.
+const MIN_ASLEEP_IN_PIPE_SHARE: f64 = 0.5;
 
 /// What a process waits for in a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +29,7 @@ pub enum PipeWaitKind {
 pub struct PipeWait {
     pub task: TaskId,
     pub kind: PipeWaitKind,
-    /// Share of the sub-samples in which it was there
+    /// Share of the time in which it was there
     pub share: f64,
     /// The process at the other end of the pipe
     pub next: u32,
@@ -34,11 +38,11 @@ pub struct PipeWait {
 }
 
 /// The threads that wait in pipes for another process, those that are nearest to it first; one a process.
-pub fn pipe_waits(host: &Host, waits: &Waits, counts: &WaitCounts) -> Vec<PipeWait> {
+pub fn pipe_waits(host: &Host, waits: &Waits, counts: &WaitCounts, tasks: Option<&TaskSpan>) -> Vec<PipeWait> {
     if waits.pipe_links.is_empty() {
         return Vec::new();
     }
-    let waiting = waiting_processes(host, waits, counts);
+    let waiting = waiting_processes(host, waits, counts, tasks);
     let mut found: Vec<(usize, PipeWait)> = Vec::new();
     for (&pid, &(task, kind, share)) in &waiting {
         let Some((distance, next, root)) = find_root(pid, &waits.pipe_links, &waiting) else { continue };
@@ -51,8 +55,7 @@ pub fn pipe_waits(host: &Host, waits: &Waits, counts: &WaitCounts) -> Vec<PipeWa
 type Waiting = FxHashMap<u32, (TaskId, PipeWaitKind, f64)>;
 
 /// By process, the thread that waits in a pipe most.
-fn waiting_processes(host: &Host, waits: &Waits, counts: &WaitCounts) -> Waiting {
-    let sub_samples = waits.sub_samples.len().max(1) as f64;
+fn waiting_processes(host: &Host, waits: &Waits, counts: &WaitCounts, tasks: Option<&TaskSpan>) -> Waiting {
     let mut sightings: FxHashMap<(TaskId, PipeWaitKind), u32> = FxHashMap::default();
     for row in &waits.threads {
         if counts.class_of(row.wait).is_none_or(|wait| wait.class != WaitClass::Pipe) {
@@ -66,13 +69,27 @@ fn waiting_processes(host: &Host, waits: &Waits, counts: &WaitCounts) -> Waiting
     }
     let mut found = Waiting::default();
     for ((task, kind), seen_count) in sightings {
-        let share = (f64::from(seen_count) / sub_samples).min(1.0);
+        let (asleep_count, asleep) = time_asleep(task, waits, counts, tasks);
+        let share_of_sleep = (f64::from(seen_count) / f64::from(asleep_count.max(1))).min(1.0);
+        let share = share_of_sleep * asleep;
         let more = found.get(&task.pid).is_none_or(|&(known, _, most)| (share, known) > (most, task));
-        if share >= MIN_IN_PIPE_SHARE && more {
+        if share_of_sleep >= MIN_ASLEEP_IN_PIPE_SHARE && share >= MIN_IN_PIPE_SHARE && more {
             found.insert(task.pid, (task, kind, share));
         }
     }
     found
+}
+
+/// In how many sub-samples a thread was seen asleep, and for which share of the time it was. The scheduler's run time and run-queue wait
+/// decide, since a thread that is woken thousands of times per second is seen runnable whenever the monitor uses its CPU.
+fn time_asleep(task: TaskId, waits: &Waits, counts: &WaitCounts, tasks: Option<&TaskSpan>) -> (u32, f64) {
+    let seen = counts.process_threads(task.pid).iter().find(|thread| thread.task == task);
+    let asleep_count = seen.map_or(0, |thread| thread.sub_sample_count().saturating_sub(thread.count(WaitClass::Running)));
+    let threads = tasks.map(|tasks| tasks.threads.as_slice()).unwrap_or_default();
+    let span = threads.binary_search_by_key(&task, |thread| thread.id).ok().and_then(|at| threads.get(at));
+    let ran = span.and_then(|span| Some(span.cpu?.0 + span.run_queue_wait.map_or(0.0, |wait| wait.0)));
+    let asleep = ran.map_or_else(|| f64::from(asleep_count) / waits.sub_samples.len().max(1) as f64, |ran| 1.0 - ran);
+    (asleep_count, asleep.clamp(0.0, 1.0))
 }
 
 /// By its wait channel or, where reading and writing sleep in one function, by the system call.
@@ -153,7 +170,7 @@ mod tests {
         };
         let host = synthetic::host();
         let counts = WaitCounts::new(&host, &waits);
-        let waits = pipe_waits(&host, &waits, &counts);
+        let waits = pipe_waits(&host, &waits, &counts, None);
         waits.into_iter().map(|wait| (wait.task.pid, wait.kind, wait.next, wait.root)).collect()
     }
 
@@ -169,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_process_that_waits_elsewhere_or_for_a_short_time_is_not_in_it() {
-        assert_eq!(found(&[(1, "anon_pipe_write", 4)], &[(1, 2)]), []);
+        assert_eq!(found(&[(1, "anon_pipe_write", 1)], &[(1, 2)]), []);
         assert_eq!(found(&[(1, "hrtimer_nanosleep", 10)], &[(1, 2)]), []);
         assert_eq!(found(&[(1, "anon_pipe_write", 9)], &[(2, 1)]), [], "it writes into another pipe");
         let both = [(1, "anon_pipe_read", 9), (2, "anon_pipe_read", 9)];

@@ -21,7 +21,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// Those that wait for this process; empty for most processes.
     pub fn of_process(interval: &Interval, pid: u32) -> Pipeline {
-        let mut waits = pipe_waits(&interval.host, &interval.newer.waits, &interval.wait_counts);
+        let mut waits = pipe_waits(&interval.host, &interval.newer.waits, &interval.wait_counts, interval.tasks.as_ref());
         waits.retain(|wait| wait.root == pid && is_reported(interval, wait));
         Pipeline { waits }
     }

@@ -21,19 +21,17 @@ use crate::sample::waits::{PipeLink, Waits};
 const MAX_WAITING: usize = 32;
 const MAX_BUSY: usize = 16;
 const MAX_DESCRIPTORS: usize = 1024;
-/// A process is examined if a thread of it was in a pipe, or if its threads were running or in D, in this share of the sub-samples. A
-/// limit on cost, not a judgement.
-const MIN_EXAMINED_SHARE: f64 = 0.5;
+/// A process is busy if its threads were running or in D in this share of the sub-samples. A limit on cost, not a judgement.
+const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Adds the pipes between these processes.
 pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles) {
-    let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
-    let in_pipe = threads.iter().filter(|thread| f64::from(thread.pipe_count) >= least);
+    let in_pipe = threads.iter().filter(|thread| thread.pipe_count > 0);
     let waiting: BTreeSet<u32> = in_pipe.map(|thread| thread.task.pid).take(MAX_WAITING).collect();
     if waiting.is_empty() {
         return;
     }
-    let busy = busy_processes(waits, least);
+    let busy = busy_processes(waits, (waits.sub_samples.len() as f64 * MIN_BUSY_SHARE).max(1.0));
     if busy.iter().all(|pid| waiting.contains(pid)) {
         return;
     }

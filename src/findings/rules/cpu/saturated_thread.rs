@@ -25,7 +25,7 @@ pub const SATURATED_THREAD: Rule = Rule {
                that is known, and these are below 90 % busy. A note if the thread runs at low priority (nice 10 or \
                more, SCHED_BATCH, SCHED_IDLE). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
                one of them runs at four of five sub-samples: that they need one lock is an inference. Named with it are \
-               processes that wait in a pipe for its process in at least half of the sub-samples, also over further pipes: writers \
+               processes that wait in a pipe for its process for at least a fifth of the time, also over further pipes: writers \
                of a full pipe, and readers of an empty one that use at least 1 % of a CPU.",
     caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \
               being limited by it.",
