@@ -2,7 +2,7 @@
 //! docs/metrics.md, "Causes and order".
 
 use super::device_waiters::leads_to_device;
-use super::finding::{Evidence, Finding, FindingKey, Kind, Severity, Subject, Value};
+use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
