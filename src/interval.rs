@@ -28,6 +28,7 @@ pub mod short_lived;
 pub mod statistics;
 pub mod task;
 pub mod task_activity;
+pub mod throttling;
 pub mod wait_counts;
 pub mod wait_queues;
 

@@ -173,7 +173,8 @@ fn is_block_device_file(thread: Option<&BlockedThread>) -> bool {
     file.is_some_and(|file| file.as_bytes().starts_with(b"/dev/"))
 }
 
-fn disk_name(interval: &Interval, id: DiskId) -> String {
+/// The name of a device for a sentence.
+pub fn disk_name(interval: &Interval, id: DiskId) -> String {
     let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
     disk.map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| lossy_name(&disk.name))
 }

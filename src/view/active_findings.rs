@@ -5,7 +5,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
-use crate::findings::{Finding, cross_checks, incidents};
+use crate::findings::{Evaluation, Finding, cross_checks, headline, incidents};
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::{Screen, Source, State};
@@ -24,6 +24,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     let on_overview = state.screen == Screen::Overview;
     let cursor = state.cursor();
     let first = if on_overview { cursor.top.min(incidents.len() - 1) } else { 0 };
+    let max_lines = if width >= ROOMY_WIDTH { MAX_LINES } else { usize::MAX };
     let mut y = 0;
     let mut shown = first;
     for (at, incident) in incidents.iter().enumerate().skip(first) {
@@ -48,8 +49,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
             1 => " (1 more follows from it: key 6)".to_owned(),
             count => format!(" ({count} more follow from it: key 6)"),
         };
-        let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
-        let wrapped = text::wrap(sentence.as_str(), cells, most);
+        let wrapped = wrapped_headline(evaluation, finding, &following, cells, most.min(max_lines));
         let worst = worst.unwrap_or(finding.severity);
         let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
@@ -73,6 +73,35 @@ pub fn draw(state: &State, pane: &mut Pane) {
         y += 1;
     }
     iowait_artefact_note(&evaluation.interval, pane, y);
+}
+
+/// Lines of one finding, from the width of 80 columns on.
+const MAX_LINES: usize = 2;
+const ROOMY_WIDTH: u16 = 78;
+
+/// The headline with as many clauses as fit into these lines, and how many findings follow from it.
+fn wrapped_headline(evaluation: &Evaluation, finding: &Finding, following: &str, cells: usize, lines: usize) -> Vec<String> {
+    let mut room = cells.saturating_mul(lines.min(MAX_WRAPPED_LINES)).saturating_sub(following.chars().count());
+    loop {
+        let words = headline(evaluation, finding, room);
+        let wrapped = wrap_safe(words.clone() + following, cells, usize::MAX);
+        if wrapped.len() <= lines {
+            return wrapped;
+        }
+        let shorter = words.chars().count() - 1;
+        if headline(evaluation, finding, shorter) == words {
+            // The first clause alone: it may need the room of the rest.
+            return wrap_safe(words, cells, lines);
+        }
+        room = shorter;
+    }
+}
+
+/// No headline is longer.
+const MAX_WRAPPED_LINES: usize = 16;
+
+fn wrap_safe(words: String, cells: usize, lines: usize) -> Vec<String> {
+    text::wrap(SafeText::sanitize(words).as_str(), cells, lines)
 }
 
 /// Intervals that an all-clear needs; a finding needs as many.

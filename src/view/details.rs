@@ -41,7 +41,8 @@ enum Entry {
         role: StyleRole,
     },
     Plot(Box<Plot>),
-    MicrostatesBar(Microstates),
+    /// The states, and the part of the run-queue wait in which a quota throttled
+    MicrostatesBar(Microstates, f64),
 }
 
 /// A graph with its labels.
@@ -115,8 +116,8 @@ impl Page {
         self.entries.push(Entry::Plot(Box::new(plot)));
     }
 
-    fn microstates_bar(&mut self, states: Microstates) {
-        self.entries.push(Entry::MicrostatesBar(states));
+    fn microstates_bar(&mut self, states: Microstates, throttled: f64) {
+        self.entries.push(Entry::MicrostatesBar(states, throttled));
     }
 }
 
@@ -143,9 +144,9 @@ impl Entry {
                     pane.subarea(*x, y, u16::MAX, 1).line(0, (text, *role));
                 }
             }
-            Entry::MicrostatesBar(states) => {
+            Entry::MicrostatesBar(states, throttled) => {
                 let width = pane.width().saturating_sub(4).min(80);
-                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
+                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states, *throttled));
             }
             Entry::Plot(plot) => {
                 let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);

@@ -6,6 +6,7 @@ use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{Microstates, visible_wait_class};
+use crate::interval::task_activity::TaskActivity;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
@@ -14,7 +15,7 @@ use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
 use crate::view::safe_text::SafeText;
-use crate::view::tasks::{command_line, wait_class_members};
+use crate::view::tasks::{command_line, throttled_threads, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
@@ -31,7 +32,8 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::from_name);
     page.line(0, safe!("{}   pid {}   {user}", SafeText::from_name(&process.comm), process.pid), StyleRole::Bold);
     page.paragraph(2, &command_line(process), StyleRole::Plain);
-    time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
+    let throttled = throttled_threads(interval, process, &span.states, span.threads);
+    time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
     let values: Vec<Option<f32>> =
         (state.history.graph_cells(interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1))))
             .iter()
@@ -103,7 +105,8 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
         Some(span) => {
-            time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
+            let throttled = throttled_threads(interval, process, &span.states, 1);
+            time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
             page.heading("RUNS");
             page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
             page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
@@ -126,6 +129,10 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
     page.labelled("meaning", wait_location::wait_class_description(class).into());
     page.labelled("where", wait_location::thread_location(interval, id));
+    let function = wait_location::wait_channel(interval, id);
+    if !function.is_empty() {
+        page.labelled("kernel function", function);
+    }
     let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
@@ -166,13 +173,14 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
 }
 
 /// If waits are `hidden`, a lock wait cannot be distinguished from sleep.
-fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
+fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
-    page.microstates_bar(*states);
+    page.microstates_bar(*states, throttled);
     let shares = [
         ("user", states.user),
         ("system", states.system),
-        ("run queue", states.run_queue),
+        ("run queue", states.run_queue - throttled),
+        ("throttled", throttled),
         ("disk", states.disk),
         ("lock", states.lock),
         ("other D", states.other_blocked),
@@ -228,10 +236,14 @@ pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
     }
     page.heading("WAIT LOCATIONS");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
+    let activity = TaskActivity::new(interval);
     for process in &sample.processes {
-        for thread in process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class) {
-            let place = wait_location::thread_location(interval, process.task_id(thread));
-            *places.entry(place.as_str().to_owned()).or_default() += 1;
+        for thread in process.threads.iter().filter(|thread| activity.wait_class(&interval.host, process, thread) == class) {
+            let task = process.task_id(thread);
+            let (place, function) =
+                (wait_location::thread_location(interval, task), wait_location::wait_channel(interval, task));
+            let place = if function.is_empty() { place.to_string() } else { format!("{place} ({function})") };
+            *places.entry(place).or_default() += 1;
         }
     }
     let mut places: Vec<(String, u32)> = places.into_iter().collect();
