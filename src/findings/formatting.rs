@@ -28,6 +28,32 @@ pub fn cpus(all: usize) -> String {
     plural(all as f64, "CPU", "CPUs")
 }
 
+/// CPU time per time: `0.88 CPU`, `1.64 CPUs`.
+pub fn cpu_time(cpus: f64) -> String {
+    format!("{} {}", significant_digits(cpus), if cpus > 1.0 { "CPUs" } else { "CPU" })
+}
+
+/// A mean number of threads and where they are: `32 threads in read`; of less than one `1 thread, 40.0 % of the time in read`.
+pub fn threads_at(threads: f64, place: &str) -> String {
+    if is_part_of_the_time(threads) {
+        return format!("1 thread, {} of the time {place}", percent(threads));
+    }
+    format!("{} {place}", plural(threads, "thread", "threads"))
+}
+
+/// The same where the sentence has said that it counts threads: `3 in read`, `1, 40.0 % of the time in read`.
+pub fn more_threads_at(threads: f64, place: &str) -> String {
+    if is_part_of_the_time(threads) {
+        return format!("1, {} of the time {place}", percent(threads));
+    }
+    format!("{} {place}", count(threads))
+}
+
+/// Whether a mean number of threads is that of one thread that is there at times: it does not round to 1.
+fn is_part_of_the_time(threads: f64) -> bool {
+    threads < 0.95
+}
+
 /// A name as text; bytes that are not UTF-8 become U+FFFD.
 pub fn lossy_name(name: &Name) -> String {
     name.to_string_lossy()

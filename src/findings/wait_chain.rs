@@ -130,17 +130,13 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         }
     } else if on_storage >= MIN_REPORTED_THREADS {
         let (place, known_by) = match group.hidden > group.storage {
-            true => ("in D, wait channel hidden from this user", "the state"),
+            true => ("in D (their waits are not readable)", "the state"),
             false => ("on storage", "the wait channel"),
         };
         push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        push(
-            format!("{} asleep for asynchronous completions", plural(group.aio, "thread", "threads")),
-            "the wait channel",
-            false,
-        );
+        push(format!("{} waiting for asynchronous I/O", plural(group.aio, "thread", "threads")), "the wait channel", false);
     }
     if group.memory >= MIN_REPORTED_THREADS {
         push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);

@@ -2,7 +2,7 @@
 
 use super::safe_text::SafeText;
 use crate::state::layout::{self, ScreenLayout};
-use crate::state::{Row, State};
+use crate::state::{Row, SortColumn, State};
 
 /// A row of the list that is on the screen.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,10 @@ pub fn list_status(state: &State, layout: &ScreenLayout) -> SafeText {
     if !state.filter().is_empty() && !state.shows_wait_classes() {
         words = format!("/{} ", state.filter());
     }
+    // The order by activity has no column of its own.
+    let visible = sort.column != SortColumn::TASK_ACTIVITY;
     let usual = state.screen.sort_columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
-    if !usual && state.fixed_order_reason().is_none() {
+    if !(usual && visible) && state.fixed_order_reason().is_none() {
         words += &format!("by {}{} ", sort.column.label(), if sort.reversed { " reversed" } else { "" });
     }
     let last = state.cursor().top + usize::from(layout.list_rows);

@@ -9,7 +9,7 @@ use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
-use crate::interval::task::visible_wait_class;
+use crate::interval::task::{ThreadSpan, visible_wait_class};
 use crate::interval::throttling::{Throttling, throttling};
 use crate::safe;
 use crate::sample::disk::find_disk;
@@ -162,6 +162,17 @@ fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
         return Some("page fault");
     }
     Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
+}
+
+/// The CPU that a thread ran on last; of one that moved the one before, too: `0+1`.
+pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
+    let now = span.processor.0;
+    let before =
+        interval.older.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)).map(|(_, thread)| thread.processor.0);
+    match before.filter(|&before| span.migrated && before != now) {
+        Some(before) => safe!("{}+{}", before.min(now), before.max(now)),
+        None => safe!("{now}"),
+    }
 }
 
 /// Whether this user may not read the waits of a process.

@@ -167,10 +167,14 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
 fn priority_line() -> &'static str {
     let tried = threads::spawn("priority", priority::raise).ok().and_then(|thread| thread.join().ok());
     match tried {
-        Some(ThreadPriority::Raised) => "on time   the sampling thread has nice -20\n",
-        Some(ThreadPriority::Kept) => "priority  the sampling thread keeps the priority that this program was started with\n",
+        Some(ThreadPriority::Raised) => {
+            "priority  the sampling thread runs with nice -20: samples are on time while all CPUs are busy\n"
+        }
+        Some(ThreadPriority::Kept) => {
+            "priority  the sampling thread keeps the nice value or the policy that this program was started with\n"
+        }
         Some(ThreadPriority::Normal) | None => {
-            "may lag   the sampling thread has normal priority, so that samples are late where no CPU is free: run as root, or: \
+            "priority  the sampling thread has nice 0: samples are late while all CPUs are busy. Run as root, or: \
              setcap cap_sys_nice,cap_sys_ptrace+ep stalltop\n"
         }
     }

@@ -1,5 +1,6 @@
 //! The details pages of a process, a thread and a wait class.
 
+use super::cgroups::cgroups;
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
@@ -112,7 +113,8 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
             page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
             page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
             page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
-            page.labelled("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
+            let cpus = wait_location::cpus_of_thread(interval, span);
+            page.labelled("CPU", if span.migrated { safe!("{cpus}, moved between them") } else { cpus });
         }
         None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
     }
@@ -156,17 +158,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("parent", safe!("{parent}{}", process.ppid));
     let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::from_name);
     page.labelled("executable", executable);
-    let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::from_name(&id.path));
-    page.labelled("cgroup", cgroup);
-    let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
-    if let Some(group) = limits {
-        let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| format::short_bytes(limit.0 as f64));
-        let throttled = text::format_percent(group.throttled.map(|share| share.0), 4);
-        page.labelled(
-            "limits",
-            safe!("{} CPUs, throttled {throttled}%, memory {memory}", format_optional(group.quota_cpus, 5)),
-        );
-    }
+    cgroups(interval, process, page);
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
     page.labelled("started", safe!("{} ago", time::duration(age)));

@@ -147,8 +147,8 @@ impl TaskLine<'_> {
     /// The titles of its processes, if it has several: at most this number of different ones.
     fn titles(&self, most: usize) -> SafeText {
         let tasks = self.interval.newer.tasks.as_ref().ok().filter(|_| self.group.processes > 1);
-        let titles = |tasks: &Tasks| Some(group_titles(tasks, &tasks.process(self.group.pid)?.group(), most));
-        tasks.and_then(titles).unwrap_or_default()
+        let titles = |tasks: &Tasks| group_titles(tasks, &self.group.id, most);
+        tasks.map(titles).unwrap_or_default()
     }
 
     fn place(&self) -> SafeText {
@@ -224,7 +224,8 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         specs.extend([WHERE.width(pane.width() / 3), COMMAND_LINE]);
     }
     let table = Columns::new(&specs, pane.width());
-    let groups = process_groups(interval);
+    let mut groups = process_groups(interval);
+    state.held_groups.reorder(&mut groups);
     let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
     table.draw(pane, None, lines);
     if interval.newer.tasks.is_err() {

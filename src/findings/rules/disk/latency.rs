@@ -89,7 +89,7 @@ impl SlowOperation<'_> {
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
-            true => format!("~{} (provisional: not learned yet)", latency(self.status.baseline)),
+            true => format!("a provisional baseline of {}", latency(self.status.baseline)),
             false => format!("its {}", latency(self.status.baseline)),
         };
         let queue = count(self.load.concurrency(self.operation));
