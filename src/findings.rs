@@ -50,6 +50,7 @@ pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
+pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
 
 /// The findings of one interval, root causes first, each followed by its consequences (`causes`).

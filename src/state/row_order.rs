@@ -47,7 +47,7 @@ impl State {
                 && is_held(held.since_ns, now_ns)
         });
         if let Some(held) = held {
-            let first = rows.get_mut(..HELD_ROWS.min(rows.len())).unwrap_or_default();
+            let first = first_rows(&mut rows);
             let places: Vec<Option<usize>> = (first.iter())
                 .map(|&row| rows::row_item(self, row))
                 .map(|item| item.and_then(|item| held.items.iter().position(|held| *held == item)))
@@ -91,11 +91,17 @@ impl State {
 impl HeldGroups {
     /// Puts the groups into the order that is kept.
     pub fn reorder(&self, groups: &mut [ProcessGroup]) {
-        let first = groups.get_mut(..HELD_ROWS.min(groups.len())).unwrap_or_default();
+        let first = first_rows(groups);
         let places: Vec<Option<usize>> =
             first.iter().map(|group| self.groups.iter().position(|held| *held == group.id)).collect();
         reorder(first, &places);
     }
+}
+
+/// The rows whose order is kept.
+fn first_rows<T>(rows: &mut [T]) -> &mut [T] {
+    let count = rows.len().min(HELD_ROWS);
+    rows.get_mut(..count).unwrap_or_default()
 }
 
 fn is_held(since_ns: u64, now_ns: u64) -> bool {

@@ -265,8 +265,10 @@ fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
         words += &format!(" + {count} {word}");
     }
     parts.push(SafeLine::new(SafeText::sanitize(words), StyleRole::Plain));
-    if counts.lock_wait > 0 {
-        parts.push(SafeLine::new(safe!("{} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain));
+    let waiting = wait_location::threads_in_lock_waits(interval, tasks).round();
+    if waiting > 0.0 {
+        let verb = if waiting == 1.0 { "waits" } else { "wait" };
+        parts.push(SafeLine::new(safe!("{waiting} {verb} for a lock (not in load)"), StyleRole::Plain));
     }
     parts
 }

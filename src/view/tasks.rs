@@ -238,6 +238,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
     pane.line(0, heading.clone());
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
+    let in_locks = wait_location::threads_in_lock_waits(interval, tasks).round() as u32;
     let mut line = format!(
         "{} {}: {} running",
         format::plural(counts.processes, "process", "processes"),
@@ -246,7 +247,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
     );
     for (count, word) in [
         (counts.blocked_disk, "disk"),
-        (counts.lock_wait, "lock"),
+        (in_locks, "lock"),
         (counts.blocked_vfork, "vfork"),
         (counts.blocked_memory, "memory"),
         (counts.blocked_frozen, "frozen"),

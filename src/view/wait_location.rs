@@ -9,7 +9,7 @@ use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
-use crate::interval::task::{ThreadSpan, visible_wait_class};
+use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
 use crate::interval::throttling::{Throttling, throttling};
 use crate::safe;
 use crate::sample::disk::find_disk;
@@ -167,8 +167,7 @@ fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
 /// The CPU that a thread ran on last; of one that moved the one before, too: `0+1`.
 pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
     let now = span.processor.0;
-    let before =
-        interval.older.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)).map(|(_, thread)| thread.processor.0);
+    let before = interval.older.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)).map(|(_, thread)| thread.processor);
     match before.filter(|&before| span.migrated && before != now) {
         Some(before) => safe!("{}+{}", before.min(now), before.max(now)),
         None => safe!("{now}"),
@@ -179,6 +178,21 @@ pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
 pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
     !interval.host.privilege.can_inspect_tasks_of(process.uid)
 }
+
+/// Threads in lock waits: the mean of the interval, of blocked groups as in their finding. Where none of them ran, the number at its
+/// end.
+pub fn threads_in_lock_waits(interval: &Interval, tasks: &TaskSpan) -> f64 {
+    let groups: Vec<&BlockedGroup> =
+        interval.idle_blocked.iter().flat_map(|idle| &idle.groups).filter(|group| group.behind_lock() > 0.0).collect();
+    let others = interval.active_processes().filter(|(process, row)| {
+        row.states.lock > 0.0 && (groups.is_empty() || groups.iter().all(|group| group.group != process.group()))
+    });
+    let mean = others.map(|(_, row)| row.states.lock).chain(groups.iter().map(|group| group.behind_lock())).sum();
+    if mean >= MIN_WHOLE_THREAD { mean } else { f64::from(tasks.counts.lock_wait) }
+}
+
+/// A mean that rounds to a thread.
+const MIN_WHOLE_THREAD: f64 = 0.5;
 
 /// Average number of threads in lock waits; `-` if they are hidden.
 pub fn lock_waits_text(threads: f64, hidden: bool) -> SafeText {
@@ -200,7 +214,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Vfork => "waits for its vfork child to exec; counted in the load, harmless",
         WaitClass::Memory => "waits for memory to be reclaimed",
         WaitClass::Frozen => "is stopped, traced or frozen",
-        WaitClass::Hidden => "has a wait channel that this user may not read",
+        WaitClass::Hidden => "has a wait channel that is not readable",
         WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
         WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
     }

@@ -128,7 +128,8 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
     for chain in wait_chains(&evaluation.interval, &evaluation.latency_statuses) {
         let confidence = chain.confidence.as_str();
-        let head = safe!("{}   {} threads blocked", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
+        let head =
+            safe!("{}   {} threads blocked on average", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
         page.line(2, safe!("{head}   confidence: {confidence}"), StyleRole::Bold);
         for (depth, link) in (0_u16..).zip(chain.links) {
             let indent = 4 + 2 * depth.min(4);

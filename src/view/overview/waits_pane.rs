@@ -26,7 +26,7 @@ pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
     let mut y = 0;
     for chain in chains {
         let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
-            .with(safe!("   {} threads blocked", format_number(chain.threads, 4)), StyleRole::Plain);
+            .with(safe!("   {} threads blocked on average", format_number(chain.threads, 4)), StyleRole::Plain);
         inner.line(y, head);
         y += 1;
         for (depth, link) in (0_u16..).zip(chain.links) {
