@@ -27,19 +27,50 @@ pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -
 
 fn fitting(clauses: Vec<Clause>, characters: usize) -> String {
     let mut words = String::new();
-    let mut length = 0;
     for (separator, clause) in clauses {
-        let with = length + separator.chars().count() + clause.chars().count();
-        if words.is_empty() {
-            words = clause;
-            length = words.chars().count();
-        } else if with <= characters {
+        let separator = if words.is_empty() { "" } else { separator };
+        let room = characters.saturating_sub(length(&words) + length(separator));
+        let part = if length(&clause) <= room { clause.as_str() } else { beginning(&clause, room) };
+        // Of the first clause at least the first part remains.
+        if length(part) <= room || words.is_empty() {
             words.push_str(separator);
-            words.push_str(&clause);
-            length = with;
+            words.push_str(part);
         }
     }
     words
+}
+
+/// Whether a parenthesis begins here after which the part ends.
+fn ends_in_parenthesis(rest: &str) -> bool {
+    let after = rest.strip_prefix(" (").and_then(|inside| inside.split_once(')')).map(|(_, after)| after);
+    after.is_some_and(|after| after.is_empty() || after.starts_with(", "))
+}
+
+fn length(words: &str) -> usize {
+    words.chars().count()
+}
+
+/// As many parts of a clause as fit into the room, at least the first: a part ends before a comma or a parenthesis, but not within
+/// one.
+fn beginning(clause: &str, room: usize) -> &str {
+    let mut depth = 0_u32;
+    let mut end = None;
+    for (at, character) in clause.char_indices() {
+        let rest = clause.get(at..).unwrap_or_default();
+        if depth == 0 && (rest.starts_with(", ") || ends_in_parenthesis(rest)) {
+            let head = clause.get(..at).unwrap_or_default();
+            if end.is_some() && length(head) > room {
+                break;
+            }
+            end = Some(at);
+        }
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    end.and_then(|end| clause.get(..end)).unwrap_or(clause)
 }
 
 /// The clauses of a sentence: between semicolons, and its further sentences.
@@ -171,11 +202,20 @@ mod tests {
         assert_eq!(fit(sentence, 200), sentence.trim_end_matches('.'));
         assert_eq!(fit(sentence, 50), "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU");
         assert_eq!(fit(sentence, 60), "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU");
+        assert_eq!(fit(sentence, 36), "CPUs 100 % used: 5 wait");
         assert_eq!(fit(sentence, 5), "CPUs 100 % used: 5 wait", "the first clause is never left out");
     }
 
     #[test]
     fn a_short_clause_after_a_long_one_is_kept() {
         assert_eq!(fit("a is slow; this is a very long explanation; b waits", 20), "a is slow; b waits");
+    }
+
+    #[test]
+    fn a_clause_that_does_not_fit_ends_before_a_comma_outside_of_parentheses() {
+        let sentence = "labA: 23 packets wait, 2084 dropped/s (rx 1, tx 2), 7 overlimits/s";
+        assert_eq!(fit(sentence, 40), "labA: 23 packets wait, 2084 dropped/s");
+        assert_eq!(fit(sentence, 51), "labA: 23 packets wait, 2084 dropped/s (rx 1, tx 2)");
+        assert_eq!(fit(sentence, 3), "labA: 23 packets wait", "at least the first part");
     }
 }
