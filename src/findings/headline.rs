@@ -163,7 +163,9 @@ fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&
         let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
         class::wait_words(channel).unwrap_or("on storage").to_owned()
     });
-    match (holder.file.as_ref().map(short_path), device) {
+    // A device file is the device.
+    let file = holder.file.as_ref().filter(|file| device.is_none() || !file.as_bytes().starts_with(b"/dev/"));
+    match (file.map(short_path), device) {
         (Some(file), Some(name)) => format!("{words}, {file} on {name}"),
         (Some(file), None) => format!("{words}, {file}"),
         (None, Some(name)) => format!("{words} on {name}"),

@@ -58,8 +58,8 @@ fn running_location(interval: &Interval, process: &Process, task: TaskId) -> Saf
         return "on CPU".into();
     }
     match throttling(interval, process) {
-        Some(Throttling { quota_cpus: Some(quota), .. }) => safe!("‖ throttled by its quota {}", format_number(quota, 5)),
-        Some(_) => "‖ throttled by its quota".into(),
+        Some(Throttling { quota_cpus: Some(quota), .. }) => safe!("‖throttled by its quota {}", format_number(quota, 5)),
+        Some(_) => "‖throttled by its quota".into(),
         None => "waits for a CPU".into(),
     }
 }
@@ -87,7 +87,8 @@ pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText
         (None, Some(channel)) => wait_words(thread.class, channel).as_str().to_owned(),
         (None, None) => "in D, wait not readable".to_owned(),
     };
-    if let Some(file) = &thread.file {
+    // A device file is the device.
+    if let Some(file) = thread.file.as_ref().filter(|file| thread.disk.is_none() || !file.as_bytes().starts_with(b"/dev/")) {
         words += &format!(", {}", short_path(file));
     }
     if let Some(disk) = thread.disk {
