@@ -114,9 +114,7 @@ fn pod_name(container: &ContainerName) -> Option<String> {
 
 /// The name of a pod is known from its containers.
 fn pod_label(sample: &Sample, pod: &PodPath) -> String {
-    let of_it = |container: &&ContainerName| {
-        container.pod_uid.as_ref().is_some_and(|uid| uid.as_bytes() == pod.uid.as_bytes())
-    };
+    let of_it = |container: &&ContainerName| container.pod_uid.as_ref().is_some_and(|uid| uid.as_bytes() == pod.uid.as_bytes());
     sample.container_names.iter().filter(of_it).find_map(pod_name).unwrap_or_else(|| pod.uid.clone())
 }
 
@@ -131,7 +129,8 @@ mod tests {
     use crate::sample::cgroup::owner::ContainerRuntime;
     use crate::sample::{Instant, Name};
 
-    const POD: &str = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podb8701d38_3791_422d_ad15_890ad1a0844b.slice";
+    const POD: &str =
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podb8701d38_3791_422d_ad15_890ad1a0844b.slice";
 
     fn id(digit: &str) -> String {
         digit.repeat(64)

@@ -76,10 +76,12 @@ impl ContainerReader {
         let of_processes = processes.iter().filter_map(|process| process.facts.cgroup.as_ref().ok()).map(|id| &id.path);
         let of_limits = sample.cgroups.as_deref().unwrap_or_default().iter().map(|group| &group.id.path);
         // Processes of one group share the allocation of its path.
-        let paths: BTreeMap<*const u8, &Name> = of_processes.chain(of_limits).map(|path| (path.as_bytes().as_ptr(), path)).collect();
+        let paths: BTreeMap<*const u8, &Name> =
+            of_processes.chain(of_limits).map(|path| (path.as_bytes().as_ptr(), path)).collect();
         let mut present = BTreeSet::new();
         for path in paths.into_values() {
-            let Some(CgroupOwner { kind: OwnerKind::Container { runtime, id, pod }, .. }) = CgroupOwner::from_path(path.as_bytes())
+            let Some(CgroupOwner { kind: OwnerKind::Container { runtime, id, pod }, .. }) =
+                CgroupOwner::from_path(path.as_bytes())
             else {
                 continue;
             };

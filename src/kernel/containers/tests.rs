@@ -56,13 +56,18 @@ fn each_runtime_has_its_state_files() {
     let tree = tempfile::tempdir().unwrap();
     let tree = tree.path();
     let docker = |digit: char| format!("var/lib/docker/containers/{}/config.v2.json", id(digit));
-    write(tree, &docker('1'), r#"{"StreamConfig":{},"State":{"Running":true},"ID":"1","Name":"/web-1","Config":{"Env":["A=b"]}}"#);
+    write(
+        tree,
+        &docker('1'),
+        r#"{"StreamConfig":{},"State":{"Running":true},"ID":"1","Name":"/web-1","Config":{"Env":["A=b"]}}"#,
+    );
     write(tree, &docker('2'), r#"{"Name":"/k8s_api_api-7d9f_shop_b8701d38-3791-422d-ad15-890ad1a0844b_0"}"#);
     let cri = r#"{"ociVersion":"1.1.0","annotations":{"io.kubernetes.cri.container-name":"api","io.kubernetes.cri.sandbox-name":"api-7d9f","io.kubernetes.cri.sandbox-namespace":"shop"}}"#;
     write(tree, &format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{}/config.json", id('3')), cri);
     let crio = r#"{"annotations":{"io.kubernetes.container.name":"db","io.kubernetes.pod.name":"db-0","io.kubernetes.pod.namespace":"shop"}}"#;
     write(tree, &format!("run/containers/storage/overlay-containers/{}/userdata/config.json", id('4')), crio);
-    let podman = format!(r#"[{{"id":"{}","names":["other"]}},{{"id":"{}","names":["web-5"],"metadata":"{{}}"}}]"#, id('9'), id('5'));
+    let podman =
+        format!(r#"[{{"id":"{}","names":["other"]}},{{"id":"{}","names":["web-5"],"metadata":"{{}}"}}]"#, id('9'), id('5'));
     write(tree, "var/lib/containers/storage/overlay-containers/containers.json", &podman);
     let pod = "/kubepods/burstable/podb8701d38-3791-422d-ad15-890ad1a0844b";
     let paths = [
