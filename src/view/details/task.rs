@@ -5,6 +5,7 @@ use super::{GRAPH_COLUMN, Page, Plot};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{Microstates, visible_wait_class};
 use crate::interval::task_activity::TaskActivity;
@@ -159,6 +160,10 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::from_name);
     page.labelled("executable", executable);
     cgroups(interval, process, page);
+    let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
+    if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {
+        page.labelled(name.kind.word(), SafeText::sanitize(&name.describe()));
+    }
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
     page.labelled("started", safe!("{} ago", time::duration(age)));
