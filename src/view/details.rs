@@ -57,6 +57,10 @@ pub struct Plot {
 
 /// Minimum width of the label column
 const MIN_LABEL_WIDTH: u16 = 18;
+/// Cells of a graph at most: two minutes at one interval per second.
+const MAX_GRAPH_WIDTH: u16 = 121;
+/// Cells of a bar at most.
+const MAX_BAR_WIDTH: u16 = 40;
 /// First column of a graph, after the label of its top edge.
 pub const GRAPH_COLUMN: u16 = 11;
 
@@ -144,31 +148,37 @@ impl Entry {
                 }
             }
             Entry::MicrostatesBar(states) => {
-                let width = pane.width().saturating_sub(4).min(80);
+                let width = pane.width().saturating_sub(4).min(MAX_BAR_WIDTH);
                 pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
             }
             Entry::Plot(plot) => {
-                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
-                axis.line_right(0, (&plot.max_label, StyleRole::Dim));
-                if let Some(threshold) = plot.threshold.filter(|threshold| *threshold <= plot.max) {
-                    let share = threshold / plot.max;
-                    let row = (plot.height - 1).saturating_sub((share * f32::from(plot.height)) as u16);
-                    if row > 0 {
-                        axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
-                    }
-                }
                 let graph = Graph {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
                     style: pane.graph_style(StyleRole::System),
                     style_above_threshold: pane.graph_style(plot.role_above_threshold),
+                    threshold_style: pane.graph_style(StyleRole::Dim),
                 };
-                let width = pane.width().saturating_sub(GRAPH_COLUMN + 1);
+                let line = graph.threshold_row(plot.height);
+                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
+                if line != Some(0) {
+                    axis.line_right(0, (&plot.max_label, StyleRole::Dim));
+                }
+                if let Some(row) = line {
+                    axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
+                }
+                axis.line_right(plot.height - 1, ("0", StyleRole::Dim));
+                let width = graph_width(pane.width());
                 pane.subarea(GRAPH_COLUMN, y, width, plot.height).render(graph);
             }
         }
     }
+}
+
+/// Cells of a graph on a page of this width.
+pub fn graph_width(page: u16) -> u16 {
+    page.saturating_sub(GRAPH_COLUMN + 1).min(MAX_GRAPH_WIDTH)
 }
 
 /// Draws the visible part of the page.

@@ -1,6 +1,9 @@
 //! The disk screen: one line per operation, each latency against its own baseline. The values are columns of
 //! `figures::disk_operation` and `figures::disk`.
 
+pub mod await_graph;
+mod panes;
+
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
@@ -164,7 +167,11 @@ pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[panes::await_pane, panes::load_pane, panes::distribution_pane, panes::devices_pane],
+    sort_column_at: |_, width, x| table(width).sort_column_at(x),
+};
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;

@@ -1,6 +1,7 @@
 //! The disk screen: a row for each device that is not idle.
 
 use crate::state::layout::ListLines;
+use crate::state::panes::Band;
 use crate::state::rows;
 use crate::state::screen::ScreenDefinition;
 use crate::state::sort;
@@ -12,4 +13,10 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     fixed_order_reason: |_| None,
     finding_lines: |_, _| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
+    bands: &[
+        Band { panes: &["await over time"], rows: |_, _| (8, 16), priority: 0 },
+        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, 12), priority: 2 },
+        Band { panes: &["devices"], rows: |_, _| (7, u16::MAX), priority: 1 },
+    ],
+    list_pane: Some(3),
 };

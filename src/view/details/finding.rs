@@ -1,6 +1,6 @@
 //! The details page of a finding: meaning, wait chains, next steps, evidence over time, cross-checks, rule.
 
-use super::{GRAPH_COLUMN, Page, Plot};
+use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
 use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
 use crate::ids::DiskId;
@@ -10,6 +10,7 @@ use crate::safe;
 use crate::state::State;
 use crate::units::time;
 use crate::view::displayed_time;
+use crate::view::panes::time_columns_at;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -76,7 +77,7 @@ fn next_steps(finding: &Finding, page: &mut Page) {
 /// A graph of the finding's value, with a line at the threshold.
 fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let at = finding.until.unwrap_or(evaluation.interval.at());
-    let cells = state.history.graph_cells(at, usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
+    let cells = time_columns_at(state, at, graph_width(page.width));
     let disk = disk_and_baseline(evaluation, finding);
     let values: Vec<Option<f32>> = (cells.iter())
         .map(|cell| {

@@ -1,6 +1,6 @@
 //! The details pages of a process, a thread and a wait class.
 
-use super::{GRAPH_COLUMN, Page, Plot};
+use super::{Page, Plot, graph_width};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
@@ -13,6 +13,7 @@ use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
+use crate::view::panes::time_columns;
 use crate::view::safe_text::SafeText;
 use crate::view::tasks::{command_line, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
@@ -33,10 +34,7 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
     let values: Vec<Option<f32>> =
-        (state.history.graph_cells(interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1))))
-            .iter()
-            .map(|cell| cell.as_ref()?.process_cpus(id))
-            .collect();
+        time_columns(state, evaluation, graph_width(page.width)).iter().map(|cell| cell.as_ref()?.process_cpus(id)).collect();
     if values.iter().flatten().count() > 1 {
         let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
         page.heading("CPU OVER TIME");

@@ -2,13 +2,15 @@
 
 use crate::findings::{Evaluation, wait_chains};
 use crate::safe;
+use crate::state::State;
+use crate::state::layout::ScreenLayout;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number};
 use crate::view::theme::StyleRole;
 
-pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     let confidence = chains.first().map(|chain| chain.confidence.as_str());
     let note = confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim));
