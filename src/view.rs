@@ -31,6 +31,7 @@ mod panes;
 mod tasks;
 mod thread_states;
 mod timeline;
+mod wait_chain;
 mod wait_location;
 
 use crate::findings::Evaluation;

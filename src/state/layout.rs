@@ -167,16 +167,18 @@ pub(super) fn hides_other_users(state: &State) -> bool {
 
 /// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
-    let listeners = state
-        .current
-        .as_ref()
-        .map_or(0, |evaluation| evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
-    let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
     let peers =
         state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
     let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
-    let squeezed = state.current.as_ref().is_some_and(|evaluation| saturated_softnet(&evaluation.interval).next().is_some());
-    5 + listeners + u16::from(squeezed) + peers
+    1 + protocol_rows(state) + peers
+}
+
+/// Rows of TCP, UDP, listening sockets and softnet.
+pub fn protocol_rows(state: &State) -> u16 {
+    let Some(evaluation) = &state.current else { return 4 };
+    let listeners = evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len);
+    let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
+    4 + listeners + u16::from(saturated_softnet(&evaluation.interval).next().is_some())
 }
 
 /// CPUs with drops or time squeezes in /proc/net/softnet_stat.

@@ -9,6 +9,7 @@ use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_figure, format_number, format_optional};
@@ -64,7 +65,7 @@ const IDLE: Spec =
     Spec::figure(&figures::IDLE_WITH_IOWAIT_RATIO, 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
 const IOWAIT: Spec = Spec::figure(&figures::IOWAIT_RATIO, 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
 const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
-    let cells = line.state.history.graph_cells(line.evaluation.interval.at(), usize::from(cell.width));
+    let cells = time_columns(line.state, line.evaluation, cell.width);
     let full = line.evaluation.thresholds().core_busy_ratio;
     let levels = cells.iter().map(|summary| {
         let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
@@ -104,7 +105,7 @@ const WIDE_CPU_COLUMNS: [Spec; 12] = [
     BUSY.width(6),
     IDLE.width(6),
     IOWAIT,
-    HISTORY.width(60),
+    HISTORY.width(MAX_SPARKLINE_WIDTH),
     TOP_THREAD,
 ];
 

@@ -8,6 +8,7 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number};
 use super::theme::{StyleRole, severity_symbol};
@@ -229,8 +230,8 @@ fn disk_lines(
 /// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
 pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellContent) {
     let status = latency_status(evaluation, id, operation);
-    let width = cell.width;
-    let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(width));
+    let width = cell.width.min(MAX_SPARKLINE_WIDTH);
+    let cells = time_columns(state, evaluation, width);
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
     // Without a baseline, relative to the lowest displayed value.
     let best = || awaits.iter().flatten().copied().fold(f32::INFINITY, f32::min);

@@ -8,6 +8,7 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number, format_optional};
@@ -97,7 +98,7 @@ impl NicLine<'_> {
     /// A sparkline of received or sent bytes, relative to its maximum.
     fn history(&self, cell: CellContent, role: StyleRole, side: fn((f32, f32)) -> f32) {
         let width = cell.width;
-        let cells = self.state.history.graph_cells(self.evaluation.interval.at(), usize::from(width));
+        let cells = time_columns(self.state, self.evaluation, width);
         let rates: Vec<Option<f32>> =
             cells.iter().map(|summary| summary.as_ref()?.nic_kilobytes(&self.nic.id).map(side)).collect();
         let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
@@ -114,7 +115,7 @@ pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     if let Some(last) = specs.last_mut() {
         last.width = 22;
     }
-    let each = (width - 90) / 2 - 1;
+    let each = ((width - 90) / 2 - 1).min(MAX_SPARKLINE_WIDTH);
     specs.push(IN.width(each));
     specs.push(OUT.width(each));
     Columns::new(&specs, width)

@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Rect};
 
 use super::pane::Pane;
 use super::safe_line::SafeLine;
+use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::findings::Evaluation;
 use crate::safe;
@@ -40,9 +41,13 @@ pub fn time_columns_at(state: &State, at: Instant, width: u16) -> Vec<Option<&In
 
 /// `CPU, last 1m52s`
 pub fn over_time(what: &'static str, state: &State, width: u16) -> SafeLine {
+    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", last_seconds(state, width)), StyleRole::Dim)
+}
+
+/// `last 1m52s`: the time that a graph of this width has.
+pub fn last_seconds(state: &State, width: u16) -> SafeText {
     let seconds = f64::from(width.saturating_sub(1)) * step_ns(state) as f64 / 1e9;
-    let span = safe!(", last {}", time::duration(seconds));
-    SafeLine::new(what, StyleRole::Bold).with(span, StyleRole::Dim)
+    safe!("last {}", time::duration(seconds))
 }
 
 fn step_ns(state: &State) -> u64 {
@@ -96,6 +101,9 @@ pub fn nice_ceiling(value: f32, thousand: f32) -> f32 {
         }
     }
 }
+
+/// Cells of a graph in a row of a table at most.
+pub const MAX_SPARKLINE_WIDTH: u16 = 40;
 
 /// Cells of the figures beside a graph.
 const TABLE_WIDTH: u16 = 79;

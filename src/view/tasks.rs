@@ -326,7 +326,8 @@ pub fn state_segments(states: &Microstates) -> [Segment<StyleRole>; 8] {
     let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
     let part = |time: f64, glyph, style| Segment { share: time / whole, glyph, style };
     [
-        part(states.user, '█', StyleRole::User),
+        // Not a whole block: rows above each other do not fuse.
+        part(states.user, '▇', StyleRole::User),
         part(states.system, '▓', StyleRole::System),
         part(states.run_queue, '░', StyleRole::RunQueue),
         part(states.disk, '▒', StyleRole::Disk),

@@ -60,6 +60,6 @@ fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
     }
     if let Some(tasks) = &evaluation.interval.tasks {
         let of = format::plural(u64::from(tasks.counts.threads), "thread", "threads");
-        pane.line(y, (safe!("of {of}, the rest asleep"), StyleRole::Dim));
+        pane.line(y, (safe!("of {of}"), StyleRole::Dim));
     }
 }

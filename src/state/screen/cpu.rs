@@ -22,7 +22,12 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18)),
             priority: 0,
         },
-        Band { panes: &["threads by state", "hottest threads"], rows: |_, _| (7, u16::MAX), priority: 2 },
+        Band {
+            panes: &["threads by state", "hottest threads"],
+            // The table of many CPUs needs the room.
+            rows: |_, evaluation| (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX }),
+            priority: 2,
+        },
         Band {
             panes: &["CPUs"],
             rows: |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2)),
