@@ -125,7 +125,7 @@ mod tests {
         let mut frames = Vec::new();
         for second in 1..=7_u64 {
             let at = Instant { boottime_ns: second * 1_000_000_000, ..Instant::default() };
-            history.insert(IntervalSummary { at, ..IntervalSummary::default() });
+            history.insert(IntervalSummary::empty(at));
             let columns = history.sweep(at, 1_000_000_000, 5);
             let digit = |column: &Option<&IntervalSummary>| {
                 column.map_or("-".to_owned(), |summary| (summary.at.boottime_ns / 1_000_000_000).to_string())

@@ -83,6 +83,12 @@ pub struct DiskLoad {
 }
 
 impl IntervalSummary {
+    /// Without figures.
+    #[cfg(test)]
+    pub(super) fn empty(at: Instant) -> IntervalSummary {
+        IntervalSummary { at, ..IntervalSummary::default() }
+    }
+
     pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
         let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
         IntervalSummary {
