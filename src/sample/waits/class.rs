@@ -153,6 +153,12 @@ pub fn is_file_lock(channel: &[u8]) -> bool {
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
 }
 
+/// Whether a thread there is frozen by its cgroup.
+pub fn is_freezer(channel: &[u8]) -> bool {
+    const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
+}
+
 /// Whether a thread in D there sleeps for a time that its driver or its caller chose, or waits until a device is free for it.
 pub fn is_kernel_delay(channel: &[u8]) -> bool {
     const NAMES: [&str; 6] =

@@ -77,7 +77,8 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
     match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
-        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE => {
+        // What /proc/stat has counted may be all that this thread used, and what others used is missing.
+        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE && share > core.shares.busy() => {
             (Some(name), format!("{label} used {} of", percent(share)))
         }
         Some(((name, label), share)) => {
