@@ -103,14 +103,17 @@ impl WaitClass {
         }
         let Some(channel) = channel else { return Some(WaitClass::Hidden) };
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
+        let in_kernel_lock =
+            || state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         let class = match (class, call) {
+            // Locks of the network configuration are waited for in sendmsg on a netlink socket.
+            (None, Some(_)) if in_kernel_lock() => WaitClass::Lock,
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
-        let in_kernel_lock = || KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         match (state, class) {
             (TaskState::Blocked, _) if never_uninterruptible(class) => None,
             (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
