@@ -312,11 +312,11 @@ _stalltop() {
                     return 0
                     ;;
                 --only)
-                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention stuck-server file-lock-queue saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
                     return 0
                     ;;
                 --ignore)
-                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention stuck-server file-lock-queue saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
                     return 0
                     ;;
                 --threshold)

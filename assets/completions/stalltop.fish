@@ -80,6 +80,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l for -d 'Eval
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -s i -l interval -d 'Time between samples [default: 1s, or a quarter of --for if that is less]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l only -d 'Only findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -107,6 +109,8 @@ swapping\t''
 oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l ignore -d 'Ignore findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''

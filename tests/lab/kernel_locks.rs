@@ -86,3 +86,16 @@ fn threads_that_map_memory_of_their_own() {
         said.must_not("load-not-cpu");
     });
 }
+
+/// Threads that rename in a directory of 100,000 files which another one lists: readers of the lock let no writer spin on a CPU.
+#[test]
+fn threads_behind_the_lock_of_a_directory() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    contention("rename-list", "renamer", folder.path(), &["the lock of a directory", "one at a time", "in rename ("]);
+}
+
+/// Threads that make and delete interfaces in one network namespace.
+#[test]
+fn threads_behind_the_network_configuration() {
+    contention("link", "linker", Path::new("/tmp"), &["inside the kernel", "in sendto ("]);
+}

@@ -28,16 +28,10 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
     evaluate: file_lock_queue,
 };
 
-/// Mean threads in the queue from which it is reported. docs/metrics.md, "Fixed thresholds".
-const MIN_QUEUED_THREADS: f64 = 1.9;
-
-/// Mean threads in the queue from which it is a warning.
-const MIN_WARNING_QUEUED_THREADS: f64 = 2.9;
-
 fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
     let is_told = |queue: &&FileLockQueue| {
         queue.activity == HolderActivity::Asleep
-            && reaches_threshold(queue.queue.threads, MIN_QUEUED_THREADS)
+            && reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads)
             && !is_of_stuck_server(context, queue)
     };
     context.interval.file_lock_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
@@ -56,13 +50,13 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
     let lock = file_lock(&found.queue);
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
-        severity: match reaches_threshold(found.queue.threads, MIN_WARNING_QUEUED_THREADS) {
+        severity: match reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
             true => Severity::Warning,
             false => Severity::Note,
         },
         subject: Subject::Group { id: found.group.clone(), name: found.label.name.clone() },
         value: found.queue.threads,
-        threshold: MIN_QUEUED_THREADS,
+        threshold: context.thresholds.file_lock_threads,
         unit: "threads",
         sentence: format!("{threads} of {label} wait for {lock}, held by {holder}"),
         evidence: vec![

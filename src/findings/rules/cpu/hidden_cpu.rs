@@ -76,7 +76,9 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 /// The thread that ran there most and its share, as the start of the sentence: `cheat (4711) used 77.0 % of`.
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
-    match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
+    // A thread that came from another CPU did not use all its time here.
+    let stayed = core.top_thread.filter(|(_, share)| share.0 <= core.scheduler_busy + f64::EPSILON);
+    match stayed.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
         // What /proc/stat has counted may be all that this thread used, and what others used is missing.
         Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE && share > core.shares.busy() => {
             (Some(name), format!("{label} used {} of", percent(share)))
