@@ -7,6 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::top_cpu_users;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
 
 pub const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
@@ -51,8 +52,12 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
     if gap < 0.0 {
         return vec![double_counted(context, cpu, -gap)];
     }
-    let hiding: Vec<Candidate> =
-        cpu.cpus.iter().filter(|core| core.hidden > 0.0).map(|core| hidden_on_cpu(context, cpu, core)).collect();
+    let hiding: Vec<Candidate> = cpu
+        .cpus
+        .iter()
+        .filter(|core| core.hidden >= MIN_DIFFERENCE_CPUS)
+        .map(|core| hidden_on_cpu(context, cpu, core))
+        .collect();
     if hiding.is_empty() { vec![hidden_across_cpus(context, cpu, gap)] } else { hiding }
 }
 
