@@ -95,8 +95,8 @@ fn idle_but_blocked(evaluation: &Evaluation, blocked: &IdleBlocked) -> Option<Ve
     let least = if blocked.lower_bound { "≥ " } else { "" };
     let all = cpus(evaluation.interval.online_cpus().max(1));
     clauses.push((" → ", format!("{least}{} of {all} idle, blocked", significant_digits(blocked.cpus))));
-    if group.connections_behind() >= 1.0 {
-        clauses.push(("; ", format!("{} connections wait for it", group.waiting_connections)));
+    if let Some(many) = group.waiting_connections.as_ref().ok().filter(|_| group.connections_behind() >= 1.0) {
+        clauses.push(("; ", format!("{many} connections wait for it")));
     }
     let others: Vec<String> = blocked
         .groups
