@@ -12,6 +12,8 @@ pub mod columns;
 pub mod pane;
 pub mod safe_line;
 pub mod safe_text;
+pub mod screen_text;
+pub mod svg;
 pub mod text;
 pub mod theme;
 pub mod widgets;

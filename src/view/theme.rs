@@ -3,6 +3,8 @@
 //! Normal text keeps the terminal's own colors, so that it is readable on dark and light backgrounds. Color marks symbols,
 //! bars and abnormal values, always beside a symbol or word with the same meaning.
 
+pub mod rgb;
+
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
