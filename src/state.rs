@@ -13,6 +13,8 @@ pub mod keys;
 pub mod layout;
 mod list;
 pub mod overview_pane;
+mod overview_selection;
+pub mod palette;
 mod playback;
 mod prompt;
 pub mod remote_hosts;
@@ -30,6 +32,7 @@ use jiff::tz::TimeZone;
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
 pub use overview_pane::OverviewPane;
+pub use palette::{Palette, PaletteEntry};
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
@@ -131,13 +134,16 @@ pub struct State {
     pub network_rows: NetworkRows,
     /// Overview: the pane that takes the whole body, if one does
     pub zoomed_pane: Option<OverviewPane>,
-    /// Overview: the pane that was zoomed last
-    last_zoomed_pane: OverviewPane,
+    /// Overview: the pane that was clicked or zoomed last, which `z` zooms
+    pub focused_pane: Option<OverviewPane>,
+    /// Overview: the items on the frame, from top to bottom
+    drawn_items: Vec<Item>,
     /// The open details page
     pub details: Option<Details>,
     /// Scroll offset of the help page, if it is open
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
+    pub palette: Option<Palette>,
 }
 
 /// The details page of one item.
@@ -182,10 +188,12 @@ impl State {
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
             zoomed_pane: None,
-            last_zoomed_pane: OverviewPane::default(),
+            focused_pane: None,
+            drawn_items: Vec::new(),
             details: None,
             help: None,
             prompt: None,
+            palette: None,
         }
     }
 

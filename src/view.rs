@@ -9,6 +9,7 @@
 //! ```
 
 pub mod columns;
+pub mod hit_area;
 pub mod pane;
 pub mod safe_line;
 pub mod safe_text;
@@ -20,6 +21,7 @@ pub mod widgets;
 
 mod active_findings;
 mod bottom_line;
+mod copied_text;
 mod cpu;
 mod details;
 mod disk;
@@ -29,6 +31,7 @@ mod help;
 mod list;
 mod network;
 mod overview;
+mod palette;
 mod tasks;
 mod timeline;
 mod wait_location;
@@ -36,12 +39,15 @@ mod wait_location;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
-use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
-use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
+use crate::state::layout::{MIN_SIZE, ScreenLayout};
+use crate::state::{ClickTarget, Screen, SourceStatus, State};
 use crate::units::time;
+pub use copied_text::{command_text, copied_text};
+use hit_area::HitArea;
 use pane::Pane;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use safe_text::SafeText;
 use theme::{StyleRole, Theme};
 
@@ -53,12 +59,10 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
     ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
 }
 
-/// How a screen is drawn, and what its headings do. What it lists is in `state::screen`.
+/// How a screen is drawn. What it lists is in `state::screen`.
 struct ScreenView {
     /// Draws the body
     draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
-    /// The sort column whose heading is at a column, for a width of the screen
-    sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
 }
 
 /// In the order of `Screen::ALL`.
@@ -69,18 +73,28 @@ fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]
 }
 
-/// Draws a frame.
-pub fn render(state: &State, frame: &mut Frame) {
-    render_into(state, frame.buffer_mut());
+/// Draws a frame; returns what a click on each part does.
+pub fn render(state: &State, frame: &mut Frame) -> Vec<HitArea> {
+    render_into(state, frame.buffer_mut())
 }
 
-/// Draws a frame into an empty buffer.
-pub fn render_into(state: &State, buffer: &mut Buffer) {
+/// Draws a frame into an empty buffer; returns what a click on each part does.
+pub fn render_into(state: &State, buffer: &mut Buffer) -> Vec<HitArea> {
     let theme = Theme::new(state.setup.terminal);
-    draw_frame(state, &mut Pane::new(buffer, theme));
+    let mut hit_areas = Vec::new();
+    draw_frame(state, &mut Pane::new(buffer, &mut hit_areas, theme));
     if theme.is_ascii() {
         theme::replace_with_ascii(buffer);
     }
+    hit_areas
+}
+
+/// A frame of its own, as large as the terminal, for what is not drawn on it.
+pub fn drawn_frame(state: &State) -> (Buffer, Vec<HitArea>) {
+    let (width, height) = state.setup.size;
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let hit_areas = render_into(state, &mut buffer);
+    (buffer, hit_areas)
 }
 
 fn draw_frame(state: &State, pane: &mut Pane) {
@@ -105,6 +119,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     if state.help.is_some() {
         help::draw(state, pane);
     }
+    if let Some(open) = &state.palette {
+        palette::draw(open, pane);
+    }
 }
 
 fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
@@ -122,6 +139,11 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         return;
     }
     (view_of(state.screen).draw)(state, evaluation, layout, pane);
+    if state.screen != Screen::Overview {
+        for visible in list::visible_rows(state, layout) {
+            pane.subarea(0, visible.y, u16::MAX, visible.height).on_click(ClickTarget::Row(visible.index));
+        }
+    }
 }
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
@@ -136,36 +158,7 @@ pub fn max_scroll(state: &State) -> Option<usize> {
 
 /// The click target at this column and row.
 pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
-    let layout = ScreenLayout::new(state);
-    if layout.width < MIN_SIZE.0 || layout.height < MIN_SIZE.1 || state.help.is_some() {
-        return ClickTarget::Nothing;
-    }
-    if row + 1 == layout.height {
-        return bottom_line::screen_at(layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Screen);
-    }
-    if layout.has_timeline && row + 2 == layout.height {
-        return timeline::time_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Timeline);
-    }
-    if state.details.is_some() || state.current.is_none() || state.screen == Screen::Overview {
-        return ClickTarget::Nothing;
-    }
-    let first = layout.body_top + layout.rows_before_list;
-    if row + 1 == first {
-        return (view_of(state.screen).sort_column_at)(state, layout.width, column)
-            .map_or(ClickTarget::Nothing, ClickTarget::Column);
-    }
-    let mut line = first;
-    for (at, &item) in state.rows.iter().enumerate().skip(state.cursor().top) {
-        let lines = u16::try_from(layout::row_height(state, item)).unwrap_or(1);
-        if line >= first + layout.list_rows {
-            break;
-        }
-        if (line..line + lines).contains(&row) {
-            return ClickTarget::Row(at);
-        }
-        line += lines;
-    }
-    ClickTarget::Nothing
+    hit_area::target_at(&drawn_frame(state).1, column, row)
 }
 
 /// A time of day in the displayed time zone, with the day if the recording spans days.

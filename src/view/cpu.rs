@@ -126,7 +126,7 @@ pub fn table(width: u16) -> Columns<fn(&CpuLine, CellContent)> {
     if width >= 150 { Columns::new(&WIDE_CPU_COLUMNS, width) } else { Columns::new(&CPU_COLUMNS, width) }
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+pub const SCREEN: ScreenView = ScreenView { draw };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;

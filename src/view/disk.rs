@@ -164,7 +164,7 @@ pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+pub const SCREEN: ScreenView = ScreenView { draw };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;

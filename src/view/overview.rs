@@ -38,7 +38,7 @@ use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+pub const SCREEN: ScreenView = ScreenView { draw };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if layout.has_panes {
@@ -74,7 +74,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(evaluation, &disks, pane, y, disk_rows);
+        y = disk_table(state, evaluation, &disks, pane, y, disk_rows);
     }
     if nic_rows > 0 {
         y = nic_table(state, evaluation, &nics, pane, y, nic_rows);

@@ -11,6 +11,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 
+use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
 use super::theme::{StyleRole, Theme};
 use super::widgets::bar::{Segment, StackedBar};
@@ -18,6 +19,7 @@ use super::widgets::graph::Graph;
 use super::widgets::heat_map::HeatMap;
 use super::widgets::log_graph::LogGraph;
 use super::widgets::stacked_area::StackedArea;
+use crate::state::ClickTarget;
 
 /// A widget whose text, if it has any, was a literal or `SafeText`.
 pub trait SafeWidget: Widget {}
@@ -35,25 +37,36 @@ impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {
     buffer: &'a mut Buffer,
+    /// What a click does, in the order of drawing
+    hit_areas: &'a mut Vec<HitArea>,
     area: Rect,
     theme: Theme,
 }
 
 impl<'a> Pane<'a> {
-    pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Pane<'a> {
+    /// The whole frame. Hit areas are appended to the list.
+    pub fn new(buffer: &'a mut Buffer, hit_areas: &'a mut Vec<HitArea>, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, area, theme }
+        Pane { buffer, hit_areas, area, theme }
     }
 
     /// A rectangle inside this one.
     pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Pane<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
-        Pane { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
+        self.part(wanted)
     }
 
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
-        Pane { area: self.area.intersection(area), buffer: &mut *self.buffer, theme: self.theme }
+        let area = self.area.intersection(area);
+        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme: self.theme }
+    }
+
+    /// What a click on this pane does, unless a part that is drawn later has its own target.
+    pub fn on_click(&mut self, target: ClickTarget) {
+        if !self.area.is_empty() {
+            self.hit_areas.push(HitArea { area: self.area, target });
+        }
     }
 
     /// Divides the rows.
@@ -172,6 +185,13 @@ impl<'a> Pane<'a> {
         let mut line = SafeLine::default();
         line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), usize::from(self.area.width)));
         self.line(y, line);
+    }
+
+    /// Draws a row bold, in its colors.
+    pub fn emphasize_row(&mut self, y: u16) {
+        let row = Rect { y: self.area.y + y, height: 1, ..self.area };
+        let style = Style::new().add_modifier(Modifier::BOLD).remove_modifier(Modifier::DIM);
+        self.buffer.set_style(row.intersection(self.area), style);
     }
 
     /// Draws these rows in the style of the cursor.

@@ -183,10 +183,7 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     }),
 ];
 
-pub const SCREEN: ScreenView = ScreenView {
-    draw,
-    sort_column_at: |state, width, x| (!state.shows_wait_classes()).then(|| table(state, width).sort_column_at(x))?,
-};
+pub const SCREEN: ScreenView = ScreenView { draw };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;

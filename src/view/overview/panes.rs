@@ -15,7 +15,7 @@ use ratatui::layout::{Constraint, Rect};
 use super::{cores_pane, cpu_pane, disk_pane, network_pane, system_pane, tables, waits_pane};
 use crate::findings::Evaluation;
 use crate::state::history::IntervalSummary;
-use crate::state::{OverviewPane, State};
+use crate::state::{ClickTarget, OverviewPane, State};
 use crate::units::time;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
@@ -107,6 +107,7 @@ fn band_heights(bands: &[Band; 5], height: u16) -> [u16; 5] {
 }
 
 fn draw_pane(which: OverviewPane, state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+    pane.on_click(ClickTarget::Pane(which));
     match which {
         OverviewPane::Cpu => cpu_pane::draw(state, evaluation, pane),
         OverviewPane::Waits => waits_pane::draw(evaluation, pane),
@@ -119,6 +120,9 @@ fn draw_pane(which: OverviewPane, state: &State, evaluation: &Evaluation, pane: 
             let mut inner = pane.framed(("Tasks: where their time goes", StyleRole::Bold), note);
             tables::task_table(state, &evaluation.interval, &mut inner);
         }
+    }
+    if state.focused_pane == Some(which) {
+        pane.emphasize_row(0);
     }
 }
 
