@@ -40,6 +40,7 @@ use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
+use crate::state::screen::with_screens;
 use crate::state::{ClickTarget, Screen, SourceStatus, State};
 use crate::units::time;
 pub use copied_text::{command_text, copied_text};
@@ -65,9 +66,13 @@ struct ScreenView {
     draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
 }
 
-/// In the order of `Screen::ALL`.
-const SCREENS: [ScreenView; Screen::ALL.len()] =
-    [overview::SCREEN, cpu::SCREEN, disk::SCREEN, network::SCREEN, tasks::SCREEN, findings::SCREEN];
+macro_rules! list_views {
+    ($($variant:ident => $file:ident,)*) => {
+        const SCREENS: [ScreenView; Screen::ALL.len()] = [$($file::SCREEN),*];
+    };
+}
+
+with_screens!(list_views);
 
 fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]

@@ -6,7 +6,7 @@ use super::Details;
 use super::State;
 use super::event::{Effect, Key};
 use super::filter::{FilterMatcher, MatchMode};
-use super::keys::{Action, BINDINGS};
+use super::keys::{Action, BINDINGS, Screens};
 use super::prompt::edit_line;
 use super::rows::Item;
 use super::screen::Screen;
@@ -34,8 +34,8 @@ pub struct PaletteEntry {
 /// What an entry does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PaletteCommand {
-    /// An action, on one of these screens (empty: on every one)
-    Run(Action, &'static [Screen]),
+    /// An action, on one of these screens
+    Run(Action, Screens),
     /// Opens the page of a finding
     Open(Item),
 }
@@ -82,8 +82,8 @@ impl State {
     fn run_palette_entry(&mut self, entry: PaletteEntry) -> Effect {
         match entry.command {
             PaletteCommand::Run(action, screens) => {
-                if !screens.contains(&self.screen)
-                    && let Some(&screen) = screens.first()
+                if !screens.contain(self.screen)
+                    && let Some((screen, _)) = screens.ends()
                 {
                     self.switch_screen(screen);
                 }
@@ -107,18 +107,19 @@ impl State {
     }
 
     fn all_palette_entries(&self) -> Vec<PaletteEntry> {
-        let mut entries: Vec<PaletteEntry> = Vec::new();
+        let screens = Screen::ALL.into_iter().map(|screen| PaletteEntry {
+            label: format!("show the screen {}", screen.label()),
+            key_label: screen.digit().to_string(),
+            command: PaletteCommand::Run(Action::Show(screen), Screens::All),
+        });
+        let mut entries: Vec<PaletteEntry> = screens.collect();
         for (binding, &(key, action)) in BINDINGS.iter().flat_map(|binding| binding.keys.iter().map(move |key| (binding, key)))
         {
             let command = PaletteCommand::Run(action, binding.screens);
             if let Some(label) = action.label()
                 && !entries.iter().any(|entry| entry.command == command)
             {
-                let label = match action {
-                    Action::Show(screen) => format!("{label} {}", screen.label()),
-                    _ => label.to_owned(),
-                };
-                entries.push(PaletteEntry { label, key_label: key.label(), command });
+                entries.push(PaletteEntry { label: label.to_owned(), key_label: key.label(), command });
             }
         }
         let now = self.current.iter().flat_map(|evaluation| evaluation.active.iter());
