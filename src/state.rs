@@ -23,6 +23,7 @@ pub mod screen;
 mod sort;
 mod task_rows;
 pub mod terminal_capabilities;
+pub mod theme_choice;
 pub mod update;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
 pub use sort::SortColumn;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
+pub use theme_choice::ThemeChoice;
 pub use update::update;
 
 use crate::findings::Evaluation;
@@ -144,6 +146,8 @@ pub struct State {
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
     pub palette: Option<Palette>,
+    /// The themes that the palette offers
+    pub themes: Vec<ThemeChoice>,
 }
 
 /// The details page of one item.
@@ -194,6 +198,7 @@ impl State {
             help: None,
             prompt: None,
             palette: None,
+            themes: Vec::new(),
         }
     }
 

@@ -103,6 +103,7 @@ pub fn drawn_frame(state: &State) -> (Buffer, Vec<HitArea>) {
 }
 
 fn draw_frame(state: &State, pane: &mut Pane) {
+    pane.fill();
     let (width, height) = (pane.width(), pane.height());
     if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
         pane.line(0, (too_small_message(width, height), StyleRole::Plain));

@@ -46,6 +46,8 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let state = State::new(setup(&options.appearance, Source::Live, options.interval));
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
+    let (state, more) = with_theme(state, &settings, &options.appearance)?;
+    notices.extend(more);
     timeline.queue_notices(notices);
     run_screen(state, timeline)
 }
@@ -67,10 +69,19 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let interval = timeline.interval();
         (timeline, Source::Replay { name }, interval)
     };
-    timeline.queue_notices(notices);
     let mut state = State::new(setup(&options.appearance, source, interval));
     state.speed = options.speed;
+    let (state, more) = with_theme(state, &settings, &options.appearance)?;
+    timeline.queue_notices(notices.into_iter().chain(more).collect());
     run_screen(state, timeline)
+}
+
+/// Chooses the theme; the lines are warnings.
+fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
+    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
+    state.themes = themes;
+    state.setup.terminal.theme = chosen;
+    Ok((state, notices))
 }
 
 fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {

@@ -10,6 +10,7 @@ use super::keys::{Action, BINDINGS, Screens};
 use super::prompt::edit_line;
 use super::rows::Item;
 use super::screen::Screen;
+use super::theme_choice::ThemeChoice;
 
 /// The open palette.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub enum PaletteCommand {
     Run(Action, Screens),
     /// Opens the page of a finding
     Open(Item),
+    /// Changes the theme until the program ends
+    UseTheme(ThemeChoice),
 }
 
 impl State {
@@ -89,6 +92,10 @@ impl State {
                 }
                 self.run_action(action)
             }
+            PaletteCommand::UseTheme(theme) => {
+                self.setup.terminal.theme = theme;
+                Effect::Redraw
+            }
             PaletteCommand::Open(item) => {
                 self.switch_screen(Screen::Findings);
                 self.details = Some(Details { item, scroll_offset: 0 });
@@ -122,6 +129,11 @@ impl State {
                 entries.push(PaletteEntry { label: label.to_owned(), key_label: key.label(), command });
             }
         }
+        entries.extend(self.themes.iter().map(|theme| PaletteEntry {
+            label: format!("theme: {}", theme.name()),
+            key_label: String::new(),
+            command: PaletteCommand::UseTheme(*theme),
+        }));
         let now = self.current.iter().flat_map(|evaluation| evaluation.active.iter());
         let ended = self.current.iter().flat_map(|evaluation| self.finding_history.ended_before(evaluation.interval.at()));
         entries.extend(now.chain(ended.take(MAX_ENDED_FINDINGS)).map(|finding| PaletteEntry {

@@ -36,11 +36,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     for piece in key_line_items(pane.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
-        let key = if here { StyleRole::Key } else { StyleRole::Plain };
-        let gap = if piece.key.is_empty() || piece.label.is_empty() { "" } else { " " };
-        let line = SafeLine::new(piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key })
-            .with(gap, StyleRole::Plain)
-            .with(piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let line = piece.line(if here { StyleRole::Key } else { StyleRole::Dim });
         let mut part = pane.subarea(piece.x, 0, piece.width, 1);
         part.on_click(piece.screen.map_or(ClickTarget::Action(piece.action), ClickTarget::Screen));
         part.line(0, line);
@@ -105,8 +101,19 @@ struct KeyLineItem {
 impl KeyLineItem {
     fn new(x: u16, (key, words, action): KeyHint) -> KeyLineItem {
         let screen = if let Action::Show(screen) = action { Some(screen) } else { None };
-        let cells = key.len() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
-        KeyLineItem { x, width: u16::try_from(cells).unwrap_or(0), key, label: words, screen, action }
+        let mut item = KeyLineItem { x, width: 0, key, label: words, screen, action };
+        item.width = u16::try_from(item.line(StyleRole::Plain).width()).unwrap_or(0);
+        item
+    }
+
+    /// The key before the word, or highlighted in it.
+    fn line(&self, role: StyleRole) -> SafeLine {
+        let (key, label) = (self.key, self.label);
+        match label.split_once(key).filter(|_| key.len() == 1) {
+            Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
+            None if label.is_empty() => SafeLine::new(key, StyleRole::Key),
+            None => SafeLine::new(key, StyleRole::Key).with(" ", StyleRole::Plain).with(label, role),
+        }
     }
 }
 
@@ -114,6 +121,7 @@ impl KeyLineItem {
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
     const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
+    const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;
     let roomy = width >= 78;
@@ -125,7 +133,7 @@ fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     x += 1;
     /// `? help q`
     const KEPT: u16 = 8;
-    for &hint in hints {
+    for &hint in hints.iter().chain([&PALETTE]) {
         let piece = KeyLineItem::new(x, hint);
         let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
         x += piece.width + gap;

@@ -175,9 +175,18 @@ impl<'a> Pane<'a> {
         }
     }
 
+    /// Gives every cell the text color and the background of the theme.
+    pub fn fill(&mut self) {
+        let style = self.theme.base_style();
+        if style != Style::new() {
+            self.buffer.set_style(self.area, style);
+        }
+    }
+
     /// Clears text and colors.
     pub fn clear(&mut self) {
         Clear.render(self.area, self.buffer);
+        self.fill();
     }
 
     /// Draws a horizontal rule.
