@@ -9,6 +9,7 @@
 
 mod causes;
 mod cgroups;
+mod container_name;
 pub mod cross_checks;
 mod device_waiters;
 mod disk_latency;
@@ -19,6 +20,8 @@ mod generated_docs;
 mod hung_kernel_threads;
 mod hung_threads;
 mod kernel_thread_tracker;
+mod network_scope;
+mod network_state;
 mod nic_conditions;
 mod page_waits;
 mod remote_end_waits;

@@ -59,6 +59,8 @@ pub struct Interval {
     /// Same order as the newer sample's interfaces; interfaces present in both.
     pub nics: Vec<network::NicSpan>,
     pub protocols: network::ProtocolSpan,
+    /// Network namespaces other than that of stalltop, in both samples; sorted by inode
+    pub network_namespaces: Vec<network::namespaces::NamespaceSpan>,
     /// Receive processing by CPU, for CPUs whose counters could be paired
     pub softnet: Vec<network::softnet::SoftnetSpan>,
     /// Remote hosts; `None` if the connections were not scanned in this interval
@@ -146,7 +148,8 @@ impl Interval {
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
             nics: network::between(older, newer, seconds, links),
-            protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
+            protocols: network::protocols_between(older, newer, seconds),
+            network_namespaces: network::namespaces::between(older, newer, seconds),
             softnet: network::softnet::between(older, newer, seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, seconds),

@@ -268,6 +268,7 @@ impl Sampler {
         if let Some(reader) = &mut self.context_switches {
             sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
         }
+        sample.network_namespaces = Ok(self.network.namespaces(&self.root, self.scanner.network_namespaces(), &tasks));
         sample.tasks = Ok(tasks);
         let machine = self.host.machine.as_bytes();
         sample.protocols.waiting_connections = self.network.waiting_connections(&self.root, self.scanner.files(), machine);

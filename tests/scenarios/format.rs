@@ -64,6 +64,8 @@ pub struct Phase {
     #[serde(default)]
     pub waiting: Vec<Waiting>,
     #[serde(default)]
+    pub namespace: Vec<Namespace>,
+    #[serde(default)]
     pub cgroup: Vec<Cgroup>,
     pub memory: Option<Memory>,
     /// Per cent of the time
@@ -328,6 +330,11 @@ pub struct Udp {
     pub overflows: f64,
     #[serde(default)]
     pub errors: f64,
+    /// Overflows of IPv6 sockets
+    #[serde(default)]
+    pub overflows6: f64,
+    #[serde(default)]
+    pub socket: Vec<UdpSocket>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -363,6 +370,40 @@ pub struct SynQueue {
     pub hosts: u32,
     pub top: std::net::IpAddr,
     pub top_requests: u32,
+}
+
+/// Another network namespace.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Namespace {
+    /// The process through which it is read
+    pub name: String,
+    pub pid: u32,
+    /// Whether a socket could be opened in it, so that queueing disciplines and sockets are read
+    #[serde(default = "yes")]
+    pub socket: bool,
+    #[serde(default)]
+    pub nic: Vec<Nic>,
+    pub tcp: Option<Tcp>,
+    pub udp: Option<Udp>,
+    pub listen: Option<Listen>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The UDP socket that drops, at each sample
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UdpSocket {
+    pub address: String,
+    /// Datagrams per second that it drops
+    pub drops: f64,
+    #[serde(default)]
+    pub queued_kb: u64,
+    /// Name of the process with pid 900
+    pub owner: Option<String>,
 }
 
 /// Connections of one process that wait for their remote end.

@@ -23,6 +23,12 @@ const TCA_STATS_QUEUE: u16 = 3;
 #[derive(Debug, Default)]
 pub struct QdiscReader {
     netlink: Option<Netlink>,
+    dump: QdiscDump,
+}
+
+/// The request of a dump, and the names of the kinds seen. The socket says in which network namespace.
+#[derive(Debug, Default)]
+pub struct QdiscDump {
     request: Vec<u8>,
     /// Interned names of the kinds.
     kinds: Vec<Name>,
@@ -35,13 +41,21 @@ impl QdiscReader {
             Some(netlink) => netlink,
             None => Netlink::open(SockProtocol::NetlinkRoute)?,
         };
+        let qdiscs = self.dump.read(&mut netlink)?;
+        // A socket is used again only if its answer was read to the end.
+        self.netlink = Some(netlink);
+        Ok(qdiscs)
+    }
+}
+
+impl QdiscDump {
+    /// The root discipline of each interface in the network namespace of the socket, by interface index.
+    pub fn read(&mut self, netlink: &mut Netlink) -> Reading<FxHashMap<u32, Qdisc>> {
         if self.request.is_empty() {
             self.request = request(RTM_GETQDISC, (NLM_F_REQUEST | NLM_F_DUMP) as u16, &[0; size_of::<tcmsg>()]);
         }
         let mut trees = QdiscTrees::default();
         netlink.dump(&mut self.request, |kind, payload| trees.add_message(kind, payload, &mut self.kinds))?;
-        // A socket is used again only if its answer was read to the end.
-        self.netlink = Some(netlink);
         Ok(trees.into_root_qdiscs())
     }
 }

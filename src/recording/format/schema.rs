@@ -17,9 +17,10 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
+use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace};
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::waiting_connections::WaitingConnections;
-use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
+use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
@@ -50,6 +51,7 @@ columns! { Sample: 512 {
     delays,
     exits,
     operations,
+    network_namespaces,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { SamplingCost: 8 {
@@ -133,6 +135,9 @@ pub const LISTS: &[List] = lists! {
     33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
+    43 "network namespaces": NetworkNamespace, keys 1, steps 3, |s| s.network_namespaces.as_ref().map(|all| &all.rows), |s| s.network_namespaces.as_mut().map(|all| &mut all.rows);
+    44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
+    45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 

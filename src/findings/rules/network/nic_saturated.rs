@@ -1,7 +1,8 @@
 //! Rule nic-saturated: an interface is at its link speed, drops packets, or its queueing discipline has a backlog.
 
-use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::interval::network::{NicSpan, QdiscSpan};
@@ -30,14 +31,16 @@ pub const NIC_SATURATED: Rule = Rule {
 };
 
 fn nic_saturated(context: &RuleContext) -> Vec<Candidate> {
-    let nics = context.interval.newer.nics.as_deref().unwrap_or_default();
-    let spans = context.interval.nics.iter().filter_map(|span| Some((nics.get(span.index)?, span)));
-    spans.filter_map(|(nic, span)| saturation_candidate(context, nic, span)).collect()
+    let scopes = NetworkScope::all(context.interval);
+    let in_scope = |scope: NetworkScope| -> Vec<Candidate> {
+        scope.nics.iter().filter_map(|span| saturation_candidate(context, &scope, span)).collect()
+    };
+    scopes.flat_map(in_scope).collect()
 }
 
-fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Option<Candidate> {
-    let thresholds = context.thresholds;
-    let device = lossy_name(&span.id.name);
+fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicSpan) -> Option<Candidate> {
+    let (thresholds, state, nic) = (context.thresholds, context.state.network(scope.inode()), scope.nic(span)?);
+    let device = format!("{}{}", lossy_name(&span.id.name), scope.place());
     let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
     let (direction, used) = utilization(nic, span);
     let carried = format!(
@@ -45,7 +48,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
         format_kilobytes_per_second(span.rx.kilobytes.0),
         format_kilobytes_per_second(span.tx.kilobytes.0)
     );
-    let shaped = context.state.backlogged_samples(&span.id);
+    let shaped = state.backlogged_samples(&span.id);
     let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
@@ -57,7 +60,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
             describe_backlog(qdisc)
         );
         Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
-    } else if let (true, Some(lost)) = (enough(context.state.dropping_intervals(&span.id)), span.saturation) {
+    } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
         let backlog = backlog_drops(context).unwrap_or_default();
@@ -72,7 +75,7 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
     let (value, threshold, unit, sentence) = evaluated?;
     Some(Candidate {
         severity: Severity::Warning,
-        subject: Subject::Nic(span.id.clone()),
+        subject: scope.nic_subject(&span.id),
         value,
         threshold,
         unit,

@@ -2,6 +2,7 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
@@ -15,7 +16,7 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
                queueing discipline dropped them. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
-    caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
+    caveats: "Tail-loss probes and spurious retransmits count too. ",
     next_steps: &[
         "ss -ti: the connections with retrans",
         "drops of the local qdisc and of the interface",
@@ -27,36 +28,38 @@ pub const TCP_RETRANSMITS: Rule = Rule {
 };
 
 fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
-    let thresholds = context.thresholds;
-    let protocols = &context.interval.protocols;
-    let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
-        return Vec::new();
-    };
+    NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope)).collect()
+}
+
+fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
+    let (thresholds, state) = (context.thresholds, context.state.network(scope.inode()));
+    let protocols = scope.protocols;
+    let (share, again) = (protocols.retransmitted_share?, protocols.segments_retransmitted?);
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
     // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
     // takes its connection for established; each is counted as a listen drop. The rule listen-overflow reports them.
-    let refused_here = context.state.had_listen_drop(context.interval.at().boottime_ns);
+    let refused_here = state.had_listen_drop(context.interval.at().boottime_ns);
     let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
     // So are the SYN/ACKs of requests in a full SYN queue; the rule syn-queue-overflow reports them.
-    let unfinished_here = context.state.had_full_syn_queue(context.interval.at().boottime_ns);
+    let unfinished_here = state.had_full_syn_queue(context.interval.at().boottime_ns);
     let in_vain = if refused_here { in_vain } else { requests };
     let refused_here = refused_here || unfinished_here;
     let left = if refused_here && again.0 > 0.0 { (again.0 - in_vain) / again.0 } else { 1.0 };
     let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
-        return Vec::new();
+        return None;
     }
     // Segments that are retransmitted now were dropped some round trips ago: an interface that was the cause lately needs a
     // smaller share.
     let least = |nic: &NicSpan| {
-        if context.state.had_local_drop(&nic.id, context.interval.at().boottime_ns) {
+        if state.had_local_drop(&nic.id, context.interval.at().boottime_ns) {
             MIN_REPEATED_LOCAL_DROP_SHARE
         } else {
             MIN_LOCAL_DROP_SHARE
         }
     };
-    let droppers = context.interval.nics.iter().filter_map(|nic| {
-        let lost = dropped_segments(context.interval, nic).filter(|&lost| lost >= again.0 * least(nic))?;
+    let droppers = scope.nics.iter().filter_map(|nic| {
+        let lost = dropped_segments(scope, nic).filter(|&lost| lost >= again.0 * least(nic))?;
         Some((lost, lossy_name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
     });
     let dropper = droppers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, nic, dropped)| (nic, dropped));
@@ -72,15 +75,16 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
         }
         None => String::new(),
     };
-    vec![Candidate {
+    Some(Candidate {
         severity: Severity::Warning,
-        subject: Subject::Host,
+        subject: scope.subject(Subject::Host),
         value: share.0,
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP retransmits {} segments per second, {} of those sent{cause}",
+            "TCP retransmits {} segments per second{}, {} of those sent{cause}",
             significant_digits(again.0),
+            scope.place(),
             percent(share.0)
         ),
         evidence: vec![
@@ -91,7 +95,7 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
             evidence_optional("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
         ],
         explained_share: 0.0,
-    }]
+    })
 }
 
 /// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
