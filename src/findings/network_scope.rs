@@ -33,12 +33,7 @@ impl<'a> NetworkScope<'a> {
     pub fn all(interval: &'a Interval) -> impl Iterator<Item = NetworkScope<'a>> {
         let other = |span: &'a NamespaceSpan| {
             let namespace = interval.newer.network_namespaces.as_ref().ok()?.namespace(span.inode);
-            namespace.map(|row| NetworkScope {
-                namespace: Some(row),
-                protocols: &span.protocols,
-                nics: &span.nics,
-                interval,
-            })
+            namespace.map(|row| NetworkScope { namespace: Some(row), protocols: &span.protocols, nics: &span.nics, interval })
         };
         [NetworkScope::own(interval)].into_iter().chain(interval.network_namespaces.iter().filter_map(other))
     }
@@ -83,9 +78,8 @@ impl<'a> NetworkScope<'a> {
             }
         };
         let older = sockets(&self.interval.older);
-        let with_rate = sockets(&self.interval.newer).iter().map(|socket| {
-            (socket, drop_rate(older, socket, self.interval.seconds))
-        });
+        let with_rate =
+            sockets(&self.interval.newer).iter().map(|socket| (socket, drop_rate(older, socket, self.interval.seconds)));
         // The reader puts the one with most drops first.
         let mut sockets: Vec<_> = with_rate.filter(|(_, rate)| rate.is_none_or(|rate| rate.0 > 0.0)).collect();
         sockets.sort_by(|a, b| b.1.map_or(0.0, |rate| rate.0).total_cmp(&a.1.map_or(0.0, |rate| rate.0)));

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::ids::NicId;
-use crate::sample::{Absent, Reading, Sample};
 use crate::sample::network::namespaces::NetworkNamespace;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp, Udp6};
+use crate::sample::{Absent, Reading, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
 /// Speed and duplex of a link: configured, or from the driver.

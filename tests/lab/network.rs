@@ -129,17 +129,19 @@ fn a_slower_interface_with_one_flow() {
     }
 }
 
-/// With both ends in other namespaces this one has no figures of it.
+/// With both ends in other namespaces this one has no figures of it: those of the namespaces are read.
 #[test]
 fn an_interface_of_another_namespace() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _scenario = start_flows(&lab, &[("SIDE", "netns")], 1.25e7);
     Attempt::new("10-netns", state.path()).check(|_, said| {
-        for kind in ["nic-saturated", "tcp-retransmits", "network-latency", "listen-overflow", "cpu-saturated"] {
+        let full = said.must("nic-saturated", "labA", "warning");
+        said.says(&full, &["labA in the network namespace of iperf3", "tx", "tbf"]);
+        for kind in ["network-latency", "listen-overflow", "cpu-saturated"] {
             said.must_not(kind);
         }
-        said.nothing_wrong_but(&[]);
+        said.nothing_wrong_but(&["nic-saturated", "tcp-retransmits"]);
     });
 }
 

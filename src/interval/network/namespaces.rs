@@ -26,11 +26,7 @@ pub(in crate::interval) fn between(older: &Sample, newer: &Sample, seconds: f64)
             let earlier = was.nics.iter().find(|nic| nic.namespace == row.inode && nic.nic.id == inside.nic.id)?;
             NicSpan::between(index, &earlier.nic, &inside.nic, seconds, None)
         });
-        Some(NamespaceSpan {
-            inode: row.inode,
-            protocols: ProtocolSpan::between(before, row, seconds),
-            nics: nics.collect(),
-        })
+        Some(NamespaceSpan { inode: row.inode, protocols: ProtocolSpan::between(before, row, seconds), nics: nics.collect() })
     };
     now.rows.iter().filter_map(span).collect()
 }

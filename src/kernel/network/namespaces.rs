@@ -153,8 +153,7 @@ impl KnownNamespace {
             self.last_entry = Some(Instant::now());
             let open = || Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok()));
             let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
-            self.socket =
-                opened.ok().map(|(netlink, ethtool)| Socket { netlink, ethtool, qdiscs: QdiscDump::default() });
+            self.socket = opened.ok().map(|(netlink, ethtool)| Socket { netlink, ethtool, qdiscs: QdiscDump::default() });
             self.interfaces.clear();
         }
         let last = self.last_counters;
@@ -170,7 +169,11 @@ impl KnownNamespace {
             ip_octets,
             fullest_listener: None,
             fullest_syn_queue: None,
-            top_udp_socket: self.udp_sockets.sample(root, &udp, &Err(Absent::NotRead)).ok().and_then(|sockets| sockets.into_iter().next()),
+            top_udp_socket: self
+                .udp_sockets
+                .sample(root, &udp, &Err(Absent::NotRead))
+                .ok()
+                .and_then(|sockets| sockets.into_iter().next()),
         };
         if let Some((Ok(before), Ok(now))) = last.map(|last| (last.tcp_ext, tcp_ext))
             && self.socket.is_some()
@@ -218,9 +221,9 @@ impl KnownNamespace {
         let fill = |listener: &crate::sample::network::Listener| {
             f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0)
         };
-        let fullest = waiting.and_then(Result::ok).and_then(|waiting| {
-            waiting.into_iter().max_by(|(_, a), (_, b)| fill(a).total_cmp(&fill(b)))
-        });
+        let fullest = waiting
+            .and_then(Result::ok)
+            .and_then(|waiting| waiting.into_iter().max_by(|(_, a), (_, b)| fill(a).total_cmp(&fill(b))));
         let queue = queues.and_then(Result::ok).and_then(|queues| queues.into_iter().next());
         let inodes = fullest.iter().map(|(inode, _)| *inode).chain(queue.iter().filter_map(|(inode, _)| *inode));
         owners.search(root, inodes);
@@ -280,9 +283,7 @@ impl Interface {
         let is_virtual = link.is_none_or(|link| link.is_virtual);
         let settings = ethtool.filter(|_| !is_virtual && !is_loopback).map(|ethtool| ethtool.link_settings(line.name));
         let (speed_mbps, duplex) = match settings {
-            Some(Ok((speed, duplex))) => {
-                (super::facts::valid_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported))
-            }
+            Some(Ok((speed, duplex))) => (super::facts::valid_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
             Some(Err(why)) => (Err(why), Err(why)),
             None => (Err(Absent::Unsupported), Err(Absent::Unsupported)),
         };

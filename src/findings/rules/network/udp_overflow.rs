@@ -83,6 +83,8 @@ fn describe_socket(socket: Option<(&UdpSocket, Option<PerSecond>)>, lost: f64) -
     let owner = socket.owner.as_ref();
     let owner = owner.map_or_else(|| "a program".into(), |(process, name)| format!("{} ({})", lossy_name(name), process.pid));
     let dropped = dropped.filter(|dropped| dropped.0 < lost * MIN_SOLE_SOCKET_SHARE);
-    let most = dropped.map_or_else(String::new, |dropped| format!(", which drops most of them, {} per second", significant_digits(dropped.0)));
+    let most = dropped.map_or_else(String::new, |dropped| {
+        format!(", which drops most of them, {} per second", significant_digits(dropped.0))
+    });
     format!("{owner} does not read port {} fast enough ({}{most})", socket.local_address.port(), socket.local_address)
 }

@@ -2,7 +2,10 @@
 
 use std::mem::offset_of;
 
-use libc::{ARPHRD_LOOPBACK, IFF_RUNNING, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, NLM_F_DUMP, NLM_F_REQUEST, RTM_GETLINK, RTM_NEWLINK};
+use libc::{
+    ARPHRD_LOOPBACK, IFF_RUNNING, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, NLM_F_DUMP, NLM_F_REQUEST, RTM_GETLINK,
+    RTM_NEWLINK,
+};
 use linux_raw_sys::netlink::ifinfomsg;
 use netlink_packet_core::{NLA_HEADER_SIZE, NlasIterator};
 
@@ -32,7 +35,8 @@ pub fn read(netlink: &mut Netlink) -> Reading<Vec<Link>> {
 /// Parses one message.
 fn parse_link(kind: u16, payload: &[u8]) -> Option<Link> {
     (kind == RTM_NEWLINK).then_some(())?;
-    let device_type = payload.get(offset_of!(ifinfomsg, ifi_type)..)?.first_chunk::<2>().map(|bytes| u16::from_ne_bytes(*bytes))?;
+    let device_type =
+        payload.get(offset_of!(ifinfomsg, ifi_type)..)?.first_chunk::<2>().map(|bytes| u16::from_ne_bytes(*bytes))?;
     let flags = u32_at(payload, offset_of!(ifinfomsg, ifi_flags))?;
     let mut link = Link {
         ifindex: u32_at(payload, offset_of!(ifinfomsg, ifi_index))?,
