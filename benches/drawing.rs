@@ -14,9 +14,10 @@ mod synthetic;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
-use stalltop::view::frame_diff::DoubleBuffer;
 
 fn drawing(criterion: &mut Criterion) {
     let intervals = crowd(2000).intervals(61, 30);
@@ -31,11 +32,11 @@ fn drawing(criterion: &mut Criterion) {
     for judged in &intervals {
         update(&mut state, Event::Evaluation(judged.clone()));
     }
-    let mut frames = DoubleBuffer::new(200, 50);
+    let mut frames = Terminal::new(TestBackend::new(200, 50)).expect("no terminal is needed");
     for (key, screen) in [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings")] {
         update(&mut state, Event::Key(Key::Char(key)));
         criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| frames.draw(|cells| view::render(&state, cells)).len());
+            bencher.iter(|| frames.draw(|frame| view::render(&state, frame)).map(|_| ()));
         });
     }
     let newest = intervals.last().expect("there are 61");

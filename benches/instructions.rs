@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use proc_tree::{FIRST_PID, SampledTree};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
 use stalltop::interval::Interval;
@@ -35,7 +37,6 @@ use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
-use stalltop::view::frame_diff::DoubleBuffer;
 
 /// Where the figures are kept.
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
@@ -160,7 +161,7 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     for judged in &intervals {
         update(&mut state, Event::Evaluation(judged.clone()));
     }
-    let mut frames = DoubleBuffer::new(200, 50);
+    let mut frames = Terminal::new(TestBackend::new(200, 50)).unwrap();
     let screens = [
         ('1', "frame 200x50, overview"),
         ('2', "frame 200x50, cpu"),
@@ -171,8 +172,8 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     ];
     for (key, name) in screens {
         update(&mut state, Event::Key(Key::Char(key)));
-        frames.draw(|cells| view::render(&state, cells));
-        walk(name, &mut || drop(black_box(frames.draw(|cells| view::render(&state, cells)))));
+        frames.draw(|frame| view::render(&state, frame)).unwrap();
+        walk(name, &mut || assert!(black_box(frames.draw(|frame| view::render(&state, frame))).is_ok()));
     }
     let newest = intervals.last().unwrap();
     for (key, name) in [('1', "state, overview"), ('5', "state, tasks")] {

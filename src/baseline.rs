@@ -37,6 +37,9 @@ pub struct LatencyStatus {
     pub baseline: Millis,
     /// Not learned yet: the class default, or the lowest await that 5 intervals reached. Shown with `~`.
     pub provisional: bool,
+    /// Learned while the device had little to do. Another learned baseline is only the latency since learning began: it does not
+    /// show whether the device is fast.
+    pub from_calm_time: bool,
     /// await ÷ baseline; `None` if nothing completed
     pub multiple: Option<f64>,
     /// Intervals that the baseline was learned from
@@ -49,6 +52,20 @@ pub struct LatencyStatus {
 }
 
 impl LatencyStatus {
+    /// Whether it is learned, but not at calm times: the latency since learning began.
+    pub fn is_learned_under_load(&self) -> bool {
+        !self.provisional && !self.from_calm_time
+    }
+
+    /// How the baseline is known: the word in evidence.
+    pub fn basis(&self) -> &'static str {
+        match self {
+            _ if self.provisional => "provisional",
+            _ if self.from_calm_time => "learned",
+            _ => "learned under load",
+        }
+    }
+
     /// Await of the evaluated load ÷ baseline.
     pub fn window_multiple(&self) -> Option<f64> {
         let r#await = self.window_load?.r#await(self.operation)?;
@@ -101,6 +118,8 @@ pub struct Observation {
     pub time_ms: f64,
     /// Whether the device had about one request at a time
     pub uncontended: bool,
+    /// Whether the device had nothing to do for most of the time
+    pub calm: bool,
     /// Completions per second of all operations
     pub rate: f64,
     /// Mean number of requests in flight, of all operations
@@ -152,6 +171,7 @@ impl Baselines {
                     size,
                     baseline,
                     provisional,
+                    from_calm_time: learned.is_some_and(LearnedBaseline::is_from_calm_time),
                     multiple: op.r#await.filter(|_| baseline.0 > 0.0).map(|r#await| r#await.0 / baseline.0),
                     learned_intervals: learned.map_or(0, |learned| learned.intervals),
                     window_load: load,
@@ -196,6 +216,7 @@ impl Baselines {
                     r#await,
                     time_ms: load.time_ms(operation),
                     uncontended: load.is_uncontended(operation),
+                    calm: load.is_calm(),
                     rate: load.total_rate(),
                     outstanding: load.outstanding(),
                     at_s,

@@ -54,6 +54,16 @@ pub struct CgroupId {
     pub path: Name,
 }
 
+impl CgroupId {
+    /// The path of the group and of each above it, the shortest first.
+    pub fn path_with_ancestors(&self) -> impl Iterator<Item = &[u8]> {
+        let whole = self.path.as_bytes();
+        let root = whole.get(..1).filter(|first| *first == b"/" && whole.len() > 1);
+        let cuts = whole.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        root.into_iter().chain(cuts.filter_map(|at| whole.get(..at))).chain([whole])
+    }
+}
+
 /// Which cgroup interface a group was read through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

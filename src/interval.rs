@@ -18,10 +18,12 @@ pub mod memory;
 pub mod network;
 pub mod new_tasks;
 mod pairing;
+pub mod pipelines;
 pub mod pressure;
 pub mod process_groups;
 pub mod remote_waits;
 pub mod run;
+pub mod server_connections;
 pub mod short_lived;
 pub mod statistics;
 pub mod task;
@@ -36,6 +38,9 @@ use std::sync::Arc;
 
 use crate::sample::task::Process;
 use crate::sample::{Host, Instant, Sample};
+
+/// Samples that are closer make no interval.
+const MIN_SECONDS: f64 = 0.001;
 
 /// The figures of the time between two samples of the same boot of the same machine.
 #[derive(Clone, Debug)]
@@ -112,7 +117,7 @@ impl Interval {
         totals: Option<&task::ProcessTotals>,
     ) -> Option<Interval> {
         let seconds = newer.at.seconds_since(older.at);
-        if seconds < 0.001 {
+        if seconds < MIN_SECONDS {
             return None;
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
@@ -128,7 +133,10 @@ impl Interval {
             .as_ref()
             .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
-        let disks = disk::between(older, newer, seconds);
+        let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
+        let nic_seconds = read_seconds(older, newer, |delays| delays.nics_us);
+        let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
+        let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
@@ -147,13 +155,13 @@ impl Interval {
             seconds,
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
-            nics: network::between(older, newer, seconds, links),
-            protocols: network::protocols_between(older, newer, seconds),
-            network_namespaces: network::namespaces::between(older, newer, seconds),
-            softnet: network::softnet::between(older, newer, seconds),
+            nics: network::between(older, newer, nic_seconds, links),
+            protocols: network::protocols_between(older, newer, nic_seconds),
+            network_namespaces: network::namespaces::between(older, newer, namespace_seconds),
+            softnet: network::softnet::between(older, newer, nic_seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
-            cgroups: cgroup::between(older, newer, seconds),
-            io_limits: cgroup::io_limits_between(older, newer, seconds),
+            cgroups: cgroup::between(older, newer, cgroup_seconds, online),
+            io_limits: cgroup::io_limits_between(older, newer, cgroup_seconds),
             delays: delays::between(older, newer, seconds),
             context_switches: context_switches::ContextSwitchSpans::between(host, older, newer, seconds),
             affinity_waiters: cpu
@@ -178,6 +186,14 @@ impl Interval {
         samples.into_iter().find_map(|sample| sample.tasks.as_ref().ok()?.process(pid))
     }
 
+    /// The processes that ran or have a thread that is not asleep, sorted by pid, each with its span. Cheaper than `process` of
+    /// each: no search reads other processes.
+    pub fn active_processes(&self) -> impl Iterator<Item = (&Arc<Process>, &task::ProcessSpan)> {
+        let processes = self.newer.tasks.as_ref().map_or(&[][..], |tasks| &tasks.processes);
+        let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_places));
+        spans.filter_map(|(span, &place)| Some((processes.get(place)?, span)))
+    }
+
     /// The delays of a thread; `None` if the kernel does not count them.
     pub fn task_delays(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
         let at = self.delays.binary_search_by_key(&task, |span| span.task).ok()?;
@@ -188,6 +204,14 @@ impl Interval {
     pub fn disk(&self, id: crate::ids::DiskId) -> Option<&disk::DiskSpan> {
         let at = self.disks.binary_search_by_key(&id, |span| span.id).ok()?;
         self.disks.get(at)
+    }
+
+    /// The CPU weight of a cgroup (`CgroupWeight::weight`); `None` if it was not read.
+    pub fn cgroup_weight(&self, version: crate::ids::CgroupVersion, path: &[u8]) -> Option<u64> {
+        let of_group =
+            |weight: &&crate::sample::cgroup::CgroupWeight| weight.id.version == version && weight.id.path.as_bytes() == path;
+        let samples = [&self.newer, &self.older];
+        samples.into_iter().find_map(|sample| sample.cgroup_weights.iter().find(of_group)).map(|found| found.weight)
     }
 
     /// The totals over the processes of the newer sample, for the next interval.
@@ -203,5 +227,15 @@ impl Interval {
     /// Number of online CPUs; 0 if /proc/stat could not be read.
     pub fn online_cpus(&self) -> usize {
         self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())
+    }
+}
+
+/// Seconds between the two readings of some counters: those between the samples, unless the sampler lost its CPU in between.
+fn read_seconds(older: &Sample, newer: &Sample, delay_us: fn(&crate::sample::ReadDelays) -> u32) -> f64 {
+    let read_ns = |sample: &Sample| sample.at.boottime_ns.saturating_add(u64::from(delay_us(&sample.read_delays)) * 1000);
+    // A delay cannot exceed the interval, unless the recording is damaged.
+    match read_ns(newer).saturating_sub(read_ns(older)) as f64 / 1e9 {
+        seconds if seconds >= MIN_SECONDS => seconds,
+        _ => newer.at.seconds_since(older.at),
     }
 }

@@ -52,6 +52,9 @@ const BLOCKED_HOLD_NS: u64 = 1_000_000_000;
 /// The CPU times read at the start of a sample are used for its closing sub-sample if they are not older than this, a tick.
 const MAX_CPU_TIMES_AGE_NS: u64 = 10_000_000;
 
+/// Counters that are read later than this after the time of the sample have a time of their own.
+const MIN_READ_DELAY_NS: u64 = 4_000_000;
+
 /// Why no samples can be taken.
 #[derive(Debug, Error)]
 pub enum KernelError {
@@ -253,9 +256,12 @@ impl Sampler {
         sample.load = self.cpu.load(&self.root);
         sample.pressure = self.pressure.sample(&self.root);
         sample.memory = self.memory.sample(&self.root);
+        sample.read_delays.disks_us = self.read_delay_us(&sample);
         sample.disks = self.disk.sample(&self.root);
+        sample.read_delays.nics_us = self.read_delay_us(&sample);
         sample.nics = self.network.sample(&self.root);
         sample.protocols = self.network.protocols(&self.root);
+        sample.read_delays.cgroups_us = self.read_delay_us(&sample);
         (sample.cgroups, sample.io_limits) = self.cgroup.sample(&self.root);
 
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
@@ -268,7 +274,13 @@ impl Sampler {
         if let Some(reader) = &mut self.context_switches {
             sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
         }
-        sample.network_namespaces = Ok(self.network.namespaces(&self.root, self.scanner.network_namespaces(), &tasks));
+        let competing =
+            sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running as usize > cpu.cpus.len()));
+        if competing {
+            sample.cgroup_weights = self.cgroup.weights(&self.root, &tasks);
+        }
+        sample.read_delays.network_namespaces_us = self.read_delay_us(&sample);
+        sample.network_namespaces = self.network.namespaces(&self.root, self.scanner.network_namespaces(), &tasks);
         sample.tasks = Ok(tasks);
         let machine = self.host.machine.as_bytes();
         sample.protocols.waiting_connections = self.network.waiting_connections(&self.root, self.scanner.files(), machine);
@@ -304,6 +316,12 @@ impl Sampler {
             skipped_samples: 0,
         };
         sample
+    }
+
+    /// How long after the time of the sample it is, µs; 0 if that is too little to matter.
+    fn read_delay_us(&self, sample: &Sample) -> u32 {
+        let delay_ns = self.boottime_ns().saturating_sub(sample.at.boottime_ns);
+        if delay_ns < MIN_READ_DELAY_NS { 0 } else { u32::try_from(delay_ns / 1000).unwrap_or(u32::MAX) }
     }
 
     /// The names of all users with a process; the same allocation until a name is added.

@@ -57,6 +57,9 @@ pub struct Sample {
     /// Operations counted by `record --ops`; `Absent::NotRead` without that option.
     pub operations: Reading<operations::Operations>,
     pub cost: SamplingCost,
+    /// CPU weights of the cgroups with runnable tasks, sorted by id; empty unless more tasks are runnable than there are CPUs
+    pub cgroup_weights: Vec<cgroup::CgroupWeight>,
+    pub read_delays: ReadDelays,
 }
 
 impl Sample {
@@ -81,6 +84,8 @@ impl Sample {
             exits: Err(Absent::NotRead),
             operations: Err(Absent::NotRead),
             cost: SamplingCost::default(),
+            cgroup_weights: Vec::new(),
+            read_delays: ReadDelays::default(),
         }
     }
 }
@@ -141,6 +146,18 @@ impl Instant {
     pub fn seconds_since(self, older: Instant) -> f64 {
         self.boottime_ns.saturating_sub(older.boottime_ns) as f64 / 1e9
     }
+}
+
+/// How long after `Sample::at` counters were read, µs by CLOCK_BOOTTIME; 0 below 4 ms. On a machine without a free CPU the sampler
+/// may lose its CPU between two files for seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadDelays {
+    pub disks_us: u32,
+    /// Network interfaces, and the protocols after them
+    pub nics_us: u32,
+    pub cgroups_us: u32,
+    /// Other network namespaces, read after the tasks
+    pub network_namespaces_us: u32,
 }
 
 /// The cost of taking a sample.

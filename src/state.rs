@@ -12,6 +12,7 @@ pub mod history;
 pub mod keys;
 pub mod layout;
 mod list;
+pub mod overview_pane;
 mod playback;
 mod prompt;
 pub mod remote_hosts;
@@ -28,6 +29,7 @@ use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
+pub use overview_pane::OverviewPane;
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
@@ -122,11 +124,15 @@ pub struct State {
     /// Rows of the list on the displayed screen
     pub rows: Vec<Row>,
     /// Cursor, sort order and filter of each screen's list, by `Screen`
-    lists: [ListState; 6],
+    lists: [ListState; Screen::ALL.len()],
     /// Tasks screen: the kind of its rows
     pub task_rows: TaskRows,
     /// Network screen: the kind of its rows
     pub network_rows: NetworkRows,
+    /// Overview: the pane that takes the whole body, if one does
+    pub zoomed_pane: Option<OverviewPane>,
+    /// Overview: the pane that was zoomed last
+    last_zoomed_pane: OverviewPane,
     /// The open details page
     pub details: Option<Details>,
     /// Scroll offset of the help page, if it is open
@@ -175,6 +181,8 @@ impl State {
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
+            zoomed_pane: None,
+            last_zoomed_pane: OverviewPane::default(),
             details: None,
             help: None,
             prompt: None,

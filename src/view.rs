@@ -8,9 +8,9 @@
 //! key line    or a prompt, or a notice
 //! ```
 
-pub mod canvas;
-pub mod cell_buffer;
-pub mod frame_diff;
+pub mod columns;
+pub mod pane;
+pub mod safe_line;
 pub mod safe_text;
 pub mod text;
 pub mod theme;
@@ -31,13 +31,15 @@ mod tasks;
 mod timeline;
 mod wait_location;
 
+use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
-use crate::state::{ClickTarget, NetworkRows, Screen, SortColumn, SourceStatus, State};
+use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use crate::units::time;
-use canvas::Canvas;
-use cell_buffer::CellBuffer;
+use pane::Pane;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use safe_text::SafeText;
 use theme::{StyleRole, Theme};
 
@@ -49,55 +51,75 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
     ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
 }
 
-/// Draws one frame into empty cells.
-pub fn render(state: &State, cells: &mut CellBuffer) {
+/// How a screen is drawn, and what its headings do. What it lists is in `state::screen`.
+struct ScreenView {
+    /// Draws the body
+    draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
+    /// The sort column whose heading is at a column, for a width of the screen
+    sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
+}
+
+/// In the order of `Screen::ALL`.
+const SCREENS: [ScreenView; Screen::ALL.len()] =
+    [overview::SCREEN, cpu::SCREEN, disk::SCREEN, network::SCREEN, tasks::SCREEN, findings::SCREEN];
+
+fn view_of(screen: Screen) -> &'static ScreenView {
+    &SCREENS[screen as usize]
+}
+
+/// Draws a frame.
+pub fn render(state: &State, frame: &mut Frame) {
+    render_into(state, frame.buffer_mut());
+}
+
+/// Draws a frame into an empty buffer.
+pub fn render_into(state: &State, buffer: &mut Buffer) {
     let theme = Theme::new(state.setup.terminal);
-    let mut canvas = Canvas::new(cells, theme);
-    let (width, height) = (canvas.width(), canvas.height());
-    if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
-        canvas.text_to_end(0, 0, too_small_message(width, height), StyleRole::Plain);
-        return;
-    }
-    let layout = ScreenLayout::new(state);
-    header::draw(state, &mut canvas);
-    if layout.finding_rows > 0 {
-        active_findings::draw(state, &mut canvas.subarea(0, 1, width, layout.finding_rows));
-    }
-    if layout.body_top > 1 + layout.finding_rows {
-        canvas.rule(layout.body_top - 1);
-    }
-    draw_body(state, &layout, &mut canvas.subarea(0, layout.body_top, width, layout.body_rows));
-    if layout.has_timeline {
-        timeline::draw(state, &mut canvas.subarea(0, height - 2, width, 1));
-    }
-    bottom_line::draw(state, &mut canvas.subarea(0, height - 1, width, 1));
-    if state.help.is_some() {
-        help::draw(state, &mut canvas);
+    draw_frame(state, &mut Pane::new(buffer, theme));
+    if theme.is_ascii() {
+        theme::replace_with_ascii(buffer);
     }
 }
 
-fn draw_body(state: &State, layout: &ScreenLayout, canvas: &mut Canvas) {
+fn draw_frame(state: &State, pane: &mut Pane) {
+    let (width, height) = (pane.width(), pane.height());
+    if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
+        pane.line(0, (too_small_message(width, height), StyleRole::Plain));
+        return;
+    }
+    let layout = ScreenLayout::new(state);
+    header::draw(state, pane);
+    if layout.finding_rows > 0 {
+        active_findings::draw(state, &mut pane.subarea(0, 1, width, layout.finding_rows));
+    }
+    if layout.body_top > 1 + layout.finding_rows {
+        pane.rule(layout.body_top - 1);
+    }
+    draw_body(state, &layout, &mut pane.subarea(0, layout.body_top, width, layout.body_rows));
+    if layout.has_timeline {
+        timeline::draw(state, &mut pane.subarea(0, height - 2, width, 1));
+    }
+    bottom_line::draw(state, &mut pane.subarea(0, height - 1, width, 1));
+    if state.help.is_some() {
+        help::draw(state, pane);
+    }
+}
+
+fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
     let Some(evaluation) = &state.current else {
         let waiting = match &state.source_status {
             SourceStatus::Failed(error) => safe!("nothing to show: {error}"),
             SourceStatus::Ended => "the recording has fewer than two samples".into(),
             SourceStatus::Open => "first sample taken; rates need two samples …".into(),
         };
-        canvas.text_to_end(2, 1, &waiting, StyleRole::Dim);
+        pane.line(1, (safe!("  {waiting}"), StyleRole::Dim));
         return;
     };
     if let Some(open) = &state.details {
-        details::draw(state, evaluation, open, canvas);
+        details::draw(state, evaluation, open, pane);
         return;
     }
-    match state.screen {
-        Screen::Overview => overview::draw(state, evaluation, canvas),
-        Screen::Cpu => cpu::draw(state, evaluation, layout, canvas),
-        Screen::Disk => disk::draw(state, evaluation, layout, canvas),
-        Screen::Network => network::draw(state, evaluation, layout, canvas),
-        Screen::Tasks => tasks::draw(state, evaluation, layout, canvas),
-        Screen::Findings => findings::draw(state, evaluation, layout, canvas),
-    }
+    (view_of(state.screen).draw)(state, evaluation, layout, pane);
 }
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
@@ -127,7 +149,8 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
     }
     let first = layout.body_top + layout.rows_before_list;
     if row + 1 == first {
-        return sort_column_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Column);
+        return (view_of(state.screen).sort_column_at)(state, layout.width, column)
+            .map_or(ClickTarget::Nothing, ClickTarget::Column);
     }
     let mut line = first;
     for (at, &item) in state.rows.iter().enumerate().skip(state.cursor().top) {
@@ -141,19 +164,6 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
         line += lines;
     }
     ClickTarget::Nothing
-}
-
-/// The column of the screen's table whose heading is at `x`.
-fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
-    match state.screen {
-        Screen::Overview | Screen::Findings => None,
-        Screen::Network if state.network_rows == NetworkRows::RemoteHosts => None,
-        Screen::Cpu => cpu::table(width).sort_column_at(x),
-        Screen::Disk => disk::table(width).sort_column_at(x),
-        Screen::Network => network::table(width).sort_column_at(x),
-        Screen::Tasks if state.shows_wait_classes() => None,
-        Screen::Tasks => tasks::table(state, width).sort_column_at(x),
-    }
 }
 
 /// A time of day in the displayed time zone, with the day if the recording spans days.

@@ -68,6 +68,10 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("rustc_hash", &["*"]),
 ];
 
+/// The files of `view` that may name ratatui's buffer, text or frame: everything else draws through a `Pane`, which takes sanitized
+/// text only.
+const DRAWS: &[&str] = &["view.rs", "view/pane.rs", "view/safe_line.rs", "view/columns.rs", "view/theme.rs", "view/widgets/"];
+
 /// Layers that depend on their arguments alone, so that a recording gives what the live machine gave.
 const PURE: &[&str] = &["units", "ids", "sample", "interval", "findings", "figures", "state", "view", "report"];
 
@@ -132,6 +136,18 @@ fn dependencies_stay_in_their_layer() {
         }
     }
     assert!(wrong.is_empty(), "outside crates stay in their layer:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn screens_draw_through_a_pane() {
+    let draws = |name: &str| DRAWS.iter().any(|file| name == *file || file.ends_with('/') && name.starts_with(file));
+    let ratatui = ["ratatui::buffer", "ratatui::text", "ratatui::widgets", "ratatui::Frame", "ratatui::prelude"];
+    let mut wrong = Vec::new();
+    for file in sources().into_iter().filter(|file| file.layer == "view" && !draws(&file.name)) {
+        let found = ratatui.iter().filter(|path| file.code.contains(**path));
+        wrong.extend(found.map(|path| format!("{}: `{path}`", file.name)));
+    }
+    assert!(wrong.is_empty(), "text from outside reaches the screen through a pane:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn errors_have_a_line_number_and_a_suggestion() {
     assert!(code == 2 && said.contains("STALLTOP_SPEED"), "{said}");
 }
 
-/// A path that is no regular file gives an error of one line and does not block.
+/// A path that is not a regular file gives an error of one line and does not block.
 #[test]
 fn a_path_that_is_no_configuration_is_an_error() {
     let wrong = |home: &Home, words: &str| {

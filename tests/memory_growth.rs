@@ -21,13 +21,15 @@ use std::sync::Arc;
 use counting_allocator::held;
 use jiff::tz::TimeZone;
 use proc_tree::{FIRST_PID, SampledTree};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::app::timeline::checkpoints::CheckpointedEvaluation;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
-use stalltop::view::{self, frame_diff::DoubleBuffer};
+use stalltop::view;
 
 const HOUR: u32 = 3600;
 /// Number of samples that the history keeps: ten minutes, and up to two key groups.
@@ -77,7 +79,7 @@ fn memory_and_descriptors_do_not_grow() {
         interval_ms: 1000,
     };
     let mut state = State::new(setup);
-    let mut frames = DoubleBuffer::new(size.0, size.1);
+    let mut frames = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let mut fleeting = VecDeque::new();
     let mut next = FIRST_PID + STEADY;
     let (mut most_held, mut most_open) = (0, 0);
@@ -111,7 +113,7 @@ fn memory_and_descriptors_do_not_grow() {
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
             update(&mut state, Event::Key(Key::Char(screen)));
-            frames.draw(|cells| view::render(&state, cells));
+            frames.draw(|frame| view::render(&state, frame)).unwrap();
         }
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));

@@ -19,6 +19,8 @@ use counting_allocator::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
 use proc_tree::ProcTree;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator, Kind};
 use stalltop::ids::{CgroupId, CgroupVersion};
@@ -30,7 +32,7 @@ use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::task::{ProcessFacts, TaskState};
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::units::Counter;
-use stalltop::view::{self, cell_buffer::CellBuffer};
+use stalltop::view;
 
 /// The size of a machine.
 #[derive(Clone, Copy, Default)]
@@ -229,14 +231,16 @@ fn draw_all_screens(evaluated: &[Evaluation], words: [&str; 6]) {
         for evaluated in evaluated {
             update(&mut state, Event::Evaluation(evaluated.clone()));
         }
-        let mut cells = CellBuffer::empty(width, height);
+        let mut cells = Buffer::empty(Rect::new(0, 0, width, height));
         for (key, word) in "123456".chars().zip(words) {
             update(&mut state, Event::Key(Key::Char(key)));
             cells.reset();
-            view::render(&state, &mut cells);
-            let shown = cells.to_string();
+            view::render_into(&state, &mut cells);
+            let rows = cells.content.chunks(usize::from(width));
+            let rows = rows.map(|row| row.iter().map(Cell::symbol).collect::<String>());
+            let shown = rows.collect::<Vec<_>>().join("\n");
             if std::env::var_os("STALLTOP_SHOW").is_some() {
-                println!("screen {key} at {width}×{height}:\n{}", cells);
+                println!("screen {key} at {width}×{height}:\n{shown}");
             }
             assert!(shown.to_lowercase().contains(&word.to_lowercase()), "screen {key} at {width}×{height} shows no {word:?}");
         }

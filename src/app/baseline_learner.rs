@@ -214,6 +214,7 @@ mod tests {
             r#await: Millis(1.0),
             time_ms: 10.0,
             uncontended: true,
+            calm: true,
             rate: 10.0,
             outstanding: 0.01,
             at_s: 1,

@@ -1,9 +1,8 @@
 //! A recording read from its beginning to its end, and evaluated on the way.
 //!
-//! Key groups are decoded, and their intervals computed, on all CPUs; the rules are evaluated here, in order, since each
+//! Samples are decoded, and their intervals computed, on all CPUs; the rules are evaluated here, in order, since each
 //! evaluation depends on those before it. What comes out is the same as from one sample after the other.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::figures::{self, Table};
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
 use crate::interval::Interval;
 use crate::interval::network::LinkOverrides;
-use crate::recording::{KeyGroup, KeyGroups, RecordingError, Replayer, SampleParts};
+use crate::recording::{DecodedSample, DecodedSamples, Replayer, SampleParts};
 use crate::report::formatting::pluralize;
 use crate::sample::{Host, Sample};
 
@@ -34,18 +33,16 @@ pub struct EvaluatedRecording {
     rule_config: Arc<RuleConfig>,
     parts: SampleParts,
     /// Started with the first interval
-    groups: Option<KeyGroups<Vec<GroupSample>>>,
-    /// Samples of the last group that are still to be evaluated
-    group: VecDeque<GroupSample>,
+    samples: Option<DecodedSamples<PairedSample>>,
     next_index: usize,
     progress: Progress,
 }
 
-/// A sample of a key group, as its worker thread has left it.
-enum GroupSample {
+/// A sample, as its worker thread has left it.
+enum PairedSample {
     /// With the interval from the sample before it
     Paired(Box<Interval>),
-    /// The first one of its group, of its boot, or of its time
+    /// The first one of its key group, of its boot, or of its time
     Unpaired(Arc<Host>, Arc<Sample>),
     Damaged,
 }
@@ -64,8 +61,7 @@ impl EvaluatedRecording {
             evaluator: SampleEvaluator::new(host, evaluator),
             rule_config,
             parts: SampleParts::All,
-            groups: None,
-            group: VecDeque::new(),
+            samples: None,
             next_index: 0,
             progress: Progress::hidden(),
         })
@@ -138,11 +134,11 @@ impl EvaluatedRecording {
     fn next_before(&mut self, end: usize) -> Option<Evaluation> {
         while self.next_index < self.replayer.len().min(end) {
             self.progress.show(self.next_index, self.replayer.len());
-            let evaluation = match self.next_group_sample() {
-                Some(GroupSample::Paired(interval)) => Some(self.evaluator.evaluate_interval(*interval)),
-                Some(GroupSample::Unpaired(host, sample)) => self.evaluator.evaluate_for_host(&host, sample),
+            let evaluation = match self.next_sample() {
+                Some(PairedSample::Paired(interval)) => Some(self.evaluator.evaluate_interval(*interval)),
+                Some(PairedSample::Unpaired(host, sample)) => self.evaluator.evaluate_for_host(&host, sample),
                 // Without worker threads all samples are read here.
-                Some(GroupSample::Damaged) | None => self.read_here(),
+                Some(PairedSample::Damaged) | None => self.read_here(),
             };
             self.next_index += 1;
             if evaluation.is_some() {
@@ -153,15 +149,13 @@ impl EvaluatedRecording {
         None
     }
 
-    fn next_group_sample(&mut self) -> Option<GroupSample> {
-        while self.group.is_empty() {
-            let start = || {
-                let links = LinkOverrides::clone(&self.rule_config.link_overrides);
-                self.replayer.key_groups(self.next_index..usize::MAX, self.parts, move |group| pair_samples(group, &links))
-            };
-            self.group = self.groups.get_or_insert_with(start).next()?.into();
-        }
-        self.group.pop_front()
+    fn next_sample(&mut self) -> Option<PairedSample> {
+        let start = || {
+            let links = LinkOverrides::clone(&self.rule_config.link_overrides);
+            let work = move || pair_samples(LinkOverrides::clone(&links));
+            self.replayer.decode_parallel(self.next_index..usize::MAX, self.parts, work)
+        };
+        self.samples.get_or_insert_with(start).next()
     }
 
     /// Reads a sample that no worker thread could read: if it is damaged, the replayer adds the damage to its list; if the index
@@ -170,7 +164,7 @@ impl EvaluatedRecording {
         let before = (self.replayer.len(), self.replayer.is_indexed());
         let sample = self.replayer.sample(self.next_index);
         if before != (self.replayer.len(), self.replayer.is_indexed()) {
-            (self.groups, self.group) = (None, VecDeque::new());
+            self.samples = None;
         }
         // Damage is reported at the end.
         self.evaluator.evaluate_for_host(&self.replayer.host(self.next_index), sample.ok()?)
@@ -185,18 +179,17 @@ impl Iterator for EvaluatedRecording {
     }
 }
 
-/// The intervals between the samples of a key group.
-fn pair_samples(group: KeyGroup, links: &LinkOverrides) -> Vec<GroupSample> {
+/// Computes the intervals between the samples of a key group.
+fn pair_samples(links: LinkOverrides) -> Box<dyn FnMut(DecodedSample) -> PairedSample> {
     let mut pairing: Option<SamplePairing> = None;
-    let pair = |(host, sample): (Arc<Host>, Result<Arc<Sample>, RecordingError>)| {
-        let Ok(sample) = sample else { return GroupSample::Damaged };
-        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(links)));
+    Box::new(move |DecodedSample { host, sample, .. }| {
+        let Ok(sample) = sample else { return PairedSample::Damaged };
+        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(&links)));
         match pairing.interval_for_host(&host, Arc::clone(&sample)) {
-            Some(interval) => GroupSample::Paired(Box::new(interval)),
-            None => GroupSample::Unpaired(host, sample),
+            Some(interval) => PairedSample::Paired(Box::new(interval)),
+            None => PairedSample::Unpaired(host, sample),
         }
-    };
-    group.samples.into_iter().map(pair).collect()
+    })
 }
 
 #[cfg(test)]

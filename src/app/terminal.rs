@@ -1,7 +1,7 @@
 //! The terminal: raw mode, the alternate screen, and restoring them in every case. Frames are written from one buffer without
 //! blocking, so that a stopped terminal does not stop recording.
 
-mod ansi_encoder;
+mod ansi_backend;
 pub mod hangup;
 pub mod keyboard;
 
@@ -16,9 +16,10 @@ use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ratatui::layout::Rect;
+use ratatui::{Frame, TerminalOptions, Viewport};
 
-use crate::view::cell_buffer::CellBuffer;
-use crate::view::frame_diff::DoubleBuffer;
+use ansi_backend::AnsiBackend;
 
 /// Mouse buttons and the wheel, in SGR encoding. No motion: it is not used, and each event costs a wakeup.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -29,16 +30,15 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode; dropping it restores the terminal.
 pub struct Terminal {
-    frames: DoubleBuffer,
-    /// Bytes of the last frame that have not been written
-    pending: Vec<u8>,
+    /// Its backend has the bytes of the last frame that have not been written
+    frames: ratatui::Terminal<AnsiBackend>,
     output: TerminalOutput,
 }
 
 impl Terminal {
     /// Enables raw mode, the alternate screen and the mouse.
     pub fn init() -> io::Result<Terminal> {
-        let mut terminal = Terminal { frames: blank_frames(), pending: Vec::new(), output: TerminalOutput::open() };
+        let mut terminal = Terminal { frames: blank_frames(Vec::new())?, output: TerminalOutput::open() };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -46,36 +46,43 @@ impl Terminal {
     /// Initializes it again, after the process was stopped; the next frame is complete.
     pub fn reinit(&mut self) -> io::Result<()> {
         restore();
-        self.pending.clear();
+        self.pending().clear();
         self.enter()?;
         self.resize()
     }
 
     /// Adopts the size of the terminal; the next frame is complete.
     pub fn resize(&mut self) -> io::Result<()> {
-        self.frames = blank_frames();
-        queue!(self.pending, ResetColor, Clear(ClearType::All))
+        let mut pending = std::mem::take(self.pending());
+        queue!(pending, ResetColor, Clear(ClearType::All))?;
+        self.frames = blank_frames(pending)?;
+        Ok(())
     }
 
     /// Draws a frame and writes the cells that differ from the last one. Returns false, and draws nothing, while bytes of the last
     /// frame are pending.
-    pub fn draw(&mut self, render: impl FnOnce(&mut CellBuffer)) -> io::Result<bool> {
+    pub fn draw(&mut self, render: impl FnOnce(&mut Frame)) -> io::Result<bool> {
         if self.has_pending() {
             return Ok(false);
         }
-        ansi_encoder::encode(&mut self.pending, self.frames.draw(render).iter())?;
+        self.frames.draw(render)?;
         self.write_pending()?;
         Ok(true)
     }
 
     /// Whether the terminal has not accepted all bytes.
     pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.frames.backend().pending.is_empty()
+    }
+
+    fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.frames.backend_mut().pending
     }
 
     /// Writes what the terminal accepts without blocking.
     pub fn write_pending(&mut self) -> io::Result<()> {
-        let Terminal { pending, output, .. } = self;
+        let Terminal { frames, output } = self;
+        let pending = &mut frames.backend_mut().pending;
         // The panic hook may have restored the terminal meanwhile.
         if !ACTIVE.load(Ordering::SeqCst) {
             pending.clear();
@@ -104,14 +111,16 @@ impl Terminal {
             return Ok(());
         }
         enable_raw_mode()?;
-        queue!(self.pending, EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, cursor::Hide)
+        queue!(self.pending(), EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, cursor::Hide)
     }
 }
 
 /// Blank frames of the size of the terminal.
-fn blank_frames() -> DoubleBuffer {
+fn blank_frames(pending: Vec<u8>) -> io::Result<ratatui::Terminal<AnsiBackend>> {
     let (width, height) = size();
-    DoubleBuffer::new(width, height)
+    // A fixed viewport: the size is asked for once after each SIGWINCH, not in each frame.
+    let viewport = Viewport::Fixed(Rect::new(0, 0, width, height));
+    ratatui::Terminal::with_options(AnsiBackend::new(pending, (width, height)), TerminalOptions { viewport })
 }
 
 impl Drop for Terminal {

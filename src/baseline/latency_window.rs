@@ -17,10 +17,15 @@ const MIN_OBSERVATION_S: f64 = 0.95;
 /// The evaluated load covers at most this, unless one interval alone is longer.
 const MAX_WINDOW_S: f64 = 1.05;
 
+/// A device that is busy for less than this share of the time is calm: it has little to do. docs/metrics.md, "Baselines".
+const MAX_CALM_BUSY_SHARE: f64 = 0.5;
+
 /// Load of one device over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceLoad {
     pub seconds: f64,
+    /// Time with at least one request in flight
+    busy_seconds: f64,
     /// In the order of `Operation`
     operations: [OperationTotals; 4],
 }
@@ -34,6 +39,7 @@ struct OperationTotals {
 
 impl DeviceLoad {
     fn from_span(span: &DiskSpan, seconds: f64) -> DeviceLoad {
+        let busy_share = span.busy.map(|busy| busy.0);
         let mut load = DeviceLoad { seconds, ..DeviceLoad::default() };
         for (operation, op) in span.operations() {
             if let Some(sum) = load.operations.get_mut(operation as usize) {
@@ -45,11 +51,14 @@ impl DeviceLoad {
                 };
             }
         }
+        // Without the kernel's busy time the mean number of requests in flight is its upper bound.
+        load.busy_seconds = busy_share.unwrap_or_else(|| load.outstanding()).min(1.0) * seconds;
         load
     }
 
     fn add(&mut self, other: &DeviceLoad) {
         self.seconds += other.seconds;
+        self.busy_seconds += other.busy_seconds;
         for (sum, more) in self.operations.iter_mut().zip(&other.operations) {
             sum.completed = sum.completed.saturating_add(more.completed);
             sum.time_ms += more.time_ms;
@@ -120,6 +129,11 @@ impl DeviceLoad {
             }
             _ => self.data_concurrency() <= MAX_UNCONTENDED_OUTSTANDING,
         }
+    }
+
+    /// Whether the device had nothing to do for most of the time.
+    pub fn is_calm(&self) -> bool {
+        self.busy_seconds < self.seconds * MAX_CALM_BUSY_SHARE
     }
 
     /// Whether nothing completed.

@@ -33,6 +33,9 @@ pub struct LearnedBaseline {
     well_outstanding: Vec<f32>,
     /// The last days with observations or uncontended intervals, in time order
     days: Vec<Day>,
+    /// Of the last days: the observations at times that were not calm
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    busy_days: Vec<BusyDay>,
     /// The first days with observations
     early: Vec<Day>,
     today: Today,
@@ -43,10 +46,17 @@ pub struct LearnedBaseline {
 #[serde(default)]
 struct Today {
     day: i32,
+    /// At calm times
     taught: Reservoir,
+    /// At other times
+    #[serde(skip_serializing_if = "Reservoir::is_empty")]
+    taught_busy: Reservoir,
     /// All uncontended intervals, also those too slow to learn from
     seen: Reservoir,
 }
+
+/// Day (after 1970-01-01, in UTC), number and median in milliseconds of the observations at times that were not calm.
+type BusyDay = (i32, u32, f32);
 
 /// How reliable a baseline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +66,8 @@ pub enum Confidence {
     Good,
     /// Learned on one day
     Fair,
+    /// Not learned at a calm time
+    UnderLoad,
     /// Not confirmed for months
     Stale,
     /// Too few intervals
@@ -69,6 +81,7 @@ impl Confidence {
             Confidence::ByHand => "by hand",
             Confidence::Good => "good",
             Confidence::Fair => "fair",
+            Confidence::UnderLoad => "under load",
             Confidence::Stale => "stale",
             Confidence::Provisional => "provisional",
         }
@@ -110,13 +123,22 @@ const MIN_TIME_FOR_LOWEST_MS: f64 = 10.0;
 const STALE_AFTER_S: i64 = 90 * 86_400;
 
 impl LearnedBaseline {
-    /// The baseline: as set by the user, or the median of enough intervals; `None` before that.
+    /// The baseline: as set by the user, or the median of enough observations at calm times; of all if those are too few; `None`
+    /// before that.
     pub fn latency(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
-            None if self.median_intervals() >= MIN_INTERVALS => self.median(),
+            None if self.calm_observations() >= MIN_INTERVALS => Self::median(self.calm_values()),
+            None if self.calm_observations().saturating_add(self.busy_observations()) >= MIN_INTERVALS => {
+                Self::median(self.calm_values().chain(self.busy_values()))
+            }
             None => None,
         }
+    }
+
+    /// Whether the baseline was set by the user or learned at calm times.
+    pub fn is_from_calm_time(&self) -> bool {
+        self.by_hand_ms.is_some() || self.calm_observations() >= MIN_INTERVALS
     }
 
     /// The lowest await that 5 intervals reached.
@@ -136,6 +158,7 @@ impl LearnedBaseline {
             _ if self.by_hand_ms.is_some() => Confidence::ByHand,
             None => Confidence::Provisional,
             Some(_) if now_s.saturating_sub(self.last_s) > STALE_AFTER_S => Confidence::Stale,
+            Some(_) if !self.is_from_calm_time() => Confidence::UnderLoad,
             Some(_) if self.learned_days().len() >= 2 => Confidence::Good,
             Some(_) => Confidence::Fair,
         }
@@ -196,7 +219,8 @@ impl LearnedBaseline {
         if !taught {
             return;
         }
-        self.today.taught.push(observation.r#await.0 as f32);
+        let taught = if observation.calm { &mut self.today.taught } else { &mut self.today.taught_busy };
+        taught.push(observation.r#await.0 as f32);
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
             self.first_s = observation.at_s;
@@ -208,9 +232,12 @@ impl LearnedBaseline {
     /// Removes values that only a damaged file can have.
     pub(super) fn sanitized(mut self) -> LearnedBaseline {
         self.today.taught = self.today.taught.sanitized();
+        self.today.taught_busy = self.today.taught_busy.sanitized();
         self.today.seen = self.today.seen.sanitized();
         self.days.retain(Day::is_valid);
         self.days.truncate(5 * MEDIAN_DAYS);
+        self.busy_days.retain(|day| is_valid_latency(day.2));
+        self.busy_days.truncate(MEDIAN_DAYS);
         self.early.retain(Day::is_valid);
         self.early.truncate(REFERENCE_DAYS);
         let (lower, higher): (Comparator, Comparator) = (f32::total_cmp, |a, b| b.total_cmp(a));
@@ -228,15 +255,27 @@ impl LearnedBaseline {
         self
     }
 
-    /// Number of intervals in the median.
-    fn median_intervals(&self) -> u32 {
+    fn calm_observations(&self) -> u32 {
         self.days.iter().map(|day| day.learned).fold(self.today.taught.count(), u32::saturating_add)
     }
 
-    fn median(&self) -> Option<Millis> {
-        let days = self.days.iter().map(|day| (day.learned_ms, day.weight()));
+    fn busy_observations(&self) -> u32 {
+        self.busy_days.iter().map(|day| day.1).fold(self.today.taught_busy.count(), u32::saturating_add)
+    }
+
+    /// Latencies with their weights
+    fn calm_values(&self) -> impl Iterator<Item = (f32, u32)> {
         let today = self.today.taught.values_ms().iter().map(|&ms| (ms, 1));
-        median(days.chain(today).collect()).map(|ms| Millis(ms.max(MIN_LATENCY_MS)))
+        self.days.iter().map(|day| (day.learned_ms, day.weight())).chain(today)
+    }
+
+    fn busy_values(&self) -> impl Iterator<Item = (f32, u32)> {
+        let today = self.today.taught_busy.values_ms().iter().map(|&ms| (ms, 1));
+        self.busy_days.iter().map(|day| (day.2, day.1.min(Day::MAX_WEIGHT))).chain(today)
+    }
+
+    fn median(values: impl Iterator<Item = (f32, u32)>) -> Option<Millis> {
+        median(values.collect()).map(|ms| Millis(ms.max(MIN_LATENCY_MS)))
     }
 
     fn today(&self) -> Option<Day> {
@@ -253,7 +292,9 @@ impl LearnedBaseline {
 
     fn learned_days(&self) -> BTreeSet<i32> {
         let today = self.today().into_iter();
-        self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day).collect()
+        let calm = self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day);
+        let busy_today = (self.today.taught_busy.count() > 0).then_some(self.today.day);
+        calm.chain(self.busy_days.iter().map(|day| day.0)).chain(busy_today).collect()
     }
 
     /// Summarizes the current day when a later one begins. An observation of another run from just before midnight counts for the
@@ -263,8 +304,19 @@ impl LearnedBaseline {
             return;
         }
         if let Some(over) = self.today() {
-            if over.learned > 0 && self.early.len() < REFERENCE_DAYS {
-                self.early.push(over);
+            let busy = &self.today.taught_busy;
+            let busy_ms = busy.weighted_median().unwrap_or_default() as f32;
+            // A device without calm times is compared with its first days, too.
+            let reference = match over.learned {
+                0 => Day { learned: busy.count(), learned_ms: busy_ms, ..over },
+                _ => over,
+            };
+            if reference.learned > 0 && self.early.len() < REFERENCE_DAYS {
+                self.early.push(reference);
+            }
+            if busy.count() > 0 {
+                self.busy_days.push((over.day, busy.count(), busy_ms));
+                self.busy_days.drain(..self.busy_days.len().saturating_sub(MEDIAN_DAYS));
             }
             self.days.push(over);
         }

@@ -40,6 +40,10 @@ impl Reservoir {
         self.count
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The values that are kept.
     pub fn values_ms(&self) -> &[f32] {
         &self.ms
@@ -92,9 +96,12 @@ impl Day {
         is_valid_latency(self.learned_ms) && is_valid_latency(self.uncontended_ms)
     }
 
-    /// Weight of the day in the median, at most that of the current day.
+    /// A day weighs at most as much as the current one.
+    pub const MAX_WEIGHT: u32 = CAPACITY as u32 / 2;
+
+    /// Weight of the day in the median.
     pub fn weight(self) -> u32 {
-        self.learned.min(CAPACITY as u32 / 2)
+        self.learned.min(Self::MAX_WEIGHT)
     }
 }
 
@@ -109,7 +116,7 @@ pub fn is_valid_latency(ms: f32) -> bool {
 
 /// The median of weighted values; the mean of two if it lies between them.
 pub fn median(mut values: Vec<(f32, u32)>) -> Option<f64> {
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let all: u64 = values.iter().map(|value| u64::from(value.1)).sum();
     let mut passed = 0_u64;
     let mut lower = None;

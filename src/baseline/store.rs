@@ -133,7 +133,7 @@ impl BaselineStore {
     pub fn write_obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
         let directory = self.directory();
         match fs::symlink_metadata(&self.path) {
-            Ok(facts) if !facts.is_file() => return Some(format!("{} is no regular file", self.path.display())),
+            Ok(facts) if !facts.is_file() => return Some(format!("{} is not a regular file", self.path.display())),
             _ => {}
         }
         match fs::metadata(directory) {
@@ -202,7 +202,7 @@ impl BaselineStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
             Ok(facts) if facts.is_symlink() => return Err(io::Error::other("it is a link, which is not followed").into()),
-            Ok(facts) if !facts.is_file() => return Err(io::Error::other("it is no regular file").into()),
+            Ok(facts) if !facts.is_file() => return Err(io::Error::other("it is not a regular file").into()),
             Ok(facts) if facts.len() > MAX_FILE_BYTES => return Err(FormatError::TooLarge(facts.len()).into()),
             Ok(facts) if facts.uid() != self.effective_uid && facts.uid() != 0 => {
                 return Err(io::Error::other("it belongs to another user").into());
@@ -217,7 +217,7 @@ impl BaselineStore {
 
     fn replace(&self, baselines: &Baselines) -> io::Result<()> {
         if fs::symlink_metadata(&self.path).is_ok_and(|facts| !facts.is_file()) {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         let aside = self.path.with_extension(format!("toml.{}", std::process::id()));
         let written = write_synced(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));

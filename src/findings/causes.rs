@@ -2,7 +2,7 @@
 //! docs/metrics.md, "Causes and order".
 
 use super::device_waiters::leads_to_device;
-use super::finding::{Evidence, Finding, FindingKey, Kind, Severity, Subject, Value};
+use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
@@ -73,10 +73,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         (Kind::IdleButBlocked, Kind::IoThrottled) => is_most_blocked_group(blocked, &cause.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
-        (
-            Kind::LoadNotCpu,
-            Kind::IdleButBlocked | Kind::KernelLockContention | Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure,
-        ) => true,
+        // Threads that sleep behind a lock are not in the load average.
+        (Kind::LoadNotCpu, Kind::IdleButBlocked) => !blocked.is_some_and(is_mostly_in_kernel_locks),
+        (Kind::LoadNotCpu, Kind::KernelLockContention) => blocked.is_some_and(is_mostly_in_kernel_locks),
+        (Kind::LoadNotCpu, Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure) => true,
         (Kind::TcpRetransmits, Kind::NicSaturated) => {
             let of_same = |inode| namespace(&finding.subject) == inode;
             nic(&cause.subject).is_some_and(|(inode, nic)| {
@@ -85,7 +85,8 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         (Kind::NetworkLatency, Kind::NicSaturated) => {
             let is_backlogged = |nic| context.state.network(None).backlogged_samples(nic) > 0;
-            nic(&cause.subject).is_some_and(|(inode, nic)| inode.is_none() && is_backlogged(nic))
+            nic(&cause.subject)
+                .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
         _ => false,
     }
@@ -145,9 +146,23 @@ fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
 
 /// Whether the latency is the device's own, not that of more load (`rules::disk::latency`).
 fn is_slower_device(latency: &Finding) -> bool {
-    let is_cause = |evidence: &&Evidence| evidence.name == "cause";
-    let cause = latency.evidence.iter().find(is_cause).map(|evidence| &evidence.value);
-    matches!(cause, Some(Value::Text(words)) if words.as_bytes() == b"slower")
+    has_evidence(latency, "cause", b"slower")
+}
+
+/// Whether the packets wait in this host's queue of that interface (`rules::network::network_latency`).
+fn is_in_queue_of(latency: &Finding, nic: &NicId) -> bool {
+    has_evidence(latency, "limited_by", b"own queue") && has_evidence(latency, "interface", nic.name.as_bytes())
+}
+
+fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
+    let value = finding.evidence.iter().find(|evidence| evidence.name == name).map(|evidence| &evidence.value);
+    matches!(value, Some(Value::Text(text)) if text.as_bytes() == words)
+}
+
+/// Whether more threads are in D for locks of the kernel than for storage or memory.
+fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
+    let in_d: f64 = blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum();
+    blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {

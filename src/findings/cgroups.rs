@@ -44,16 +44,8 @@ impl<'a, T> CgroupAncestors<'a, T> {
 
     /// The values of this cgroup and of its ancestors.
     pub fn ancestors_of<'s>(&'s self, inner: &'s CgroupId) -> impl Iterator<Item = &'s T> {
-        ancestor_paths(inner).filter_map(move |path| self.0.get(&(inner.version, path)))
+        inner.path_with_ancestors().filter_map(move |path| self.0.get(&(inner.version, path)))
     }
-}
-
-/// The path of a group and of each above it.
-fn ancestor_paths(id: &CgroupId) -> impl Iterator<Item = &[u8]> {
-    let whole = id.path.as_bytes();
-    let root = whole.get(..1).filter(|first| *first == b"/" && whole.len() > 1);
-    let cuts = whole.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    cuts.filter_map(|at| whole.get(..at)).chain(root).chain([whole])
 }
 
 /// The processes in each of some cgroups, found in one pass over all processes. For limits of CPU or memory, which also apply to
@@ -83,7 +75,7 @@ impl<'a> CgroupMembers<'a> {
         // Usually there are no groups, and the processes need not be examined.
         for process in if self.0.is_empty() { &[][..] } else { processes } {
             let Some(own) = process.cgroup_for(controller) else { continue };
-            for path in ancestor_paths(own) {
+            for path in own.path_with_ancestors() {
                 if let Some(inside) = self.0.get_mut(&(own.version, path)) {
                     inside.push(process);
                 }

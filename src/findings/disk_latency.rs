@@ -47,14 +47,14 @@ impl<'a> SlowOperation<'a> {
     }
 }
 
-/// The latencies of a device, for evidence: `writes 500 µs = 1.00× its baseline, flushes 40.3 ms = 1.00× its baseline`.
+/// The latencies of a device, for evidence: `writes 500 µs = 1.00× its baseline; flushes 40.3 ms = 1.00× its baseline`.
 pub fn latency_summary(context: &RuleContext, id: DiskId) -> String {
     let Some(span) = context.disk_span(id) else { return String::new() };
     let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {
         let limit = Bottleneck { operation, span: op, status: context.latency_status(id, operation) };
         limit.sentence()
     });
-    lines.collect::<Vec<_>>().join(", ")
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// The name of a device for evidence of other families.

@@ -66,6 +66,12 @@ const MAX_GAP_INTERVALS: f64 = 5.0;
 /// Gaps shorter than this are clock jitter.
 const GAP_TOLERANCE_SECONDS: f64 = 0.001;
 
+/// Baselines are not learned from intervals with more than this share of stolen CPU time. docs/metrics.md, "Fixed thresholds".
+const MAX_LEARNABLE_STEAL: f64 = 0.1;
+
+/// Nor if the sample at their end was late by more than this share of them.
+const MAX_LEARNABLE_DELAY_SHARE: f64 = 0.1;
+
 /// An interval is not evaluated if more than this share of it was spent suspended.
 const MAX_SUSPENDED_SHARE: f64 = 0.1;
 
@@ -155,7 +161,9 @@ impl Evaluator {
                 level => level.raised || level.shown_mask != 0,
             });
             self.update_causes(&context);
-            observations = self.baselines.observations(&interval, &self.latency_window);
+            if is_undisturbed(&interval) {
+                observations = self.baselines.observations(&interval, &self.latency_window);
+            }
             self.baselines.learn(&observations);
         }
         let active = self.active_findings();
@@ -237,6 +245,13 @@ impl Evaluator {
             |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
         causes::order(raised.map(finding).collect(), &self.order).into()
     }
+}
+
+/// Whether latencies of this interval are those of the devices: a machine that gets no CPU sees completions late.
+fn is_undisturbed(interval: &Interval) -> bool {
+    let stolen = interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.steal);
+    let late_seconds = interval.newer.cost.start_delay_ns as f64 / 1e9;
+    stolen <= MAX_LEARNABLE_STEAL && late_seconds <= interval.seconds * MAX_LEARNABLE_DELAY_SHARE
 }
 
 impl TrackedFinding {

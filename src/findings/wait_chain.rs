@@ -3,6 +3,7 @@
 
 pub mod bottleneck;
 pub mod holder;
+pub mod pipelines;
 pub mod queues;
 pub mod remote_waits;
 
@@ -11,6 +12,7 @@ use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
+use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
 use crate::ids::DiskId;
@@ -98,8 +100,17 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         guesses += usize::from(guess);
         links.push(ChainLink { what, known_by });
     };
+    if group.connections_behind() >= 1.0 {
+        let what = format!("{} connections wait for an answer", group.waiting_connections);
+        push(what, "the receive queues and tcp_info of its sockets", false);
+    }
     for (what, known_by, guess) in queue_links(group) {
         push(what, known_by, guess);
+    }
+    if let Some(pipeline) = holder_pipeline(interval, group) {
+        for ChainLink { what, known_by } in pipeline.links(interval) {
+            push(what, known_by, false);
+        }
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {

@@ -4,10 +4,11 @@
 //! sub-sample mostly sees it in the lock wait. To find what the group waits for, all sightings on storage are counted by kernel
 //! function (wchan), and one thread of each group is shown in the function with the most sightings: the end of its wait chain.
 
+use std::ops::Deref;
+
 use rustc_hash::FxHashMap;
 
-use crate::ids::{DiskId, TaskId};
-use crate::sample::task::{RawSyscall, TaskState};
+use crate::ids::TaskId;
 use crate::sample::waits::{BlockedWait, Syscall, WaitClass, Waits, class};
 use crate::sample::{Host, Name};
 
@@ -15,55 +16,29 @@ use crate::sample::{Host, Name};
 /// docs/metrics.md, "Fixed thresholds".
 pub const LONG_WAIT_NS: u64 = 1_000_000_000;
 
-/// A thread that sub-samples saw blocked.
+/// A thread that sub-samples saw blocked, in one of its waits. It has the fields of that wait (`Deref`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
-    pub task: TaskId,
-    /// Index into `Waits::groups`
-    pub group: u16,
-    pub comm: Name,
-    /// stat field 3
-    pub state: TaskState,
+    /// `seen_count` is of all its waits; `blocked_since_ns` of its last one
+    wait: BlockedWait,
     /// Of state, wait channel and system call
     pub class: WaitClass,
-    pub wchan: Option<Name>,
-    pub syscall: Option<RawSyscall>,
-    /// Sub-samples of the interval that saw it blocked, in whatever wait
-    pub seen_count: u16,
-    /// The last one that saw it in this wait: index into `Waits::sub_samples`
-    pub last_sub_sample: u16,
-    /// CLOCK_BOOTTIME since when it has been in its last wait
-    pub blocked_since_ns: u64,
-    /// The file of the system call's descriptor
-    pub file: Option<Name>,
-    /// The whole device with that file
-    pub disk: Option<DiskId>,
-    /// Where the file system of that file is mounted
-    pub mount: Option<Name>,
+}
+
+impl Deref for BlockedThread {
+    type Target = BlockedWait;
+
+    fn deref(&self) -> &BlockedWait {
+        &self.wait
+    }
 }
 
 impl BlockedThread {
     fn new(machine: &[u8], wait: &BlockedWait) -> BlockedThread {
-        let BlockedWait { task, group, comm, state, wchan, syscall, seen_count, last_sub_sample, blocked_since_ns, .. } = wait;
-        let BlockedWait { file, disk, mount, .. } = wait;
-        let call = syscall.and_then(|call| Syscall::from_number(machine, call));
-        let class = WaitClass::classify(*state, wchan.as_ref().map(Name::as_bytes), call);
-        BlockedThread {
-            task: *task,
-            group: *group,
-            comm: comm.clone(),
-            state: *state,
-            // The sampler keeps no thread whose state and wait channel contradict each other.
-            class: class.unwrap_or(WaitClass::Other),
-            wchan: wchan.clone(),
-            syscall: *syscall,
-            seen_count: *seen_count,
-            last_sub_sample: *last_sub_sample,
-            blocked_since_ns: *blocked_since_ns,
-            file: file.clone(),
-            disk: *disk,
-            mount: mount.clone(),
-        }
+        let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
+        let class = WaitClass::classify(wait.state, wait.wchan.as_ref().map(Name::as_bytes), call);
+        // The sampler keeps no thread whose state and wait channel contradict each other.
+        BlockedThread { wait: wait.clone(), class: class.unwrap_or(WaitClass::Other) }
     }
 
     /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
@@ -92,7 +67,8 @@ fn merge_waits(blocked: &[BlockedThread], now_ns: u64) -> Vec<BlockedThread> {
         let Ok(at) = threads.binary_search_by_key(&end.task, |thread| thread.task) else { continue };
         let Some(thread) = threads.get_mut(at) else { continue };
         let (seen_count, blocked_since_ns) = (thread.seen_count, thread.blocked_since_ns);
-        *thread = BlockedThread { seen_count, blocked_since_ns, ..end.clone() };
+        thread.clone_from(end);
+        (thread.wait.seen_count, thread.wait.blocked_since_ns) = (seen_count, blocked_since_ns);
     }
     threads
 }
@@ -101,7 +77,7 @@ fn merge_waits(blocked: &[BlockedThread], now_ns: u64) -> Vec<BlockedThread> {
 fn last_wait(waits: &[BlockedThread]) -> Option<BlockedThread> {
     let last = waits.iter().max_by_key(|wait| wait.last_sub_sample)?;
     let seen_count = waits.iter().fold(0_u16, |sum, wait| sum.saturating_add(wait.seen_count));
-    Some(BlockedThread { seen_count, ..last.clone() })
+    Some(BlockedThread { wait: BlockedWait { seen_count, ..last.wait.clone() }, ..*last })
 }
 
 /// Sightings of a group on storage in one kernel function.
@@ -158,6 +134,8 @@ pub fn find_blocked(threads: &[BlockedThread], task: TaskId) -> Option<&BlockedT
 mod tests {
     use super::*;
 
+    use crate::sample::task::{RawSyscall, TaskState};
+
     const NOW_NS: u64 = 100 * LONG_WAIT_NS;
 
     /// A wait in `wchan`, in the system call with this number.
@@ -169,12 +147,11 @@ mod tests {
         seen_count: u16,
         last_sub_sample: u16,
     ) -> BlockedThread {
-        BlockedThread {
+        let wait = BlockedWait {
             task: TaskId { pid: 1, tid, start_ticks: 1 },
             group: 0,
             comm: Name::default(),
             state: TaskState::Blocked,
-            class,
             wchan: Some(Name::from(wchan)),
             syscall: call.map(|number| RawSyscall { number, arguments: [3, 0, 0] }),
             seen_count,
@@ -183,7 +160,12 @@ mod tests {
             file: None,
             disk: None,
             mount: None,
-        }
+        };
+        BlockedThread { wait, class }
+    }
+
+    fn with(thread: &BlockedThread, seen_count: u16, blocked_since_ns: u64) -> BlockedThread {
+        BlockedThread { wait: BlockedWait { seen_count, blocked_since_ns, ..thread.wait.clone() }, class: thread.class }
     }
 
     fn merged(blocked: &[BlockedThread]) -> Vec<BlockedThread> {
@@ -193,7 +175,6 @@ mod tests {
     #[test]
     fn a_thread_that_queues_again_is_shown_where_it_was_on_storage() {
         let on_storage = wait(40, WaitClass::Disk, "__iomap_dio_rw", Some(18), 1, 3);
-        let expected = |since_ns| BlockedThread { seen_count: 9, blocked_since_ns: since_ns, ..on_storage.clone() };
         let (recent, long_ago) = (NOW_NS - 1, NOW_NS - LONG_WAIT_NS);
         let cases = [
             (WaitClass::Lock, recent, true),
@@ -202,11 +183,11 @@ mod tests {
             (WaitClass::Lock, long_ago, false),
         ];
         for (class, since_ns, is_end) in cases {
-            let last = BlockedThread { blocked_since_ns: since_ns, ..wait(40, class, "last", None, 8, 9) };
+            let last = with(&wait(40, class, "last", None, 8, 9), 8, since_ns);
             let other = wait(41, WaitClass::Lock, "last", None, 9, 9);
             let found = merged(&[on_storage.clone(), last.clone(), other.clone()]);
-            let expected = if is_end { expected(since_ns) } else { BlockedThread { seen_count: 9, ..last } };
-            assert_eq!(found, [expected, other], "{class:?} since {since_ns}");
+            let expected = if is_end { &on_storage } else { &last };
+            assert_eq!(found, [with(expected, 9, since_ns), other], "{class:?} since {since_ns}");
         }
     }
 

@@ -88,14 +88,15 @@ pub enum IoLimitKind {
 }
 
 /// Groups present at both samples.
-pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<CgroupSpan> {
+/// `max_cpus`: online CPUs.
+pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, max_cpus: Option<f64>) -> Vec<CgroupSpan> {
     let (Ok(was), Ok(now)) = (&older.cgroups, &newer.cgroups) else { return Vec::new() };
     // Both are sorted by id.
     let before = |group: &Cgroup| was.binary_search_by(|old| old.id.cmp(&group.id)).ok().and_then(|at| was.get(at));
-    now.iter().filter_map(|group| Some(span(before(group)?, group, seconds))).collect()
+    now.iter().filter_map(|group| Some(span(before(group)?, group, seconds, max_cpus))).collect()
 }
 
-fn span(before: &Cgroup, group: &Cgroup, seconds: f64) -> CgroupSpan {
+fn span(before: &Cgroup, group: &Cgroup, seconds: f64, max_cpus: Option<f64>) -> CgroupSpan {
     let seconds_of = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
     let rate = |field: fn(&Cgroup) -> Option<Counter>| PerSecond::between(field(group), field(before), seconds);
     CgroupSpan {
@@ -104,7 +105,8 @@ fn span(before: &Cgroup, group: &Cgroup, seconds: f64) -> CgroupSpan {
             (Some(quota), Some(period)) if period > 0 => Some(quota as f64 / period as f64),
             _ => None,
         },
-        used_cpus: seconds_of(delta(group.usage_ns, before.usage_ns)).map(|used| used / seconds),
+        used_cpus: seconds_of(delta(group.usage_ns, before.usage_ns))
+            .map(|used| max_cpus.map_or(used / seconds, |most| most.min(used / seconds))),
         throttled_periods: delta(group.throttled_periods, before.throttled_periods)
             .zip(delta(group.periods, before.periods))
             .and_then(|(throttled, periods)| Ratio::new(throttled as f64, periods as f64)),

@@ -17,6 +17,7 @@ use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
+use crate::interval::server_connections::waiting_connections;
 use crate::interval::task::TaskSpan;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
@@ -34,6 +35,8 @@ pub struct IdleBlocked {
     pub ratio: f64,
     /// `ratio` as a number of CPUs
     pub cpus: f64,
+    /// The same if each connection that waits for a blocked server were a blocked thread; at least `ratio`
+    pub ratio_with_connections: f64,
     /// `available` − `ratio`: the share that is really free
     pub free: f64,
     /// idle + iowait as a share of all CPUs, over the same sub-samples
@@ -84,6 +87,8 @@ pub struct BlockedGroup {
     pub seen_on_storage: u32,
     /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
+    /// Connections of clients that wait for its processes, at the sample
+    pub waiting_connections: u32,
 }
 
 impl BlockedGroup {
@@ -95,6 +100,11 @@ impl BlockedGroup {
     /// Whether its chain ends at storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
         self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage)
+    }
+
+    /// Connections beyond the blocked threads: those that no blocked thread serves.
+    pub fn connections_behind(&self) -> f64 {
+        (f64::from(self.waiting_connections) - self.blocked_threads()).max(0.0)
     }
 
     /// Mean number of blocked threads.
@@ -158,6 +168,7 @@ impl IdleBlocked {
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
+        let connections = waiting_connections(&newer.waits, wait_counts);
         let mut kernel_locks = KernelLockCounter::new(host, older, newer);
         for entry in &weighted {
             let part = entry.seconds / whole;
@@ -168,11 +179,12 @@ impl IdleBlocked {
             let blocked: f64 = counted.iter().map(BlockedCounts::total).sum();
             let stuck = entry.available_cpus.min(blocked);
             result.cpus += stuck * part;
+            let waiting: f64 = rows.iter().zip(&counted).map(|(row, counted)| waiters(counted, row.group, &connections)).sum();
+            result.ratio_with_connections += entry.available_cpus.min(waiting) * part / cpus;
             result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
             if let Some(locks) = &mut kernel_locks {
-                let free = entry.available_cpus - stuck;
-                locks.add(entry.sub_sample, part, free, |group| {
+                locks.add(entry.sub_sample, part, entry.available_cpus, |group| {
                     conditions.is_behind_storage(group, rows) || GroupConditions::is_in_reclaim(group, rows)
                 });
             }
@@ -200,12 +212,14 @@ impl IdleBlocked {
             let Some(mut group) = group else { continue };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
+            group.waiting_connections = connections.get(index).copied().unwrap_or(0);
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);
         }
-        found.sort_by(|a, b| b.blocked_threads().total_cmp(&a.blocked_threads()));
+        let waiters = |group: &BlockedGroup| group.blocked_threads() + group.connections_behind();
+        found.sort_by(|a, b| waiters(b).total_cmp(&waiters(a)));
         result.groups = found;
         result.cross_checks = CrossChecks {
             iowait: cpu.map(|cpu| cpu.total.iowait),
@@ -216,6 +230,13 @@ impl IdleBlocked {
         };
         Some(result)
     }
+}
+
+/// The blocked threads of a group in one sub-sample, or the connections that wait for them if there are more.
+fn waiters(counted: &BlockedCounts, group: u16, connections: &[u32]) -> f64 {
+    let threads = counted.total();
+    let connections = connections.get(usize::from(group)).copied().map_or(0.0, f64::from);
+    if threads > 0.0 { threads.max(connections) } else { 0.0 }
 }
 
 /// Whether there may be more blocked threads than were counted: processes are hidden, the number of requests in flight is unknown
@@ -258,6 +279,7 @@ impl BlockedGroup {
             holder_device: None,
             seen_on_storage: 0,
             wait_queues: Vec::new(),
+            waiting_connections: 0,
         }
     }
 

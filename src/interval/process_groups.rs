@@ -38,13 +38,11 @@ const MIN_PROCESS_ACTIVITY: f64 = 0.0005;
 
 /// The active groups, most active first.
 pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
-    let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let blocked: FxHashMap<&GroupId, &BlockedGroup> =
         interval.idle_blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
     let activity = TaskActivity::new(interval);
     let mut groups: FxHashMap<GroupId, ProcessGroup> = FxHashMap::default();
-    for row in &span.active_processes {
-        let Some(process) = sample.process(row.id.pid) else { continue };
+    for (process, row) in interval.active_processes() {
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
         if row.states.non_sleep().max(used) < MIN_PROCESS_ACTIVITY {
             continue;

@@ -33,6 +33,8 @@ pub struct TaskSpan {
     /// Processes that ran or have a thread that is not asleep, sorted by pid. Other processes slept the whole time; `process` and
     /// `processes_with_spans` return a span for them, too.
     pub active_processes: Vec<ProcessSpan>,
+    /// Their places among the processes of the newer sample
+    pub(super) active_places: Vec<usize>,
     /// Threads that ran, waited for a CPU, or are not asleep, sorted by identity. Other threads slept the whole time.
     pub threads: Vec<ThreadSpan>,
     pub counts: TaskCounts,
@@ -199,13 +201,14 @@ impl TaskSpan {
             }
         };
         let mut visited = ProcessTotals::default();
-        let totals = totals.next(&was.processes, &now.processes, |Visit { old, new }| {
+        let totals = totals.next(&was.processes, &now.processes, |Visit { old, new, place }| {
             visited.add(new);
             let old = old.filter(|old| old.start_ticks == new.start_ticks);
             if old.is_none() {
                 span.new_processes += 1;
             }
             builder.add_process(old, new, &mut span);
+            span.active_places.resize(span.active_processes.len(), place);
         });
         // The others slept, which is known of them.
         if totals.with_cpu_time > visited.with_cpu_time {
@@ -236,8 +239,8 @@ struct TaskSpanBuilder<'a> {
     interval_start: Option<IntervalStart>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     groups_on_storage: Vec<bool>,
-    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle
-    io_in_flight: bool,
+    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle. `None` if that is unknown
+    io_in_flight: Option<bool>,
 }
 
 impl TaskSpanBuilder<'_> {

@@ -3,6 +3,7 @@
 
 mod asleep;
 mod hidden;
+mod late_readings;
 mod newborn;
 mod properties;
 mod run_queue;
@@ -295,6 +296,25 @@ fn microstates_of_a_thread_add_up_to_one() {
     assert!(close(states.non_sleep() + states.sleep, 1.0), "{states:?}");
     assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
     assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
+}
+
+#[test]
+fn a_wait_for_completions_without_the_requests_in_flight_is_unknown() {
+    let older = with_tasks(10.0, vec![process(50, 1, 0)]);
+    let states = |in_flight: Option<u32>| {
+        let mut newer = with_tasks(11.0, vec![process(50, 1, 400_000_000)]);
+        newer.waits = Waits {
+            sub_samples: vec![SubSample { in_flight, ..SubSample::default() }],
+            groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
+            observed: synthetic::waits::observed(),
+            threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &[(WaitClass::Aio, 4)]),
+            ..Waits::default()
+        };
+        between(&older, &newer).tasks.expect("both samples have tasks").threads[0].states
+    };
+    let left = 0.4;
+    assert!(close(states(Some(1)).disk, left) && close(states(Some(0)).sleep, left), "{:?}", states(Some(0)));
+    assert!(close(states(None).unknown, left) && close(states(None).disk, 0.0), "{:?}", states(None));
 }
 
 /// Threads asleep for completions, with this many requests in flight: idle-but-blocked, and whether it is a lower bound.

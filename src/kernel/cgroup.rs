@@ -6,6 +6,7 @@
 mod files;
 mod parse;
 mod walk;
+mod weights;
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,11 @@ pub use parse::{parse_cpu_max, parse_cpu_stat, parse_limit, parse_memory_stat};
 
 use self::files::Group;
 use self::walk::{Hierarchy, Walk, hierarchies};
+use self::weights::WeightReader;
 use super::mounts::MountTable;
 use super::root::Root;
-use crate::sample::cgroup::{Cgroup, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
+use crate::sample::task::Tasks;
 use crate::sample::{Absent, Reading};
 
 /// Time for the walk in one sample.
@@ -38,6 +41,7 @@ pub struct CgroupReader {
     last_walk: Option<(Instant, Duration)>,
     /// Index of the part of `groups` for the next sample.
     next_part: usize,
+    weights: WeightReader,
     buffer: Vec<u8>,
 }
 
@@ -49,6 +53,11 @@ impl CgroupReader {
         let cgroups = self.read_groups(root, &mut io);
         io.sort_unstable_by(|a, b| (&a.cgroup, a.disk).cmp(&(&b.cgroup, b.disk)));
         (cgroups, io)
+    }
+
+    /// The CPU weights of groups with runnable tasks. To be called after `sample`, while tasks compete for CPUs.
+    pub fn weights(&mut self, root: &Root, tasks: &Tasks) -> Vec<CgroupWeight> {
+        self.weights.sample(root, &self.hierarchies, tasks)
     }
 
     fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {

@@ -234,7 +234,7 @@ impl NetworkReader {
     }
 
     /// The network namespaces of the processes in others than that of stalltop. `tasks` is of the same scan as `members`.
-    pub fn namespaces(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> NetworkNamespaces {
+    pub fn namespaces(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> Reading<NetworkNamespaces> {
         self.namespaces.sample(root, members, tasks)
     }
 

@@ -8,8 +8,11 @@ pub mod budget;
 mod file_locks;
 mod ipc_peers;
 mod observed;
+mod pipelines;
 mod remote_waits;
-mod unix_peers;
+mod server_sockets;
+mod tcp_files;
+mod unix_sockets;
 mod wait_queues;
 
 use rustc_hash::FxHashMap;
@@ -108,7 +111,7 @@ impl WaitCounter {
         for HotThread { task, group, pipe_count, socket_count } in self.threads.drain(..) {
             if pipe_count > 0 || socket_count > 0 {
                 let on_storage = on_storage.get(usize::from(group)).copied().unwrap_or(false);
-                ipc_threads.push(IpcThread { task, group, socket_count, beside_storage: on_storage });
+                ipc_threads.push(IpcThread { task, group, pipe_count, socket_count, beside_storage: on_storage });
             }
         }
         IntervalWaits { waits, waiters, ipc_threads }
@@ -211,7 +214,8 @@ pub struct IntervalWaits {
 struct IpcThread {
     task: TaskId,
     group: u16,
-    /// Sub-samples that saw it in a socket
+    /// Sub-samples that saw it in a pipe, and in a socket
+    pipe_count: u16,
     socket_count: u16,
     /// A thread of its group was seen on storage.
     beside_storage: bool,

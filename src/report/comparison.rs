@@ -94,10 +94,10 @@ const MIN_SUPERIORITY: f64 = 0.14;
 impl Comparison {
     /// The first recording is the base.
     pub fn new(recordings: Vec<ComparedRecording>) -> Comparison {
-        let mut keys: Vec<&FigureKey> = recordings.iter().flat_map(|recording| recording.figures.keys()).collect();
+        let mut keys: Vec<FigureKey> = recordings.iter().flat_map(|recording| recording.figures.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
-        let figures = keys.into_iter().filter_map(|key| compare_figure(key, &recordings)).collect();
+        let figures = keys.into_iter().filter_map(|key| compare_figure(&key, &recordings)).collect();
         let findings = compare_findings(&recordings);
         Comparison { recordings, figures, findings }
     }

@@ -90,7 +90,7 @@ fn finding_item(recurring: &FindingGroup, end: Instant, clock: &dyn Fn(Instant) 
     let times = match recurring.findings.len() {
         1 => String::new(),
         count => {
-            format!("  {count} times, {} together; the most telling of them:\n", duration(recurring.total_seconds(end)))
+            format!("  {count} times, {} together; the most severe of them:\n", duration(recurring.total_seconds(end)))
         }
     };
     let mut text = format!(

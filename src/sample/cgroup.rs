@@ -73,6 +73,14 @@ pub struct CgroupPressure {
     pub memory_full_us: Option<Counter>,
 }
 
+/// The CPU weight of a group, and of those above it, whose tasks compete for CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupWeight {
+    pub id: CgroupId,
+    /// v1 cpu.shares (2 … 262,144, by default 1024), v2 cpu.weight (1 … 10,000, by default 100; 0: cpu.idle is 1)
+    pub weight: u64,
+}
+
 /// The I/O limits of a group on one device, and its I/O there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoLimit {

@@ -38,6 +38,12 @@ pub struct Waits {
     pub wait_queues: Vec<WaitQueue>,
     /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
     pub socket_waiters: Vec<SocketWaiter>,
+    /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
+    /// `interval::pipelines` says which waits for which.
+    pub pipe_links: Vec<PipeLink>,
+    /// Sockets of processes with blocked threads, with requests or connections that they have not served; sorted.
+    /// `interval::server_connections` counts those that wait.
+    pub server_sockets: Vec<ServerSocket>,
     /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
     pub ipc_waiters: Vec<IpcWaiter>,
     /// The processes that have the other ends open; sorted
@@ -107,6 +113,39 @@ pub struct SocketWaiter {
     pub last_data_sent_ms: u32,
     /// tcpi_last_data_recv: ms since data was last received
     pub last_data_received_ms: u32,
+}
+
+/// Two processes of which one has the write end of a pipe open and the other one the read end; /proc/PID/fd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PipeLink {
+    /// Pid
+    pub writer: u32,
+    /// Pid
+    pub reader: u32,
+}
+
+/// A socket of a process with blocked threads: a listening one whose accept queue is not empty, or a connection at an address at which
+/// this host listens, with received data that is unread or that may have no answer. By sock_diag at the end of the interval; of a
+/// process in another network namespace by its /proc/PID/net/tcp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerSocket {
+    /// Index into `Waits::groups`
+    pub group: u16,
+    pub pid: u32,
+    /// `None` of a Unix socket
+    pub local_port: Option<u16>,
+    /// Of a listening socket: connections that the process has not accepted
+    pub accept_queue: u32,
+    /// Of a connection: received bytes that the process has not read
+    pub unread_bytes: u32,
+    /// tcpi_last_data_sent: ms since data was last sent; `None` where tcp_info is not known
+    pub last_data_sent_ms: Option<u32>,
+    /// tcpi_last_data_recv: ms since data was last received
+    pub last_data_received_ms: Option<u32>,
+    /// tcpi_data_segs_in: segments with data that were received
+    pub data_segments_in: Option<u32>,
+    /// tcpi_data_segs_out: segments with data that were sent
+    pub data_segments_out: Option<u32>,
 }
 
 /// A blocked thread in one wait: the same state, wait channel, system call and descriptor. `interval::blocked_threads` classifies it.

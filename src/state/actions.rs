@@ -6,7 +6,7 @@ use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
 use super::screen::Screen;
 use super::sort::SortColumn;
-use super::{Details, State};
+use super::{Details, OverviewPane, State};
 
 impl State {
     pub(super) fn on_key(&mut self, key: Key) -> Effect {
@@ -48,6 +48,8 @@ impl State {
         let page = i64::from(ScreenLayout::new(self).list_rows.max(2)) - 1;
         match action {
             Action::Show(screen) => self.switch_screen(screen),
+            Action::NextScreen if self.shows_zoomed_pane() => self.zoom(OverviewPane::next),
+            Action::PreviousScreen if self.shows_zoomed_pane() => self.zoom(OverviewPane::previous),
             Action::NextScreen => self.switch_screen(self.screen.next()),
             Action::PreviousScreen => self.switch_screen(self.screen.previous()),
             Action::Up => self.move_by(-1),
@@ -68,6 +70,7 @@ impl State {
             Action::ToggleTree => self.toggle_tree(),
             Action::ToggleWaitClasses => self.regroup(|state| state.task_rows = state.task_rows.toggle_wait_classes()),
             Action::ToggleRemoteHosts => self.regroup(|state| state.network_rows = state.network_rows.toggle()),
+            Action::ZoomPane => self.toggle_zoom(),
             Action::GoToFindingStart => return self.seek_finding_start(),
             Action::TogglePause => return self.toggle_pause(),
             Action::SampleBack => return self.seek(Effect::Step(-1)),
@@ -114,6 +117,25 @@ impl State {
         Effect::Redraw
     }
 
+    /// Whether one pane of the overview takes the whole body.
+    fn shows_zoomed_pane(&self) -> bool {
+        self.screen == Screen::Overview && self.zoomed_pane.is_some() && self.details.is_none()
+    }
+
+    /// Zooms a pane of the overview, also from another screen; or returns to all of them.
+    fn toggle_zoom(&mut self) {
+        if self.screen != Screen::Overview || self.details.is_some() {
+            self.switch_screen(Screen::Overview);
+            self.zoomed_pane = None;
+        }
+        self.zoomed_pane = if self.zoomed_pane.is_some() { None } else { Some(self.last_zoomed_pane) };
+    }
+
+    fn zoom(&mut self, step: fn(OverviewPane) -> OverviewPane) {
+        self.last_zoomed_pane = step(self.last_zoomed_pane);
+        self.zoomed_pane = Some(self.last_zoomed_pane);
+    }
+
     fn switch_screen(&mut self, screen: Screen) {
         self.details = None;
         self.screen = screen;
@@ -147,7 +169,9 @@ impl State {
     }
 
     fn close_details_or_clear_filter(&mut self) {
-        if self.details.take().is_none() {
+        if self.shows_zoomed_pane() {
+            self.zoomed_pane = None;
+        } else if self.details.take().is_none() {
             self.set_filter(String::new());
         }
     }

@@ -20,6 +20,8 @@ use crate::sample::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct History {
     summaries: VecDeque<IntervalSummary>,
+    /// Begin of the first column of all sweeps
+    sweep_origin_ns: Option<u64>,
 }
 
 /// Ten minutes at one interval per second.
@@ -31,13 +33,15 @@ const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
 
 /// The values of one interval, a few hundred bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct IntervalSummary {
     pub at: Instant,
     pub seconds: f32,
     pub worst_severity: Option<Severity>,
     /// The figures of the host that are values of findings, also while there is no finding
     host: Box<[(&'static ColumnDefinition, f32)]>,
+    /// How the CPU time was spent, in 1/200 each; `None`: unknown
+    cpu_time: Option<[u8; 6]>,
     /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
     cpus: Box<[u8]>,
     /// Sorted
@@ -63,6 +67,7 @@ impl History {
     /// Inserts a summary by its time; replaces one of the same time.
     pub fn insert(&mut self, summary: IntervalSummary) {
         let at = summary.at.boottime_ns;
+        self.sweep_origin_ns.get_or_insert_with(|| at.saturating_sub((f64::from(summary.seconds) * 0.5e9) as u64));
         let place = self.summaries.partition_point(|known| known.at.boottime_ns < at);
         match self.summaries.get_mut(place) {
             Some(known) if known.at.boottime_ns == at => *known = summary,
@@ -80,7 +85,7 @@ impl History {
 
     /// Removes all summaries, for another recording or boot.
     pub fn clear(&mut self) {
-        self.summaries.clear();
+        *self = History::default();
     }
 
     pub fn len(&self) -> usize {
@@ -93,6 +98,40 @@ impl History {
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &IntervalSummary> + ExactSizeIterator {
         self.summaries.iter()
+    }
+
+    /// The columns of a graph that does not scroll: each time has its column, a new interval overwrites the oldest one, and the
+    /// column after the newest is blank. So two columns change with an interval, whatever the width. `step_ns` is the time of a
+    /// column.
+    pub fn sweep(&self, at: Instant, step_ns: u64, count: u16) -> Vec<Option<&IntervalSummary>> {
+        let mut columns = vec![None; usize::from(count)];
+        let (Some(origin), Some(width)) = (self.sweep_origin_ns, u64::from(count).checked_sub(1).filter(|&width| width > 0))
+        else {
+            return columns;
+        };
+        let step = step_ns.max(1);
+        let slot = |ns: u64| (i128::from(ns) - i128::from(origin)).div_euclid(i128::from(step));
+        let newest = slot(at.boottime_ns);
+        let oldest = newest - i128::from(width) + 1;
+        let end = self.summaries.partition_point(|summary| summary.at.boottime_ns <= at.boottime_ns);
+        let mut next = newest + 1;
+        for summary in self.summaries.range(..end).rev() {
+            // An interval that is longer than a column fills several.
+            let last = slot(summary.at.boottime_ns);
+            let covered = (f64::from(summary.seconds) * 1e9 / step as f64).round().max(1.0) as i128;
+            let first = (last - covered + 1).max(oldest);
+            for number in first..next.min(last + 1) {
+                let column = usize::try_from(number.rem_euclid(i128::from(count))).unwrap_or(0);
+                if let Some(cell) = columns.get_mut(column) {
+                    *cell = Some(summary);
+                }
+            }
+            next = next.min(first);
+            if first <= oldest {
+                break;
+            }
+        }
+        columns
     }
 
     /// The last `count` cells of a graph that ends at `at`, oldest first; `None` marks missing intervals.
@@ -127,6 +166,7 @@ impl IntervalSummary {
             seconds: interval.seconds as f32,
             worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
             host: host_figures(input),
+            cpu_time: cpu_time(input),
             cpus: cpu_levels(input),
             disks: busiest_disks(input),
             nics: busiest_nics(input),
@@ -134,6 +174,11 @@ impl IntervalSummary {
             processes: busiest_processes(input),
             findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
         }
+    }
+
+    /// Shares of the CPU time: user, system, interrupts, stolen, idle but blocked, free.
+    pub fn cpu_time(&self) -> Option<[f32; 6]> {
+        self.cpu_time.map(|shares| shares.map(|share| f32::from(share) / 200.0))
     }
 
     /// Busy share of a CPU, 0 … 1.
@@ -215,6 +260,23 @@ fn host_figures(input: &FigureInput) -> Box<[(&'static ColumnDefinition, f32)]> 
     figures.into_boxed_slice()
 }
 
+/// Shares of the CPU time, in the order of `IntervalSummary::cpu_time`.
+fn cpu_time(input: &FigureInput) -> Option<[u8; 6]> {
+    let row = CpuRow::all_cpus(input.interval.cpu.as_ref()?);
+    let share = |column: &Column<CpuRow>| column.number(input, &row).unwrap_or(0.0);
+    let idle = share(&cpu::IDLE_WITH_IOWAIT_RATIO);
+    let blocked = share(&cpu::IDLE_BUT_BLOCKED_RATIO).min(idle);
+    let shares = [
+        share(&cpu::USER_WITH_NICE_RATIO),
+        share(&cpu::SYSTEM_RATIO),
+        share(&cpu::IRQ_RATIO) + share(&cpu::SOFTIRQ_RATIO),
+        share(&cpu::STEAL_RATIO),
+        blocked,
+        idle - blocked,
+    ];
+    Some(shares.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8))
+}
+
 fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
     let Some(span) = &input.interval.cpu else { return Box::default() };
     let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MAX_CPUS).max();
@@ -292,6 +354,22 @@ fn finding_key(finding: &Finding) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sweep_overwrites_its_oldest_column() {
+        let mut history = History::default();
+        let mut frames = Vec::new();
+        for second in 1..=7_u64 {
+            let at = Instant { boottime_ns: second * 1_000_000_000, ..Instant::default() };
+            history.insert(IntervalSummary { at, ..IntervalSummary::default() });
+            let columns = history.sweep(at, 1_000_000_000, 5);
+            let digit = |column: &Option<&IntervalSummary>| {
+                column.map_or("-".to_owned(), |summary| (summary.at.boottime_ns / 1_000_000_000).to_string())
+            };
+            frames.push(columns.iter().map(digit).collect::<String>());
+        }
+        assert_eq!(frames, ["1----", "12---", "123--", "1234-", "-2345", "6-345", "67-45"]);
+    }
 
     #[test]
     fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {

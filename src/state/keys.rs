@@ -26,6 +26,7 @@ pub enum Action {
     ToggleWaitClasses,
     ToggleRemoteHosts,
     ToggleCpuOrder,
+    ZoomPane,
     GoToFindingStart,
     TogglePause,
     SampleBack,
@@ -76,8 +77,8 @@ use Key::{Char, Control, Function};
 /// All keys, in the order of the help page.
 pub const BINDINGS: &[Binding] = &[
     Binding {
-        key_label: "1 … 6  Tab",
-        description: "overview, CPU, disk, network, tasks, findings",
+        key_label: "1 … 6 Tab  z",
+        description: "overview, CPU, disk, network, tasks, findings; z: a pane of 1",
         keys: &[
             (Char('1'), Action::Show(Screen::Overview)),
             (Char('2'), Action::Show(Screen::Cpu)),
@@ -87,6 +88,7 @@ pub const BINDINGS: &[Binding] = &[
             (Char('6'), Action::Show(Screen::Findings)),
             (Key::Tab, Action::NextScreen),
             (Key::BackTab, Action::PreviousScreen),
+            (Char('z'), Action::ZoomPane),
         ],
         screens: &[],
     },

@@ -1,7 +1,7 @@
 //! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
-use super::rows::{Item, NetworkRows, Row};
+use super::rows::{Item, Row};
 use super::screen::Screen;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -11,6 +11,9 @@ use crate::units::PerSecond;
 
 /// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
+
+/// Columns and rows from which the overview has panes.
+const MIN_PANES_SIZE: (u16, u16) = (100, 32);
 
 /// Rows from top to bottom: header, active findings, body, timeline, key line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub struct ScreenLayout {
     pub list_rows: u16,
     /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
+    /// Overview: whether there is room for framed panes
+    pub has_panes: bool,
     /// CPU screen: rows of the map of all CPUs, and CPUs per row
     pub cpu_map: (u16, u16),
     /// CPU screen: rows of the hottest threads below the list, without the heading
@@ -43,16 +48,11 @@ impl ScreenLayout {
             // The page of a finding starts with its sentence.
             _ if state.details.as_ref().is_some_and(|details| matches!(details.item, Item::Finding { .. })) => 0,
             Screen::Overview if !overview => 1,
-            Screen::Overview if height >= 24 && width < 120 => 4,
-            Screen::Overview if height >= 20 => 3,
-            Screen::Overview if width < 60 => 4,
-            Screen::Overview if width < 78 => 3,
-            Screen::Overview => 2,
-            Screen::Findings => 0,
-            _ => 1,
+            screen => (screen.definition().finding_lines)(width, height),
         };
         // A tall overview has a horizontal rule below the active findings.
-        let rule = u16::from(overview && height >= 24);
+        let has_panes = overview && (width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 || state.zoomed_pane.is_some());
+        let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
         let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
         let mut layout = ScreenLayout {
@@ -64,59 +64,61 @@ impl ScreenLayout {
             rows_before_list: 0,
             list_rows: body,
             has_timeline,
+            has_panes,
             cpu_map: (0, 0),
             hot_thread_rows: 0,
         };
-        match state.screen {
-            Screen::Overview => {}
-            Screen::Cpu => layout.layout_cpu_screen(state),
-            Screen::Disk => layout.set_list_rows(1, 0),
-            Screen::Network if state.network_rows == NetworkRows::RemoteHosts => layout.set_list_rows(1, 1),
-            Screen::Network => {
-                let below = network_footer_rows(state).min(body / 2);
-                layout.set_list_rows(1, below);
-            }
-            Screen::Tasks => layout.set_list_rows(2, u16::from(hides_other_users(state))),
-            Screen::Findings => layout.set_list_rows(1, 0),
-        }
+        let lines = (state.screen.definition().list_lines)(state, &layout);
+        layout.rows_before_list = lines.above.min(body);
+        layout.list_rows = lines.rows.unwrap_or(body).min(body.saturating_sub(layout.rows_before_list + lines.below));
+        layout.cpu_map = lines.cpu_map;
+        layout.hot_thread_rows = lines.hot_thread_rows;
         layout
     }
 
-    fn set_list_rows(&mut self, before: u16, after: u16) {
-        self.rows_before_list = before.min(self.body_rows);
-        self.list_rows = self.body_rows.saturating_sub(self.rows_before_list + after);
-    }
-
     /// Bar, map, table, hottest threads, footer.
-    fn layout_cpu_screen(&mut self, state: &State) {
+    pub(super) fn cpu_screen(&self, state: &State) -> ListLines {
         let cpus = state.current.as_ref().map_or(0, |evaluation| evaluation.interval.online_cpus());
-        let cells = if self.width >= 150 {
-            128
-        } else if self.width >= 78 {
-            64
-        } else {
-            16
+        let cells = match self.width {
+            150.. => 128,
+            78.. => 64,
+            _ => 16,
         };
         let wanted = u16::try_from(cpus.div_ceil(usize::from(cells))).unwrap_or(u16::MAX);
         // The table below displays up to eight CPUs at once: no map is needed.
         let wanted = if cpus > 8 { wanted } else { 0 };
-        self.cpu_map = (wanted.min(self.body_rows / 3), cells);
-        self.hot_thread_rows = if self.body_rows >= 14 { (self.body_rows / 5).clamp(2, 8) } else { 0 };
-        let foot = 2.min(self.body_rows / 6);
-        let heading = u16::from(self.hot_thread_rows > 0);
-        self.set_list_rows(1 + self.cpu_map.0 + 1, self.hot_thread_rows + heading + foot);
+        let map_rows = wanted.min(self.body_rows / 3);
+        let mut hot_thread_rows = if self.body_rows >= 14 { (self.body_rows / 5).clamp(2, 8) } else { 0 };
+        let heading = u16::from(hot_thread_rows > 0);
+        let (above, below) = (1 + map_rows + 1, hot_thread_rows + heading + 2.min(self.body_rows / 6));
+        let left = self.body_rows.saturating_sub(above.min(self.body_rows) + below);
         let table = u16::try_from(cpus).unwrap_or(u16::MAX);
-        if table < self.list_rows {
+        let mut rows = None;
+        if table < left {
             // Few CPUs: the threads get the rows that the table does not need.
-            self.hot_thread_rows =
-                if self.hot_thread_rows > 0 { self.hot_thread_rows + (self.list_rows - table.max(1)) } else { 0 };
-            self.list_rows = table.max(1);
+            hot_thread_rows = if hot_thread_rows > 0 { hot_thread_rows + (left - table.max(1)) } else { 0 };
+            rows = Some(table.max(1));
         }
+        ListLines { above, below, rows, cpu_map: (map_rows, cells), hot_thread_rows }
     }
 }
 
+/// The lines of a body with a list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListLines {
+    /// Lines above the list, including the column headings
+    pub above: u16,
+    pub below: u16,
+    /// Lines of the list, if it does not take all others
+    pub rows: Option<u16>,
+    /// CPU screen: rows of the map of all CPUs, and CPUs per row
+    pub cpu_map: (u16, u16),
+    /// CPU screen: rows of the hottest threads
+    pub hot_thread_rows: u16,
+}
+
 /// Whether a line below the list reports that waits of other users' tasks are hidden.
-fn hides_other_users(state: &State) -> bool {
+pub(super) fn hides_other_users(state: &State) -> bool {
     state.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
 }
 

@@ -3,7 +3,7 @@
 use super::State;
 use super::cursor::Cursor;
 use super::layout::{self, ScreenLayout};
-use super::rows::{self, Item, NetworkRows};
+use super::rows::{self, Item};
 use super::screen::Screen;
 use super::sort::SortColumn;
 
@@ -57,16 +57,7 @@ impl State {
 
     /// Why the sort order cannot be changed, or `None` if it can.
     pub fn fixed_order_reason(&self) -> Option<&'static str> {
-        match self.screen {
-            _ if self.shows_wait_classes() => Some("wait classes have a fixed order: c returns to tasks"),
-            Screen::Tasks if self.task_rows.is_tree() && self.filter().is_empty() => {
-                Some("the tree is ordered by pid: T returns to the flat list")
-            }
-            Screen::Network if self.network_rows == NetworkRows::RemoteHosts => {
-                Some("remote hosts are ordered by RTT against its minimum: p returns")
-            }
-            _ => None,
-        }
+        (self.screen.definition().fixed_order_reason)(self)
     }
 
     pub(super) fn set_filter(&mut self, text: String) {

@@ -6,9 +6,7 @@ use std::net::IpAddr;
 
 use super::filter::{FilterMatcher, MatchMode};
 use super::history::IntervalSummary;
-use super::screen::Screen;
 use super::sort::{SortBy, SortColumn};
-use super::task_rows::task_rows;
 use super::{Sort, State};
 use crate::figures::FigureInput;
 use crate::figures::cpu::CpuRow;
@@ -159,22 +157,7 @@ pub fn build_rows(state: &State) -> Vec<Row> {
 fn matching_rows(state: &State, mode: MatchMode) -> Vec<Row> {
     let Some(evaluation) = &state.current else { return Vec::new() };
     let filter = FilterMatcher::new(state.filter(), mode);
-    let sort = state.sort();
-    match state.screen {
-        // What follows from another finding is listed on the findings screen.
-        Screen::Overview => {
-            let is_root = |at: &usize| evaluation.active.get(*at).is_some_and(|finding| finding.follows_from.is_none());
-            (0..evaluation.active.len()).filter(is_root).map(Row::ActiveFinding).collect()
-        }
-        Screen::Findings => findings(state, evaluation, filter),
-        Screen::Cpu => cpus(evaluation, sort, filter),
-        Screen::Disk => disks(state, evaluation, sort, filter),
-        Screen::Network => match state.network_rows {
-            NetworkRows::Interfaces => nics(evaluation, sort, filter),
-            NetworkRows::RemoteHosts => remote_hosts(evaluation, filter),
-        },
-        Screen::Tasks => task_rows(state, evaluation, sort, filter),
-    }
+    (state.screen.definition().rows)(state, evaluation, filter)
 }
 
 /// The item of a row.
@@ -197,7 +180,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
     }
 }
 
-fn findings(state: &State, evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
+pub(super) fn findings(state: &State, evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, finding) in evaluation.active.iter().enumerate() {
         if filter.matches_text(&finding.sentence) {
@@ -212,7 +195,7 @@ fn findings(state: &State, evaluation: &Evaluation, mut filter: FilterMatcher) -
     rows
 }
 
-fn cpus(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+pub(super) fn cpus(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let Some(span) = &evaluation.interval.cpu else { return Vec::new() };
     let input = FigureInput::from(evaluation);
     let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
@@ -233,7 +216,7 @@ fn cpus(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<R
     sort_by_value(keyed, sort).into_iter().map(Row::Cpu).collect()
 }
 
-fn disks(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+pub(super) fn disks(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.disks.len());
     for (at, disk) in interval.disks.iter().enumerate() {
@@ -267,7 +250,7 @@ fn disk_name(interval: &Interval, index: usize) -> String {
     disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
 }
 
-fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+pub(super) fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.nics.len());
     for (at, nic) in interval.nics.iter().enumerate() {
@@ -283,7 +266,7 @@ fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<R
     sort_by_value(keyed, sort).into_iter().map(Row::Nic).collect()
 }
 
-fn remote_hosts(evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
+pub(super) fn remote_hosts(evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {
     let Some(span) = &evaluation.remote_hosts else { return Vec::new() };
     let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| filter.matches_text(&peer.address.to_string()));
     super::remote_hosts::display_order(evaluation).into_iter().filter(|at| wanted(at)).map(Row::RemoteHost).collect()

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::screen::Screen;
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::task::{self, ProcessRow};
 use crate::figures::thread::{self, ThreadRow};
@@ -89,50 +88,39 @@ impl SortColumn {
     }
 }
 
-impl Screen {
-    /// The sort columns of the list, the default first; empty if the list cannot be sorted.
-    pub fn sort_columns(self) -> &'static [SortColumn] {
-        match self {
-            Screen::Overview | Screen::Findings => &[],
-            Screen::Cpu => &[
-                SortColumn::CPU_BUSY,
-                SortColumn::CPU_USER,
-                SortColumn::CPU_SYSTEM,
-                SortColumn::CPU_SOFTIRQ,
-                SortColumn::CPU_STEAL,
-                SortColumn::NAME,
-            ],
-            Screen::Disk => &[
-                SortColumn::NAME,
-                SortColumn::DISK_RATE,
-                SortColumn::DISK_AWAIT,
-                SortColumn::DISK_QUEUE,
-                SortColumn::DISK_BUSY,
-            ],
-            Screen::Network => &[
-                SortColumn::NAME,
-                SortColumn::NIC_READ,
-                SortColumn::NIC_WRITE,
-                SortColumn::NIC_BUSY,
-                SortColumn::NIC_SATURATION,
-            ],
-            Screen::Tasks => &[
-                SortColumn::TASK_ACTIVITY,
-                SortColumn::TASK_CPU,
-                SortColumn::TASK_RUN_QUEUE,
-                SortColumn::TASK_DISK,
-                SortColumn::TASK_LOCK,
-                SortColumn::TASK_RESIDENT,
-                SortColumn::TASK_READ,
-                SortColumn::TASK_WRITE,
-                SortColumn::TASK_THREADS,
-                SortColumn::TASK_USER,
-                SortColumn::TASK_PID,
-                SortColumn::TASK_COMMAND,
-            ],
-        }
-    }
-}
+/// The orders of the CPU screen, the default first.
+pub(super) const CPU_COLUMNS: &[SortColumn] = &[
+    SortColumn::CPU_BUSY,
+    SortColumn::CPU_USER,
+    SortColumn::CPU_SYSTEM,
+    SortColumn::CPU_SOFTIRQ,
+    SortColumn::CPU_STEAL,
+    SortColumn::NAME,
+];
+
+/// The orders of the disk screen.
+pub(super) const DISK_COLUMNS: &[SortColumn] =
+    &[SortColumn::NAME, SortColumn::DISK_RATE, SortColumn::DISK_AWAIT, SortColumn::DISK_QUEUE, SortColumn::DISK_BUSY];
+
+/// The orders of the network screen.
+pub(super) const NETWORK_COLUMNS: &[SortColumn] =
+    &[SortColumn::NAME, SortColumn::NIC_READ, SortColumn::NIC_WRITE, SortColumn::NIC_BUSY, SortColumn::NIC_SATURATION];
+
+/// The orders of the tasks screen.
+pub(super) const TASK_COLUMNS: &[SortColumn] = &[
+    SortColumn::TASK_ACTIVITY,
+    SortColumn::TASK_CPU,
+    SortColumn::TASK_RUN_QUEUE,
+    SortColumn::TASK_DISK,
+    SortColumn::TASK_LOCK,
+    SortColumn::TASK_RESIDENT,
+    SortColumn::TASK_READ,
+    SortColumn::TASK_WRITE,
+    SortColumn::TASK_THREADS,
+    SortColumn::TASK_USER,
+    SortColumn::TASK_PID,
+    SortColumn::TASK_COMMAND,
+];
 
 impl SortBy {
     /// Its column of the catalogue; `None` for an order that no column has.

@@ -1,23 +1,24 @@
 //! The active findings above each screen, and notes on hidden tasks and iowait.
 
-use super::canvas::Canvas;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
 use crate::findings::{Finding, cross_checks, incidents};
 use crate::interval::Interval;
 use crate::safe;
-use crate::state::{Screen, State};
+use crate::state::{Screen, Source, State};
 use crate::units::format;
 
 /// The root causes among the active findings in their order, or that there is none.
-pub fn draw(state: &State, canvas: &mut Canvas) {
+pub fn draw(state: &State, pane: &mut Pane) {
     let Some(evaluation) = &state.current else { return };
-    let (width, lines) = (canvas.width(), usize::from(canvas.height()));
+    let (width, lines) = (pane.width(), usize::from(pane.height()));
     // What follows from another finding is only counted: its cause is what to look at.
     let incidents: Vec<&[Finding]> = incidents(&evaluation.active).collect();
     if incidents.is_empty() {
-        no_findings(state, canvas);
+        no_findings(state, pane);
         return;
     }
     let on_overview = state.screen == Screen::Overview;
@@ -50,40 +51,51 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
         let wrapped = text::wrap(sentence.as_str(), cells, most);
         let worst = worst.unwrap_or(finding.severity);
-        canvas.text(0, y, 1, theme::severity_symbol(worst), StyleRole::from(worst));
-        let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
+        let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
-        for line in wrapped {
-            canvas.text_to_end(2, y, SafeText::sanitize(line), words);
+        for (at, words) in wrapped.into_iter().enumerate() {
+            let sign = if at == 0 { theme::severity_symbol(worst) } else { " " };
+            let line = SafeLine::new(sign, StyleRole::from(worst)).with(" ", StyleRole::Plain);
+            pane.line(y, line.with(SafeText::sanitize(words), role));
             y += 1;
         }
         if last && most == 1 {
-            let column = width.saturating_sub(u16::try_from(more.width()).unwrap_or(0));
-            canvas.text_to_end(column, y - 1, &more, StyleRole::Dim);
+            pane.line_right(y - 1, (&more, StyleRole::Dim));
         }
         if on_overview && cursor.item.is_some() && at == cursor.selected {
-            canvas.highlight_rows(y - count, count);
+            pane.highlight_rows(y - count, count);
         }
         shown = at;
     }
     let hidden = incidents.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
-        canvas.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
+        pane.line(y, (safe!("  +{hidden} more (key 6)"), StyleRole::Dim));
         y += 1;
     }
-    iowait_artefact_note(&evaluation.interval, canvas, y);
+    iowait_artefact_note(&evaluation.interval, pane, y);
 }
 
-fn no_findings(state: &State, canvas: &mut Canvas) {
+/// Intervals that an all-clear needs; a finding needs as many.
+const MIN_INTERVALS: usize = 2;
+
+/// Whether there are too few intervals for an all-clear.
+pub fn is_measuring(state: &State) -> bool {
+    state.setup.source == Source::Live && state.history.len() < MIN_INTERVALS
+}
+
+fn no_findings(state: &State, pane: &mut Pane) {
     let Some(evaluation) = &state.current else { return };
-    canvas.text(0, 0, 1, "✔", StyleRole::Good);
+    if is_measuring(state) {
+        pane.line(0, ("  measuring …", StyleRole::Bold));
+        return;
+    }
     let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),
         (None, None) => None,
     };
     let words = match free {
-        Some(free) if free >= 0.2 && canvas.width() < 60 => {
+        Some(free) if free >= 0.2 && pane.width() < 60 => {
             safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))
         }
         Some(free) if free >= 0.2 => {
@@ -92,27 +104,27 @@ fn no_findings(state: &State, canvas: &mut Canvas) {
         Some(_) => "nothing found wrong".into(),
         None => "nothing found wrong in the readable data".into(),
     };
-    canvas.text_to_end(2, 0, &words, StyleRole::Bold);
+    pane.line(0, SafeLine::new("✔", StyleRole::Good).with(safe!(" {words}"), StyleRole::Bold));
     let mut y = 1;
-    if canvas.height() > y
+    if pane.height() > y
         && let Some(limits) = hidden_tasks_note(state)
     {
-        canvas.text_to_end(2, y, &limits, StyleRole::Dim);
+        pane.line(y, (safe!("  {limits}"), StyleRole::Dim));
         y += 1;
     }
-    iowait_artefact_note(&evaluation.interval, canvas, y);
+    iowait_artefact_note(&evaluation.interval, pane, y);
 }
 
 /// Explains a high iowait that is no problem, if there are rows left.
-fn iowait_artefact_note(interval: &Interval, canvas: &mut Canvas, y: u16) {
-    let left = usize::from(canvas.height().saturating_sub(y));
+fn iowait_artefact_note(interval: &Interval, pane: &mut Pane, y: u16) {
+    let left = usize::from(pane.height().saturating_sub(y));
     if left == 0 {
         return;
     }
     let Some(words) = cross_checks::current_io_uring_artifact(interval) else { return };
-    let room = usize::from(canvas.width()).saturating_sub(2);
+    let room = usize::from(pane.width()).saturating_sub(2);
     for (y, line) in (y..).zip(text::wrap(SafeText::sanitize(words).as_str(), room, left)) {
-        canvas.text_to_end(2, y, SafeText::sanitize(line), StyleRole::Dim);
+        pane.line(y, (safe!("  {line}"), StyleRole::Dim));
     }
 }
 

@@ -1,45 +1,49 @@
 //! The bottom line: the keys of the screens with hints, a prompt, or a notice.
 
-use super::canvas::Canvas;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::{PromptKind, Screen, SourceStatus, State};
 
 /// The bottom line: prompt, notice or keys.
-pub fn draw(state: &State, canvas: &mut Canvas) {
+pub fn draw(state: &State, pane: &mut Pane) {
     if let Some(prompt) = &state.prompt {
         let question = match prompt.kind {
             PromptKind::Filter => "filter: ",
             PromptKind::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
             PromptKind::Mark => "mark: ",
         };
-        let x = canvas.text_to_end(0, 0, question, StyleRole::Bold);
-        let room = usize::from(canvas.width().saturating_sub(x + 2));
+        let room = usize::from(pane.width()).saturating_sub(question.len() + 2);
         let scroll = prompt.input.visual_scroll(room);
         let typed: String = prompt.input.value().chars().skip(scroll).collect();
-        canvas.text_to_end(x, 0, SafeText::sanitize(typed), StyleRole::Plain);
+        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(SafeText::sanitize(typed), StyleRole::Plain));
         let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
-        canvas.subarea(x + at, 0, 1, 1).highlight_rows(0, 1);
+        let column = u16::try_from(question.len()).unwrap_or(0).saturating_add(at);
+        pane.subarea(column, 0, 1, 1).highlight_rows(0, 1);
         return;
     }
     if let Some(notice) = &state.notice {
         let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
-        canvas.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), role);
+        pane.line(0, (SafeText::sanitize(notice.text.clone()), role));
         return;
     }
     if let SourceStatus::Failed(error) = &state.source_status {
-        canvas.text_to_end(0, 0, safe!("no more samples: {error}"), StyleRole::Warning);
+        pane.line(0, (safe!("no more samples: {error}"), StyleRole::Warning));
         return;
     }
-    for piece in key_line_items(canvas.width(), hints(state)) {
+    for piece in key_line_items(pane.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
         let key = if here { StyleRole::Key } else { StyleRole::Plain };
-        let x = canvas.text_to_end(piece.x, 0, piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key });
-        let words = if piece.key.is_empty() { x } else { x + 1 };
-        canvas.text_to_end(words, 0, piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let gap = if piece.key.is_empty() || piece.label.is_empty() { "" } else { " " };
+        let line = SafeLine::new(piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key })
+            .with(gap, StyleRole::Plain)
+            .with(piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let mut part = pane.subarea(piece.x, 0, piece.width, 1);
+        part.line(0, line);
         if here {
-            canvas.subarea(piece.x, 0, piece.width, 1).highlight_rows(0, 1);
+            part.highlight_rows(0, 1);
         }
     }
 }
@@ -95,7 +99,7 @@ impl KeyLineItem {
 
 /// The screens, as many hints as fit, then help and quit.
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
+    const DIGITS: [&str; Screen::ALL.len()] = ["1", "2", "3", "4", "5", "6"];
     const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;

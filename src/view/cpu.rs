@@ -1,15 +1,17 @@
 //! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, and the threads that use most CPU time.
 
-use super::canvas::Canvas;
-use super::list::{draw_list, list_status};
+use super::ScreenView;
+use super::columns::{CellContent, ColumnSpec, Columns};
+use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::wait_location;
-use super::widgets::bar::stacked_bar;
+use super::widgets::bar::StackedBar;
 use super::widgets::sparkline;
-use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::figures::cpu::{self as figures, CpuRow};
 use crate::figures::{Column, thread};
 use crate::findings::Evaluation;
@@ -33,7 +35,7 @@ pub struct CpuLine<'a> {
     row: CpuRow,
 }
 
-type Spec = ColumnSpec<fn(&CpuLine, CellArea)>;
+type Spec = ColumnSpec<fn(&CpuLine, CellContent)>;
 
 const NUMBER: Spec = Spec::figure(&figures::CPU, 4, |line, cell| {
     cell.text(safe!("{}", line.cpu.id.0), if line.is_full() { StyleRole::Bold } else { StyleRole::Plain });
@@ -65,7 +67,8 @@ const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
         let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
         Some((busy, busy_role(f64::from(busy), full)))
     });
-    sparkline::sparkline(cell.canvas, cell.x, cell.y, cell.width, levels);
+    let width = cell.width;
+    cell.glyphs(sparkline::sparkline(width, levels));
 });
 const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
     if let Some((task, share)) = line.cpu.top_thread {
@@ -108,7 +111,7 @@ impl CpuLine<'_> {
     }
 
     /// A share of the CPU's time; dim for zero.
-    fn share(&self, cell: CellArea, figure: &Column<CpuRow>) {
+    fn share(&self, cell: CellContent, figure: &Column<CpuRow>) {
         let some = figure.number(&self.evaluation.into(), &self.row).is_some_and(|share| share > 0.0);
         cell.text(self.figure(figure), if some { StyleRole::Plain } else { StyleRole::Dim });
     }
@@ -119,58 +122,57 @@ impl CpuLine<'_> {
 }
 
 /// The table of CPUs for a width.
-pub fn table(width: u16) -> Table<fn(&CpuLine, CellArea)> {
-    if width >= 150 { Table::new(&WIDE_CPU_COLUMNS, width) } else { Table::new(&CPU_COLUMNS, width) }
+pub fn table(width: u16) -> Columns<fn(&CpuLine, CellContent)> {
+    if width >= 150 { Columns::new(&WIDE_CPU_COLUMNS, width) } else { Columns::new(&CPU_COLUMNS, width) }
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
-        canvas.text_to_end(0, 0, "- /proc/stat cannot be read", StyleRole::Dim);
+        pane.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
         return;
     };
-    host_line(interval, span, canvas);
-    cpu_map(evaluation, span, layout, canvas);
-    let table = table(canvas.width());
-    if layout.rows_before_list > 0 {
-        table.draw_header(canvas, layout.rows_before_list - 1, Some(state.sort()));
-        if let Some((x, width)) = table.last_column_area() {
-            let words = list_status(state, layout);
-            if usize::from(width) > words.width() + 12 {
-                canvas.text_right(x, layout.rows_before_list - 1, width, &words, StyleRole::Dim);
-            }
+    host_line(interval, span, pane);
+    cpu_map(evaluation, span, layout, pane);
+    let table = table(pane.width());
+    let rows = visible_rows(state, layout).into_iter().filter_map(|visible| {
+        let Row::Cpu(at) = visible.row else { return None };
+        let cpu = span.cpus.get(at)?;
+        let line = CpuLine { state, evaluation, cpu, row: CpuRow::core(cpu) };
+        Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
+    });
+    let heading = layout.rows_before_list.saturating_sub(1);
+    table.draw(&mut pane.subarea(0, heading, u16::MAX, layout.list_rows + 1), Some(state.sort()), rows);
+    if let Some((x, width)) = table.last_column_area() {
+        let words = list_status(state, layout);
+        if usize::from(width) > words.width() + 12 {
+            pane.subarea(x, heading, width, 1).line_right(0, (&words, StyleRole::Dim));
         }
     }
-    draw_list(state, layout, canvas, |canvas, y, row| {
-        if let Row::Cpu(at) = row
-            && let Some(cpu) = span.cpus.get(at)
-        {
-            let row = CpuLine { state, evaluation, cpu, row: CpuRow::core(cpu) };
-            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-        }
-    });
     let end = layout.rows_before_list + layout.list_rows;
     if layout.hot_thread_rows > 0 {
-        hot_threads(evaluation, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
+        hot_threads(evaluation, &mut pane.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
     }
     let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
-    footer(interval, span, &mut canvas.subarea(0, foot, u16::MAX, u16::MAX));
+    footer(interval, span, &mut pane.subarea(0, foot, u16::MAX, u16::MAX));
 }
 
 /// The bar of all CPUs, and the number of busy CPUs: 1.05 of 256 is easier to read than 0.41 %.
-fn host_line(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
+fn host_line(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     let n = span.cpus.len();
     let busy = span.busy();
     let words = safe!("{}% = {} of {n}", format_number(busy * 100.0, 5), format_number(busy * n as f64, 5));
-    let right = u16::try_from(words.width()).unwrap_or(0);
-    let width = canvas.width();
-    canvas.text(0, 0, 5, "HOST", StyleRole::Heading);
-    stacked_bar(canvas, 5, 0, width.saturating_sub(5 + right + 1), &cpu_segments(interval));
-    canvas.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Bold);
+    let mut line = SafeLine::new("HOST ", StyleRole::Heading);
+    let bar = usize::from(pane.width()).saturating_sub(5 + words.width() + 1);
+    line.push_glyphs(StackedBar(&cpu_segments(interval)).glyphs(u16::try_from(bar).unwrap_or(u16::MAX)));
+    pane.line(0, line);
+    pane.line_right(0, (words, StyleRole::Bold));
 }
 
 /// One cell per CPU in rows of 16, 64 or 128; beside each row its busiest CPU.
-fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, pane: &mut Pane) {
     let (interval, full) = (&*evaluation.interval, evaluation.thresholds().core_busy_ratio);
     let (rows, cells) = layout.cpu_map;
     let topology = &interval.host.topology;
@@ -178,28 +180,29 @@ fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, canva
         let first = cpus.first().map_or(0, |cpu| cpu.id.0);
         let last = cpus.last().map_or(0, |cpu| cpu.id.0);
         let node = topology.iter().find(|place| place.cpu.0 == first).map(|place| place.node);
-        canvas.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), StyleRole::Dim);
-        cpu_map_row(canvas, 7, y, cpus, cpus.len(), full);
-        let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
+        let node = node.map_or("".into(), |node| safe!("node{node}"));
+        let mut line = SafeLine::new(safe!("{node:<7}"), StyleRole::Dim);
+        line.push_glyphs(cpu_map_glyphs(cpus, cpus.len(), full));
         let hottest = cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
         match hottest.filter(|cpu| cpu.busy() >= full) {
-            Some(cpu) => canvas.text_to_end(x, y, safe!("cpu{} ▲", cpu.id.0), StyleRole::Warning),
-            None => canvas.text_to_end(x, y, safe!("{first}-{last}"), StyleRole::Dim),
-        };
+            Some(cpu) => line.push(safe!(" cpu{} ▲", cpu.id.0), StyleRole::Warning),
+            None => line.push(safe!(" {first}-{last}"), StyleRole::Dim),
+        }
+        pane.line(y, line);
     }
 }
 
 /// CPUs as levels. With more CPUs than cells, a cell displays the busiest of several.
-pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize, full: f64) {
+pub fn cpu_map_glyphs(cpus: &[CpuUsage], cells: usize, full: f64) -> impl Iterator<Item = (char, StyleRole)> {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
-    for (x, several) in (x..).zip(cpus.chunks(each)) {
+    cpus.chunks(each).map(move |several| {
         let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
-        canvas.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy, full));
-    }
+        (sparkline::level_glyph(busy as f32), busy_role(busy, full))
+    })
 }
 
 /// `full`: busy share from which a CPU is saturated.
-fn busy_role(busy: f64, full: f64) -> StyleRole {
+pub fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
         busy if busy >= full => StyleRole::Warning,
         some if some >= 0.05 => StyleRole::User,
@@ -221,7 +224,7 @@ impl HotThread<'_> {
     }
 }
 
-type HotSpec = ColumnSpec<fn(&HotThread, CellArea)>;
+type HotSpec = ColumnSpec<fn(&HotThread, CellContent)>;
 
 const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     HotSpec::text("HOT THREADS", 17, |hot, cell| {
@@ -256,32 +259,31 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     .min_table_width(70),
 ];
 
-fn hot_threads(evaluation: &Evaluation, canvas: &mut Canvas) {
+fn hot_threads(evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let table = Table::new(&HOT_THREAD_COLUMNS, canvas.width());
-    table.draw_header(canvas, 0, None);
+    let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
     let Some(tasks) = &interval.tasks else { return };
     let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
     let mut hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(|thread| used(thread) >= 0.0005).collect();
-    let shown = usize::from(canvas.height().saturating_sub(1));
+    let shown = usize::from(pane.height().saturating_sub(1));
     if hot.len() > shown && shown > 0 {
         hot.select_nth_unstable_by(shown - 1, |a, b| used(b).total_cmp(&used(a)));
         hot.truncate(shown);
     }
     hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
-    for (y, span) in (1..canvas.height()).zip(hot) {
-        if let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)) {
-            let row = HotThread { evaluation, process, thread, span };
-            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-        }
-    }
+    let rows = hot.into_iter().filter_map(|span| {
+        let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
+        let line = HotThread { evaluation, process, thread, span };
+        Some(table.row(|fill, cell| fill(&line, cell)))
+    });
+    table.draw(pane, None, rows);
 }
 
 /// CPU accounting, the most throttled cgroup or short-lived processes, the monitor's own cost.
-fn footer(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
+fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     let short = interval.short_lived.as_ref();
     let hidden = interval.tasks.as_ref().is_some_and(|tasks| tasks.hidden_threads.is_some());
-    canvas.text_to_end(0, 0, cpu_accounting_line(span, hidden, short, usize::from(canvas.width())), StyleRole::Dim);
+    pane.line(0, (cpu_accounting_line(span, hidden, short, usize::from(pane.width())), StyleRole::Dim));
     let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
@@ -293,12 +295,12 @@ fn footer(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),
                 share => safe!("{} % of the time", text::format_percent(share, 4)),
             };
-            canvas.text_to_end(0, 1, safe!("▲ {path} throttled {time}, quota {quota} CPUs"), StyleRole::Warning);
+            pane.line(1, (safe!("▲ {path} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
         }
         None => {
             let words =
-                short.and_then(short_lived_line).unwrap_or_else(|| monitor_overhead(interval, usize::from(canvas.width())));
-            canvas.text_to_end(0, 1, words, StyleRole::Dim);
+                short.and_then(short_lived_line).unwrap_or_else(|| monitor_overhead(interval, usize::from(pane.width())));
+            pane.line(1, (words, StyleRole::Dim));
         }
     }
 }

@@ -6,7 +6,7 @@ mod finding;
 mod remote_host;
 mod task;
 
-use super::canvas::Canvas;
+use super::pane::Pane;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
@@ -128,51 +128,52 @@ impl Entry {
         }
     }
 
-    fn draw(&self, canvas: &mut Canvas, y: u16, labels: u16) {
+    fn draw(&self, pane: &mut Pane, y: u16, labels: u16) {
         match self {
             Entry::Gap => {}
             Entry::Line { indent, text, role } => {
-                canvas.text_to_end(*indent, y, text, *role);
+                pane.subarea(*indent, y, u16::MAX, 1).line(0, (text, *role));
             }
             Entry::Labelled { label, text, role } => {
-                canvas.text(2, y, labels, label, StyleRole::Dim);
-                canvas.text_to_end(4 + labels, y, text, *role);
+                pane.subarea(2, y, labels, 1).line(0, (label, StyleRole::Dim));
+                pane.subarea(4 + labels, y, u16::MAX, 1).line(0, (text, *role));
             }
             Entry::Row { cells, role } => {
                 for (x, text) in cells {
-                    canvas.text_to_end(*x, y, text, *role);
+                    pane.subarea(*x, y, u16::MAX, 1).line(0, (text, *role));
                 }
             }
             Entry::MicrostatesBar(states) => {
-                let width = canvas.width().saturating_sub(4).min(80);
-                super::tasks::state_bar(states, canvas, 2, y, width);
+                let width = pane.width().saturating_sub(4).min(80);
+                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
             }
             Entry::Plot(plot) => {
-                canvas.text_right(0, y, GRAPH_COLUMN - 1, &plot.max_label, StyleRole::Dim);
+                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
+                axis.line_right(0, (&plot.max_label, StyleRole::Dim));
                 if let Some(threshold) = plot.threshold.filter(|threshold| *threshold <= plot.max) {
                     let share = threshold / plot.max;
                     let row = (plot.height - 1).saturating_sub((share * f32::from(plot.height)) as u16);
                     if row > 0 {
-                        canvas.text_right(0, y + row, GRAPH_COLUMN - 1, &plot.threshold_label, StyleRole::Dim);
+                        axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
                     }
                 }
                 let graph = Graph {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
-                    role: StyleRole::System,
-                    role_above_threshold: plot.role_above_threshold,
+                    style: pane.graph_style(StyleRole::System),
+                    style_above_threshold: pane.graph_style(plot.role_above_threshold),
                 };
-                let width = canvas.width().saturating_sub(GRAPH_COLUMN + 1);
-                graph.draw(&mut canvas.subarea(GRAPH_COLUMN, y, width, plot.height));
+                let width = pane.width().saturating_sub(GRAPH_COLUMN + 1);
+                pane.subarea(GRAPH_COLUMN, y, width, plot.height).render(graph);
             }
         }
     }
 }
 
 /// Draws the visible part of the page.
-pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, canvas: &mut Canvas) {
-    let (width, height) = (canvas.width(), canvas.height());
+pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mut Pane) {
+    let (width, height) = (pane.width(), pane.height());
     let page = build_page(state, evaluation, details, width);
     let most = page.max_scroll(height);
     let top = details.scroll_offset.min(most);
@@ -187,12 +188,12 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, canvas: &
         if y >= height {
             break;
         }
-        entry.draw(canvas, y, labels);
+        entry.draw(pane, y, labels);
         y += u16::try_from(entry.height()).unwrap_or(1);
     }
     if most > 0 {
         let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
-        canvas.text_right(0, height.saturating_sub(1), width, &words, StyleRole::Key);
+        pane.line_right(height.saturating_sub(1), (&words, StyleRole::Key));
     }
 }
 

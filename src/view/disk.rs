@@ -1,14 +1,15 @@
 //! The disk screen: one line per operation, each latency against its own baseline. The values are columns of
 //! `figures::disk_operation` and `figures::disk`.
 
-use super::canvas::Canvas;
-use super::list::{draw_list, list_status};
+use super::ScreenView;
+use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
+use super::list::{list_end, list_status, visible_rows};
+use super::pane::Pane;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
 use super::widgets::sparkline;
-use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::baseline::{self, LatencyStatus};
 use crate::figures::disk_operation::{self, OperationRow};
 use crate::figures::{Column, FigureInput, disk};
@@ -33,7 +34,7 @@ pub struct DiskLine<'a> {
     row: Option<OperationRow>,
 }
 
-type Spec = ColumnSpec<fn(&DiskLine, CellArea)>;
+type Spec = ColumnSpec<fn(&DiskLine, CellContent)>;
 
 const DISK_COLUMNS: [Spec; 11] = [
     Spec::text("DISK", 8, device_cell).sorted_by(SortColumn::NAME),
@@ -106,14 +107,14 @@ impl DiskLine<'_> {
     }
 
     /// A value of the operation.
-    fn operation_figure(&self, cell: CellArea, figure: &Column<OperationRow>, cells: usize, role: StyleRole) {
+    fn operation_figure(&self, cell: CellContent, figure: &Column<OperationRow>, cells: usize, role: StyleRole) {
         if let Some(row) = &self.row {
             cell.text(format_figure(figure, &self.input(), row, cells), role);
         }
     }
 
     /// A value of the device, on its first line only.
-    fn device_figure(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize, role: StyleRole) {
+    fn device_figure(&self, cell: CellContent, figure: &Column<DiskSpan>, cells: usize, role: StyleRole) {
         if self.line == 0 {
             cell.text(format_figure(figure, &self.input(), self.disk, cells), role);
         }
@@ -121,24 +122,24 @@ impl DiskLine<'_> {
 }
 
 /// The name; on the second line the kind of device, on the third its size.
-fn device_cell(line: &DiskLine, cell: CellArea) {
+fn device_cell(line: &DiskLine, cell: CellContent) {
     let newer = &line.evaluation.interval.newer;
     let facts = newer.disks.as_ref().ok().and_then(|disks| disks.get(line.disk.index));
     match (line.line, facts) {
         (0, _) => cell.text(wait_location::disk_name(newer, line.disk.id), StyleRole::Bold),
         (1, Some(facts)) => {
-            cell.canvas.text(1, cell.y, 8, device_kind(facts), StyleRole::Dim);
+            cell.text(safe!(" {}", device_kind(facts)), StyleRole::Dim);
         }
         (2, Some(facts)) => {
             if let Some(size) = facts.facts.size_bytes {
-                cell.canvas.text(1, cell.y, 8, safe!("{}", format::short_bytes(size as f64)), StyleRole::Dim);
+                cell.text(safe!(" {}", format::short_bytes(size as f64)), StyleRole::Dim);
             }
         }
         _ => {}
     }
 }
 
-fn operation_cell(line: &DiskLine, cell: CellArea) {
+fn operation_cell(line: &DiskLine, cell: CellContent) {
     match line.operation() {
         Some(operation) => cell.text(operation_letter(operation), StyleRole::Plain),
         None => {
@@ -146,13 +147,13 @@ fn operation_cell(line: &DiskLine, cell: CellArea) {
                 true => ("none completed, all pending", StyleRole::Critical),
                 false => ("no requests now", StyleRole::Dim),
             };
-            cell.canvas.text(cell.x, cell.y, 24, words, role);
+            cell.text_over_rest(words, role);
         }
     }
 }
 
 /// The table of disks for a width.
-pub fn table(width: u16) -> Table<fn(&DiskLine, CellArea)> {
+pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
     if width >= 120 {
         specs.insert(3, MERGED);
@@ -160,26 +161,28 @@ pub fn table(width: u16) -> Table<fn(&DiskLine, CellArea)> {
     if width >= 76 {
         specs.push(HISTORY);
     }
-    Table::new(&specs, width)
+    Columns::new(&specs, width)
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let table = table(canvas.width());
-    table.draw_header(canvas, 0, Some(state.sort()));
+    let table = table(pane.width());
+    let visible = visible_rows(state, layout);
+    let rows = visible.iter().flat_map(|visible| {
+        let disk = if let Row::Disk(at) = visible.row { interval.disks.get(at) } else { None };
+        let lines = disk.map(|disk| disk_lines(state, evaluation, disk, &table)).unwrap_or_default();
+        lines.into_iter().take(usize::from(visible.height)).map(|line| line.selected(visible.selected))
+    });
+    table.draw(pane, Some(state.sort()), rows);
     if interval.newer.disks.is_err() {
-        canvas.text_to_end(0, 1, "- /proc/diskstats cannot be read", StyleRole::Dim);
+        pane.line(1, ("- /proc/diskstats cannot be read", StyleRole::Dim));
         return;
     }
-    let end = draw_list(state, layout, canvas, |canvas, y, row| {
-        if let Row::Disk(at) = row
-            && let Some(disk) = interval.disks.get(at)
-        {
-            disk_lines(state, evaluation, disk, &table, canvas, y);
-        }
-    });
+    let end = list_end(layout, &visible);
     if state.rows.is_empty() && state.filter().is_empty() {
-        canvas.text_to_end(0, end, "no disk I/O", StyleRole::Dim);
+        pane.line(end, ("no disk I/O", StyleRole::Dim));
     }
     let bottom = layout.rows_before_list + layout.list_rows;
     let idle: Vec<String> = (interval.disks.iter())
@@ -189,37 +192,37 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     let mut foot = bottom;
     if !idle.is_empty() && end + 1 < bottom {
         foot -= 1;
-        canvas.text_to_end(0, bottom - 1, safe!("idle: {}", idle.join(" ")), StyleRole::Dim);
+        pane.line(bottom - 1, (safe!("idle: {}", idle.join(" ")), StyleRole::Dim));
     }
     let words = list_status(state, layout);
     if !words.is_empty() && end + 1 < bottom {
-        canvas.text_right(0, bottom - 1, canvas.width(), &words, StyleRole::Dim);
+        pane.line_right(bottom - 1, (&words, StyleRole::Dim));
     }
     if end + 1 < foot && evaluation.latency_statuses.iter().any(|status| status.provisional) {
-        canvas.text_to_end(0, foot - 1, "~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim);
+        pane.line(foot - 1, ("~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim));
     }
 }
 
+/// One line for each operation.
 fn disk_lines(
     state: &State,
     evaluation: &Evaluation,
     disk: &DiskSpan,
-    table: &Table<fn(&DiskLine, CellArea)>,
-    canvas: &mut Canvas,
-    y: u16,
-) {
+    table: &Columns<fn(&DiskLine, CellContent)>,
+) -> Vec<TableRow> {
     let operations: Vec<Operation> = active_operations(disk).map(|(operation, _)| operation).collect();
-    for (line, at) in (0..operations.len().max(1)).zip(y..) {
+    let line = |line: usize| {
         let row = operations.get(line).and_then(|&operation| OperationRow::new(disk, operation));
-        let row = DiskLine { state, evaluation, disk, line, row };
-        table.draw_row(canvas, at, |draw, cell| draw(&row, cell));
-    }
+        let line = DiskLine { state, evaluation, disk, line, row };
+        table.row(|fill, cell| fill(&line, cell))
+    };
+    (0..operations.len().max(1)).map(line).collect()
 }
 
 /// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
-pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellArea) {
+pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellContent) {
     let status = latency_status(evaluation, id, operation);
-    let CellArea { canvas, x, y, width, .. } = cell;
+    let width = cell.width;
     let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(width));
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
     // Without a baseline, relative to the lowest displayed value.
@@ -233,7 +236,7 @@ pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): 
         });
         Some((sparkline::log_ratio_level(time, baseline), role))
     });
-    sparkline::sparkline(canvas, x, y, width, levels);
+    cell.glyphs(sparkline::sparkline(width, levels));
 }
 
 fn operation_letter(operation: Operation) -> &'static str {
@@ -281,7 +284,7 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
 }
 
 /// The severity of the active latency finding of a device.
-fn latency_finding_severity(evaluation: &Evaluation, disk: DiskId) -> Option<Severity> {
+pub fn latency_finding_severity(evaluation: &Evaluation, disk: DiskId) -> Option<Severity> {
     let of_disk = |subject: &Subject| matches!(subject, Subject::Disk { id, .. } if *id == disk);
     let slow = evaluation.active.iter().filter(|finding| finding.kind == Kind::DiskLatency && of_disk(&finding.subject));
     slow.map(|finding| finding.severity).max()

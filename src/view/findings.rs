@@ -1,8 +1,11 @@
 //! The findings screen: active and ended findings.
 
-use super::canvas::Canvas;
+use super::ScreenView;
+use super::active_findings::is_measuring;
 use super::displayed_time;
-use super::list::{draw_list, list_status};
+use super::list::{VisibleRow, list_end, list_status, visible_rows};
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{StyleRole, severity_symbol};
@@ -12,81 +15,88 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 use crate::units::time;
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let now = evaluation.active.len();
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
-    canvas.text(0, 0, 10, "FINDINGS", StyleRole::Heading);
     let words = match (now, before) {
+        (0, 0) if is_measuring(state) => "measuring …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),
         (now, before) => safe!("{now} now, {before} before"),
     };
-    canvas.text_to_end(10, 0, &words, StyleRole::Plain);
+    pane.line(0, SafeLine::new("FINDINGS  ", StyleRole::Heading).with(words, StyleRole::Plain));
     let range = list_status(state, layout);
-    canvas.text_right(0, 0, canvas.width(), &range, StyleRole::Dim);
+    pane.line_right(0, (&range, StyleRole::Dim));
     let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
-    let end = draw_list(state, layout, canvas, |canvas, y, row| {
+    let visible = visible_rows(state, layout);
+    for VisibleRow { row, y, height, selected } in visible.iter().copied() {
         let (finding, section) = match row {
             Row::ActiveFinding(at) => (evaluation.active.get(at), "NOW"),
             Row::EndedFinding(at) => (ended.get(at).copied(), "BEFORE"),
             _ => (None, ""),
         };
-        let Some(finding) = finding else { return };
-        if headed != Some(section) {
-            canvas.text(0, y, 6, section, StyleRole::Heading);
-            headed = Some(section);
+        let Some(finding) = finding else { continue };
+        let heading = if headed == Some(section) { "" } else { section };
+        headed = Some(section);
+        let mut lines = pane.subarea(0, y, u16::MAX, height);
+        finding_lines(state, evaluation, finding, heading, &mut lines);
+        if selected {
+            lines.highlight_rows(0, height);
         }
-        finding_lines(state, evaluation, finding, canvas, y);
-    });
+    }
+    let end = list_end(layout, &visible);
     if now + before == 0 && state.filter().is_empty() {
-        canvas.text_to_end(
-            0,
-            end + 1,
-            "Findings that hold in 2 of 3 samples are listed here; ended ones stay below.",
-            StyleRole::Dim,
-        );
+        pane.line(end + 1, ("Findings that hold in 2 of 3 samples are listed here; ended ones stay below.", StyleRole::Dim));
     }
     if end + 1 < layout.rows_before_list + layout.list_rows && now + before > 0 {
         const WHOLE: &str = "Enter: meaning, evidence, next steps   o: go to its start";
         const SHORT: &str = "Enter: why   o: its start";
-        let room = usize::from(canvas.width().saturating_sub(7));
-        canvas.text_to_end(7, end + 1, if WHOLE.len() <= room { WHOLE } else { SHORT }, StyleRole::Dim);
+        let room = usize::from(pane.width().saturating_sub(7));
+        pane.line(end + 1, (safe!("       {}", if WHOLE.len() <= room { WHOLE } else { SHORT }), StyleRole::Dim));
     }
 }
 
-fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canvas: &mut Canvas, y: u16) {
-    let role = StyleRole::from(finding.severity);
-    canvas.text(7, y, 1, severity_symbol(finding.severity), role);
+/// A finding, with the heading of its section in the first columns.
+fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, heading: &'static str, pane: &mut Pane) {
     let since = displayed_time(state, finding.since);
     let sentence = SafeText::sanitize(finding.sentence.clone());
-    if finding.until.is_none() && finding.follows_from.is_some() {
-        canvas.text(5, y, 1, "↳", StyleRole::Dim);
+    let follows = finding.until.is_none() && finding.follows_from.is_some();
+    let mut line = SafeLine::new(safe!("{heading:<7}"), StyleRole::Heading);
+    if follows {
+        line = SafeLine::new(safe!("{heading:<5}"), StyleRole::Heading).with("↳ ", StyleRole::Dim);
     }
+    line.push(severity_symbol(finding.severity), StyleRole::from(finding.severity));
+    line.push(" ", StyleRole::Plain);
     let Some(until) = finding.until else {
         let lasted = evaluation.interval.at().seconds_since(finding.since);
-        let end = canvas.text(9, y, TITLE_WIDTH, rule_title(finding), StyleRole::Bold);
-        let x = if canvas.width() >= 80 { 9 + TITLE_WIDTH + 1 } else { end + 2 };
-        canvas.text_to_end(x, y, safe!("since {since} ({})", time::duration(lasted)), StyleRole::Dim);
-        let room = canvas.width().saturating_sub(10);
-        let lines = usize::from(canvas.height().saturating_sub(y + 1));
-        for (y, line) in (y + 1..).zip(text::wrap(sentence.as_str(), usize::from(room), lines)) {
-            canvas.text_to_end(9, y, SafeText::sanitize(line), StyleRole::Plain);
+        line.push(rule_title(finding), StyleRole::Bold);
+        line.pad_to(if pane.width() >= 80 { SENTENCE_COLUMN + TITLE_WIDTH + 1 } else { line.width() + 2 });
+        pane.line(0, line.with(safe!("since {since} ({})", time::duration(lasted)), StyleRole::Dim));
+        let room = usize::from(pane.width()).saturating_sub(SENTENCE_COLUMN + 1);
+        let lines = usize::from(pane.height().saturating_sub(1));
+        for (y, words) in (1..).zip(text::wrap(sentence.as_str(), room, lines)) {
+            let indent = SafeLine::new(SafeText::blanks(SENTENCE_COLUMN), StyleRole::Plain);
+            pane.line(y, indent.with(SafeText::sanitize(words), StyleRole::Plain));
         }
         return;
     };
     // One line; a narrow screen omits the title.
-    let mut x = 9;
-    if canvas.width() >= 120 {
-        canvas.text(x, y, TITLE_WIDTH, rule_title(finding), StyleRole::Plain);
-        x += TITLE_WIDTH + 1;
+    if pane.width() >= 120 {
+        line.push(rule_title(finding), StyleRole::Plain);
+        line.pad_to(SENTENCE_COLUMN + TITLE_WIDTH + 1);
     }
-    let x = canvas.text_to_end(x, y, safe!("{since} – {}", displayed_time(state, until)), StyleRole::Dim);
-    canvas.text_to_end(x + 2, y, &sentence, StyleRole::Plain);
+    line.push(safe!("{since} – {}", displayed_time(state, until)), StyleRole::Dim);
+    pane.line(0, line.with("  ", StyleRole::Plain).with(sentence, StyleRole::Plain));
 }
 
+/// Cells left of a sentence.
+const SENTENCE_COLUMN: usize = 9;
+
 /// Cells of the title column.
-const TITLE_WIDTH: u16 = 37;
+const TITLE_WIDTH: usize = 37;
 
 /// The title of the finding's rule.
 pub fn rule_title(finding: &Finding) -> &'static str {

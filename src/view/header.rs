@@ -1,7 +1,8 @@
 //! The header line: host, time, and live, paused or replay.
 
-use super::canvas::Canvas;
 use super::displayed_time;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
@@ -15,23 +16,24 @@ use crate::units::time;
 const LATE_SAMPLE_NS: u64 = 100_000_000;
 
 /// The header: host, CPUs, kernel, uptime; at the right the time and live, paused or replay.
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let width = canvas.width();
-    let right = header_right(state);
-    let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
-    let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
-    let end = x.saturating_sub(2);
-    for (part, role) in &right {
-        x = canvas.text_to_end(x, 0, part, *role) + 1;
+pub fn draw(state: &State, pane: &mut Pane) {
+    let mut right = SafeLine::default();
+    for (part, role) in header_right(state) {
+        right.pad_to(right.width() + usize::from(!right.is_empty()));
+        right.push(part, role);
     }
-    let mut x = 0;
-    for (part, role) in header_left(state, width) {
+    let room = usize::from(pane.width()).saturating_sub(right.width() + 2);
+    let mut left = SafeLine::default();
+    for (part, role) in header_left(state, pane.width()) {
+        let gap = if left.is_empty() { 0 } else { 2 };
         // Parts that do not fit are omitted, not cut.
-        if usize::from(x) + part.width() > usize::from(end) {
-            continue;
+        if left.width() + gap + part.width() <= room {
+            left.pad_to(left.width() + gap);
+            left.push(part, role);
         }
-        x = canvas.text(x, 0, end - x, &part, role) + 2;
     }
+    pane.line(0, left);
+    pane.line_right(0, right);
 }
 
 fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {

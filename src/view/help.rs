@@ -1,8 +1,9 @@
-//! The help page: all keys, from the key table, and a legend of the symbols.
+//! The help page: all keys, from the key table, a legend of the symbols, and the words of the headings.
 
 use ratatui::layout::Rect;
 
-use super::canvas::Canvas;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
@@ -13,37 +14,75 @@ use crate::state::keys::BINDINGS;
 /// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
 
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let (width, height) = (canvas.width(), canvas.height());
+pub fn draw(state: &State, pane: &mut Pane) {
+    let (width, height) = (pane.width(), pane.height());
     let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
-    let mut canvas = canvas.subarea(area.x, area.y, area.width, area.height);
-    canvas.clear();
-    canvas.rule(0);
-    canvas.text(2, 0, 8, " KEYS ", StyleRole::Bold);
-    canvas.text_right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim);
-    let lines = key_lines(state, width);
-    let mut y = 1;
-    for line in lines.iter().skip(state.help.unwrap_or(0).min(max_scroll(state))) {
-        canvas.text(2, y, 12, line.key_label, if line.applies_here { StyleRole::Key } else { StyleRole::Dim });
-        canvas.text_to_end(
-            DESCRIPTION_COLUMN,
-            y,
-            SafeText::sanitize(line.description.clone()),
-            if line.applies_here { StyleRole::Plain } else { StyleRole::Dim },
-        );
-        y += 1;
-    }
-    if y + 3 < canvas.height() {
-        draw_legend(&mut canvas.subarea(0, y + 1, width, u16::MAX));
+    let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
+    pane.clear();
+    pane.rule(0);
+    let mut title = pane.subarea(2, 0, width.saturating_sub(4), 1);
+    title.line(0, (" KEYS ", StyleRole::Bold));
+    title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
+    let lines = page_lines(state, width);
+    for (y, line) in (1..pane.height()).zip(lines.into_iter().skip(state.help.unwrap_or(0).min(max_scroll(state)))) {
+        pane.line(y, line);
     }
 }
 
 /// Maximum scroll offset.
 pub fn max_scroll(state: &State) -> usize {
     let (width, height) = state.setup.size;
-    let legend = legend_entries(width).last().map_or(0, |sign| usize::from(sign.y) + 1);
-    // Two more lines: the rule above the keys and the gap above the legend.
-    (key_lines(state, width).len() + legend + 2).saturating_sub(usize::from(height.saturating_sub(2)))
+    // The header, the key line, and the rule above the keys.
+    page_lines(state, width).len().saturating_sub(usize::from(height.saturating_sub(3)))
+}
+
+/// The keys, the legend and the glossary.
+fn page_lines(state: &State, width: u16) -> Vec<SafeLine> {
+    let mut lines = Vec::new();
+    for KeyLine { key_label, description, applies_here } in key_lines(state, width) {
+        let (key, words) = if applies_here { (StyleRole::Key, StyleRole::Plain) } else { (StyleRole::Dim, StyleRole::Dim) };
+        lines.push(entry_line(key_label, key, description, words));
+    }
+    lines.extend([SafeLine::default(), title_line(" LEGEND ", width)]);
+    lines.extend(legend_lines(width));
+    lines.extend([SafeLine::default(), title_line(" WORDS ", width)]);
+    for (word, meaning) in WORDS {
+        for (at, words) in text::wrap(meaning, description_width(width), usize::MAX).into_iter().enumerate() {
+            lines.push(entry_line(if at == 0 { word } else { "" }, StyleRole::Bold, words, StyleRole::Dim));
+        }
+    }
+    lines
+}
+
+/// The words of headings that are not those of top, iostat and mpstat.
+const WORDS: [(&str, &str); 8] = [
+    ("blocked-idle", "idle CPU time that threads would use if they were not blocked"),
+    ("await", "milliseconds of a request from its queue to its end"),
+    ("×base r×base", "await as a multiple of its learned baseline"),
+    ("queue busy%", "requests in flight on average; time with one or more, no measure of saturation"),
+    ("runq", "threads that wait for a CPU, on average"),
+    ("rAvs wAvs", "average size of a received and of a sent packet, in bytes"),
+    ("Sat", "packets dropped or delayed because a queue was full, per second"),
+    ("PSI", "share of the time in which some task (full: all tasks) waited, from /proc/pressure"),
+];
+
+fn entry_line(label: &'static str, label_role: StyleRole, words: String, role: StyleRole) -> SafeLine {
+    let mut line = SafeLine::new(safe!("  {label}"), label_role);
+    line.pad_to(usize::from(DESCRIPTION_COLUMN));
+    line.with(SafeText::sanitize(words), role)
+}
+
+/// A rule with a title.
+fn title_line(title: &'static str, width: u16) -> SafeLine {
+    let mut line = SafeLine::default();
+    line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), 2));
+    line.push(title, StyleRole::Bold);
+    line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), usize::from(width).saturating_sub(line.width())));
+    line
+}
+
+fn description_width(width: u16) -> usize {
+    usize::from(width.saturating_sub(DESCRIPTION_COLUMN + 1))
 }
 
 /// One line of the list of keys.
@@ -56,7 +95,7 @@ struct KeyLine {
 }
 
 fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
-    let room = usize::from(width.saturating_sub(DESCRIPTION_COLUMN + 1));
+    let room = description_width(width);
     let mut lines = Vec::new();
     for binding in BINDINGS {
         let here = binding.screens.is_empty() || binding.screens.contains(&state.screen);
@@ -77,30 +116,12 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 }
 
 /// The meaning of bar textures and symbols.
-fn draw_legend(canvas: &mut Canvas) {
-    canvas.rule(0);
-    canvas.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
-    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(canvas.width()) {
-        canvas.glyph(x, y, glyph, role);
-        canvas.text_to_end(x + 2, y, words, StyleRole::Dim);
-    }
-}
-
-/// A symbol, its description and their position.
-struct LegendEntry {
-    x: u16,
-    y: u16,
-    glyph: char,
-    role: StyleRole,
-    description: &'static str,
-}
-
-fn legend_entries(width: u16) -> Vec<LegendEntry> {
+fn legend_lines(width: u16) -> Vec<SafeLine> {
     const SIGNS: [(char, StyleRole, &str); 15] = [
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
-        ('▞', StyleRole::Blocked, "blocked"),
+        ('╱', StyleRole::Blocked, "blocked"),
         ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
         ('·', StyleRole::Free, "free, sleep"),
@@ -113,15 +134,15 @@ fn legend_entries(width: u16) -> Vec<LegendEntry> {
         ('◆', StyleRole::Key, "mark"),
         ('▼', StyleRole::Playback, "time displayed"),
     ];
-    let (mut x, mut y) = (2, 1);
-    let place = |(glyph, role, words): (char, StyleRole, &'static str)| {
-        let cells = 2 + u16::try_from(words.len()).unwrap_or(0);
-        if x + cells > width {
-            (x, y) = (2, y + 1);
+    let mut lines = vec![SafeLine::default()];
+    for (glyph, role, words) in SIGNS {
+        let mut entry = SafeLine::new("  ", StyleRole::Plain);
+        entry.push_glyphs([(glyph, role)]);
+        entry.push(safe!(" {words}"), StyleRole::Dim);
+        match lines.last_mut() {
+            Some(line) if line.width() + entry.width() <= usize::from(width) => line.append(entry),
+            _ => lines.push(entry),
         }
-        let sign = LegendEntry { x, y, glyph, role, description: words };
-        x += cells + 2;
-        sign
-    };
-    SIGNS.into_iter().map(place).collect()
+    }
+    lines
 }

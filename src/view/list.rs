@@ -1,33 +1,41 @@
-//! The list of a screen: its visible rows with the cursor, and its status text.
+//! The list of a screen: which rows are visible, and its status text.
 
-use super::canvas::Canvas;
 use super::safe_text::SafeText;
 use crate::state::layout::{self, ScreenLayout};
 use crate::state::{Row, State};
 
-/// Draws the visible rows with `draw(canvas, first line, row)`; returns the line after the last row.
-pub fn draw_list(
-    state: &State,
-    layout: &ScreenLayout,
-    canvas: &mut Canvas,
-    mut draw: impl FnMut(&mut Canvas, u16, Row),
-) -> u16 {
+/// A row of the list that is on the screen.
+#[derive(Clone, Copy, Debug)]
+pub struct VisibleRow {
+    pub row: Row,
+    /// Its first line in the body
+    pub y: u16,
+    /// Its lines; fewer than it has if it is cut at the end of the list
+    pub height: u16,
+    /// Whether the cursor is on it
+    pub selected: bool,
+}
+
+/// The visible rows from top to bottom.
+pub fn visible_rows(state: &State, layout: &ScreenLayout) -> Vec<VisibleRow> {
     let mut y = layout.rows_before_list;
     let end = layout.rows_before_list + layout.list_rows;
     let cursor = state.cursor();
+    let mut visible = Vec::new();
     for (at, &row) in state.rows.iter().enumerate().skip(cursor.top) {
-        let lines = u16::try_from(layout::row_height(state, row)).unwrap_or(1);
         if y >= end {
             break;
         }
-        let height = lines.min(end - y);
-        draw(&mut canvas.subarea(0, 0, u16::MAX, y + height), y, row);
-        if at == cursor.selected && cursor.item.is_some() {
-            canvas.highlight_rows(y, height);
-        }
+        let height = u16::try_from(layout::row_height(state, row)).unwrap_or(1).min(end - y);
+        visible.push(VisibleRow { row, y, height, selected: at == cursor.selected && cursor.item.is_some() });
         y += height;
     }
-    y
+    visible
+}
+
+/// The line after the last visible row.
+pub fn list_end(layout: &ScreenLayout, visible: &[VisibleRow]) -> u16 {
+    visible.last().map_or(layout.rows_before_list, |last| last.y + last.height)
 }
 
 /// Filter, sort order and visible rows of the list, for the right end of a heading.

@@ -2,13 +2,15 @@
 
 pub mod remote_hosts;
 
-use super::canvas::Canvas;
-use super::list::{draw_list, list_status};
+use super::ScreenView;
+use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
+use super::list::{list_end, list_status, visible_rows};
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
-use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::figures::{Column, network as figures, protocols};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
@@ -27,7 +29,7 @@ pub struct NicLine<'a> {
     pub nic: &'a NicSpan,
 }
 
-type Spec = ColumnSpec<fn(&NicLine, CellArea)>;
+type Spec = ColumnSpec<fn(&NicLine, CellContent)>;
 
 const NIC_COLUMNS: [Spec; 10] = [
     Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain))
@@ -85,26 +87,26 @@ impl NicLine<'_> {
     }
 
     /// A traffic value; dim for zero.
-    fn traffic(&self, cell: CellArea, figure: &Column<NicSpan>, cells: usize) {
+    fn traffic(&self, cell: CellContent, figure: &Column<NicSpan>, cells: usize) {
         let silent = self.nic.rx.packets.0 + self.nic.tx.packets.0 <= 0.0;
         cell.text(self.figure(figure, cells), if silent { StyleRole::Dim } else { StyleRole::Plain });
     }
 
     /// A sparkline of received or sent bytes, relative to its maximum.
-    fn history(&self, cell: CellArea, role: StyleRole, side: fn((f32, f32)) -> f32) {
-        let CellArea { canvas, x, y, width, .. } = cell;
+    fn history(&self, cell: CellContent, role: StyleRole, side: fn((f32, f32)) -> f32) {
+        let width = cell.width;
         let cells = self.state.history.graph_cells(self.evaluation.interval.at(), usize::from(width));
         let rates: Vec<Option<f32>> =
             cells.iter().map(|summary| summary.as_ref()?.nic_kilobytes(&self.nic.id).map(side)).collect();
         let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
-        sparkline::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role))));
+        cell.glyphs(sparkline::sparkline(width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role)))));
     }
 }
 
 /// The table of interfaces for a width.
-pub fn table(width: u16) -> Table<fn(&NicLine, CellArea)> {
+pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     if width < 130 {
-        return Table::new(&NIC_COLUMNS, width);
+        return Columns::new(&NIC_COLUMNS, width);
     }
     let mut specs = NIC_COLUMNS.to_vec();
     if let Some(last) = specs.last_mut() {
@@ -113,85 +115,88 @@ pub fn table(width: u16) -> Table<fn(&NicLine, CellArea)> {
     let each = (width - 90) / 2 - 1;
     specs.push(IN.width(each));
     specs.push(OUT.width(each));
-    Table::new(&specs, width)
+    Columns::new(&specs, width)
 }
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    sort_column_at: |state, width, x| match state.network_rows {
+        NetworkRows::Interfaces => table(width).sort_column_at(x),
+        NetworkRows::RemoteHosts => None,
+    },
+};
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {
-        remote_hosts(state, evaluation, layout, canvas);
+        remote_hosts(state, evaluation, layout, pane);
         return;
     }
     let interval = &*evaluation.interval;
-    let table = table(canvas.width());
-    table.draw_header(canvas, 0, Some(state.sort()));
-    let end = draw_list(state, layout, canvas, |canvas, y, row| {
-        if let Row::Nic(at) = row
-            && let Some(nic) = interval.nics.get(at)
-        {
-            let row = NicLine { state, evaluation, nic };
-            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-            if has_qdisc_activity(nic) {
-                qdisc_line(interval, nic, canvas, y + 1);
-            }
-        }
+    let table = table(pane.width());
+    let visible = visible_rows(state, layout);
+    let rows = visible.iter().flat_map(|visible| {
+        let nic = if let Row::Nic(at) = visible.row { interval.nics.get(at) } else { None };
+        let figures = nic.map(|nic| table.row(|fill, cell| fill(&NicLine { state, evaluation, nic }, cell)));
+        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic));
+        let lines = figures.into_iter().chain(qdisc.map(TableRow::line)).take(usize::from(visible.height));
+        lines.map(|line| line.selected(visible.selected))
     });
+    let end = list_end(layout, &visible);
+    table.draw(&mut pane.subarea(0, 0, u16::MAX, end), Some(state.sort()), rows);
     if interval.nics.is_empty() {
-        canvas.text_to_end(0, 1, "- no interface, or /proc/net/dev cannot be read", StyleRole::Dim);
+        pane.line(1, ("- no interface, or /proc/net/dev cannot be read", StyleRole::Dim));
     }
     let words = list_status(state, layout);
     if !words.is_empty() {
-        canvas.text_right(0, end.min(layout.rows_before_list + layout.list_rows), canvas.width(), &words, StyleRole::Dim);
+        pane.line_right(end.min(layout.rows_before_list + layout.list_rows), (&words, StyleRole::Dim));
     }
     // The footer follows a short table directly.
-    let foot = network_footer_rows(state).min(canvas.height());
-    let top = (end + 1).min(canvas.height().saturating_sub(foot).max(end));
-    let canvas = &mut canvas.subarea(0, top, u16::MAX, u16::MAX);
-    let y = protocol_tables(evaluation, canvas);
-    let y = y + softnet_line(interval, canvas, y);
-    busiest_remote_hosts(state, evaluation, canvas, y);
+    let foot = network_footer_rows(state).min(pane.height());
+    let top = (end + 1).min(pane.height().saturating_sub(foot).max(end));
+    let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
+    let y = protocol_tables(evaluation, pane);
+    let y = y + softnet_line(interval, pane, y);
+    busiest_remote_hosts(state, evaluation, pane, y);
 }
 
 /// The list of remote hosts.
-fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
-    let table = remote_hosts::table(canvas.width());
-    table.draw_header(canvas, 0, None);
-    let end = draw_list(state, layout, canvas, |canvas, y, row| {
-        if let Row::RemoteHost(at) = row
-            && let Some(host) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
-        {
-            remote_hosts::row(evaluation, host, &table, canvas, y);
-        }
+fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let table = remote_hosts::table(pane.width());
+    let visible = visible_rows(state, layout);
+    let rows = visible.iter().filter_map(|visible| {
+        let Row::RemoteHost(at) = visible.row else { return None };
+        let host = evaluation.remote_hosts.as_ref()?.rows.get(at)?;
+        Some(remote_hosts::row(evaluation, host, &table).selected(visible.selected))
     });
-    canvas.text_to_end(0, end, remote_hosts::footnote(state, evaluation), StyleRole::Dim);
-    canvas.text_right(0, end, canvas.width(), list_status(state, layout), StyleRole::Dim);
+    let end = list_end(layout, &visible);
+    table.draw(&mut pane.subarea(0, 0, u16::MAX, end), None, rows);
+    pane.line(end, (remote_hosts::footnote(state, evaluation), StyleRole::Dim));
+    pane.line_right(end, (list_status(state, layout), StyleRole::Dim));
     if evaluation.remote_hosts.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
-        canvas.text_to_end(0, 1, "no TCP connection with another host in this network namespace", StyleRole::Dim);
+        pane.line(1, ("no TCP connection with another host in this network namespace", StyleRole::Dim));
     }
     if evaluation.remote_hosts.is_none() {
         let why = evaluation.interval.newer.protocols.remote_hosts.as_ref().err();
         let why = why.map_or_else(|| "rates need two socket scans".to_owned(), |why| format!("sock_diag: {why}"));
-        canvas.text_to_end(0, 1, safe!("- no remote hosts: {why}"), StyleRole::Dim);
+        pane.line(1, (safe!("- no remote hosts: {why}"), StyleRole::Dim));
     }
 }
 
 /// The first remote hosts, as many as fit.
-fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, canvas: &mut Canvas, y: u16) {
+fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane, y: u16) {
     let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return };
-    let table = remote_hosts::table(canvas.width());
-    table.draw_header(canvas, y, None);
+    let table = remote_hosts::table(pane.width());
     let about = remote_hosts::footnote(state, evaluation);
-    let end = canvas.height().saturating_sub(u16::from(!about.is_empty()));
+    let end = pane.height().saturating_sub(u16::from(!about.is_empty()));
     let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
-    let mut next = y + 1;
-    for (y, host) in (y + 1..end).zip(rows) {
-        remote_hosts::row(evaluation, host, &table, canvas, y);
-        next = y + 1;
-    }
-    canvas.text_to_end(0, next, about, StyleRole::Dim);
+    let rows: Vec<TableRow> = rows.map(|host| remote_hosts::row(evaluation, host, &table)).collect();
+    let next = end.min(y + 1 + u16::try_from(rows.len()).unwrap_or(u16::MAX));
+    table.draw(&mut pane.subarea(0, y, u16::MAX, end.saturating_sub(y)), None, rows);
+    pane.line(next, (about, StyleRole::Dim));
 }
 
 /// CPUs with softnet drops or time squeezes, worst first; returns the number of lines.
-fn softnet_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn softnet_line(interval: &Interval, pane: &mut Pane, y: u16) -> u16 {
     let mut worst: Vec<_> = saturated_softnet(interval).collect();
     if worst.is_empty() {
         return 0;
@@ -208,9 +213,9 @@ fn softnet_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
             format_number(span.processed.0, 5)
         )
     });
-    canvas.text(0, y, 8, "SOFTNET", StyleRole::Heading);
     let words = SafeText::sanitize(words.collect::<Vec<_>>().join("  "));
-    canvas.text_to_end(8, y, &words, if lost { StyleRole::Warning } else { StyleRole::Dim });
+    let role = if lost { StyleRole::Warning } else { StyleRole::Dim };
+    pane.line(y, SafeLine::new("SOFTNET ", StyleRole::Heading).with(words, role));
     1
 }
 
@@ -235,8 +240,8 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
 }
 
 /// The queueing discipline: a full queue is more reliable than the reported link speed.
-fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
-    let Some(span) = &nic.qdisc else { return };
+fn qdisc_line(interval: &Interval, nic: &NicSpan) -> Option<SafeLine> {
+    let span = nic.qdisc.as_ref()?;
     let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
     let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::from_name(&qdisc.kind)).unwrap_or_default();
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
@@ -248,7 +253,7 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
         rate(span.overlimits)
     );
     let full = span.backlog_packets > 0 && span.dropped.is_some_and(|rate| rate.0 > 0.0);
-    canvas.text_to_end(0, y, &words, if full { StyleRole::Bold } else { StyleRole::Dim });
+    Some(SafeLine::new(words, if full { StyleRole::Bold } else { StyleRole::Dim }))
 }
 
 /// A row of protocol counters.
@@ -263,12 +268,12 @@ impl ProtocolLine<'_> {
         format_figure(figure, &self.0.into(), &self.0.interval.protocols, 6)
     }
 
-    fn rate(&self, cell: CellArea, figure: &Column<ProtocolSpan>) {
+    fn rate(&self, cell: CellContent, figure: &Column<ProtocolSpan>) {
         cell.text(self.figure(figure), StyleRole::Plain);
     }
 }
 
-type ProtocolSpec = ColumnSpec<fn(&ProtocolLine, CellArea)>;
+type ProtocolSpec = ColumnSpec<fn(&ProtocolLine, CellContent)>;
 
 const TCP_COLUMNS: [ProtocolSpec; 11] = [
     ProtocolSpec::text("TCP", 5, |_, _| {}),
@@ -328,26 +333,24 @@ const UDP_COLUMNS: [ProtocolSpec; 5] = [
 ];
 
 /// TCP and UDP of the network namespace as in nicstat -t and -u, and listening sockets with a queue. Returns the line after.
-fn protocol_tables(evaluation: &Evaluation, canvas: &mut Canvas) -> u16 {
+fn protocol_tables(evaluation: &Evaluation, pane: &mut Pane) -> u16 {
     let interval = &*evaluation.interval;
     let span = &interval.protocols;
     let row = ProtocolLine(evaluation);
     for (y, columns) in [(0, &TCP_COLUMNS[..]), (2, &UDP_COLUMNS[..])] {
-        let table = Table::new(columns, canvas.width());
-        table.draw_header(canvas, y, None);
-        table.draw_row(canvas, y + 1, |draw, cell| draw(&row, cell));
+        let table = Columns::new(columns, pane.width());
+        table.draw(&mut pane.subarea(0, y, u16::MAX, 2), None, [table.row(|fill, cell| fill(&row, cell))]);
     }
     let listeners = interval.newer.protocols.listeners.as_deref().unwrap_or_default();
     let mut y = 4;
     for listener in listeners.iter().take(8) {
-        listener_line(listener, span.listen_drops, canvas, y);
+        listener_line(listener, span.listen_drops, pane, y);
         y += 1;
     }
     y
 }
 
-fn listener_line(listener: &Listener, drops: Option<PerSecond>, canvas: &mut Canvas, y: u16) {
-    canvas.text(0, y, 7, "LISTEN", StyleRole::Heading);
+fn listener_line(listener: &Listener, drops: Option<PerSecond>, pane: &mut Pane, y: u16) {
     let owner = listener.owner.as_ref().map(|(id, name)| format!("  {}/{}", SafeText::from_name(name), id.pid));
     let full = listener.accept_queue > listener.backlog_limit;
     let dropped = drops.filter(|rate| full && rate.0 > 0.0).map(|rate| format!("  {} drops/s", format_number(rate.0, 5)));
@@ -359,8 +362,7 @@ fn listener_line(listener: &Listener, drops: Option<PerSecond>, canvas: &mut Can
         dropped.unwrap_or_default(),
         owner.unwrap_or_default()
     );
-    let x = canvas.text_to_end(7, y, &words, if full { StyleRole::Bold } else { StyleRole::Plain });
-    if full {
-        canvas.text_to_end(x + 1, y, "▲", StyleRole::Warning);
-    }
+    let role = if full { StyleRole::Bold } else { StyleRole::Plain };
+    let line = SafeLine::new("LISTEN ", StyleRole::Heading).with(words, role);
+    pane.line(y, if full { line.with(" ▲", StyleRole::Warning) } else { line });
 }

@@ -1,4 +1,4 @@
-//! The overview screen: the whole host on one page.
+//! The overview screen: the whole host on one page. A large terminal has panes (`panes`), a small one lines:
 //!
 //! ```text
 //! CPU    one bar: used, steal, idle but blocked, free
@@ -10,31 +10,57 @@
 //! TASKS  process groups, blocked and running ones first
 //! ```
 
+mod cores_pane;
+mod cpu_pane;
+mod disk_pane;
+mod network_pane;
+mod panes;
+mod system_pane;
 mod tables;
+mod waits_pane;
 
-use super::canvas::Canvas;
+use super::ScreenView;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
-use super::widgets::bar::{Segment, stacked_bar};
+use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::sparkline::sparkline;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
+use crate::state::history::IntervalSummary;
+use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
 
-pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    if layout.has_panes {
+        panes::draw(state, evaluation, pane);
+        return;
+    }
     let interval = &*evaluation.interval;
-    let (width, height) = (canvas.width(), canvas.height());
-    let mut y = cpu_lines(evaluation, canvas, 0);
-    y = load_line(evaluation, canvas, y);
+    let (width, height) = (pane.width(), pane.height());
+    let mut y = cpu_lines(evaluation, pane, 0);
+    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
+        pane.line(y, cpu_history(state, evaluation, width));
+        y += 1;
+    }
+    pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
+    y += 1;
     if height >= 11 {
-        y = memory_line(evaluation, canvas, y);
+        pane.line(y, line_of_parts("MEM  ", memory_parts(evaluation), width));
+        y += 1;
     }
     if height > y {
-        y = cores_line(evaluation, canvas, y);
+        pane.line(y, cores_line(evaluation, width));
+        y += 1;
     }
     let left = height.saturating_sub(y);
     let disks = busiest_disks(state, interval);
@@ -48,27 +74,59 @@ pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(state, evaluation, &disks, canvas, y, disk_rows);
+        y = disk_table(evaluation, &disks, pane, y, disk_rows);
     }
     if nic_rows > 0 {
-        y = nic_table(state, evaluation, &nics, canvas, y, nic_rows);
+        y = nic_table(state, evaluation, &nics, pane, y, nic_rows);
     }
-    task_table(state, interval, &mut canvas.subarea(0, y, width, height.saturating_sub(y)));
+    task_table(state, interval, &mut pane.subarea(0, y, width, height.saturating_sub(y)));
 }
 
-/// The stacked bar, its legend, and the line below it.
-fn cpu_lines(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+/// The stacked bar, its legend, and the line below it; returns the line after.
+fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let Some(span) = &interval.cpu else {
-        canvas.text(0, y, 5, "CPU", StyleRole::Heading);
-        canvas.text_to_end(5, y, "- /proc/stat cannot be read", StyleRole::Dim);
+    let mut line = SafeLine::new("CPU  ", StyleRole::Heading);
+    if interval.cpu.is_none() {
+        pane.line(y, line.with("- /proc/stat cannot be read", StyleRole::Dim));
         return y + 1;
-    };
-    canvas.text(0, y, 5, "CPU", StyleRole::Heading);
-    let width = canvas.width();
-    let legend = if width >= 78 { 40 } else { 0 };
-    let parts = cpu_segments(interval);
-    stacked_bar(canvas, 5, y, width.saturating_sub(6 + legend), &parts);
+    }
+    let width = pane.width();
+    let legend = if width >= ROOMY_WIDTH { LEGEND_WIDTH } else { 0 };
+    line.push_glyphs(StackedBar(&cpu_segments(interval)).glyphs(width.saturating_sub(6 + legend)));
+    if legend > 0 {
+        line.pad_to(usize::from(width - legend));
+        line.append(cpu_legend(evaluation));
+    }
+    pane.line(y, line);
+    pane.line(y + 1, cpu_summary(evaluation, width));
+    y + 2
+}
+
+/// Rows of the body from which the CPU time has a line of its past.
+const MIN_HISTORY_HEIGHT: u16 = 19;
+
+/// How much of the CPU time was busy, and how much idle but blocked, over time. It does not scroll: see `panes`.
+fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
+    let graph = (width.saturating_sub(30)) / 2;
+    let columns = panes::time_columns(state, evaluation, graph);
+    let mut line = SafeLine::default();
+    let time = |summary: &Option<&IntervalSummary>| summary.as_ref()?.cpu_time();
+    let busy = |[user, system, irq, ..]: [f32; 6]| user + system + irq;
+    line.push("     busy ", StyleRole::Dim);
+    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((busy(time(column)?), StyleRole::User)))));
+    let blocked = |[.., blocked, _]: [f32; 6]| blocked;
+    line.push("  blocked-idle ", StyleRole::Dim);
+    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((blocked(time(column)?), StyleRole::Blocked)))));
+    line
+}
+
+/// Cells from which the bar has a legend, and those of the legend.
+const ROOMY_WIDTH: u16 = 78;
+const LEGEND_WIDTH: u16 = 40;
+
+fn cpu_legend(evaluation: &Evaluation) -> SafeLine {
+    let mut line = SafeLine::default();
+    let Some(span) = &evaluation.interval.cpu else { return line };
     let total = &span.total;
     let shares = [
         ('█', StyleRole::User, "usr", total.user + total.nice),
@@ -76,67 +134,55 @@ fn cpu_lines(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
         ('▒', StyleRole::Irq, "irq", total.irq + total.softirq),
         ('╳', StyleRole::Steal, "stl", total.steal),
     ];
-    if legend > 0 {
-        let mut x = width - legend;
-        for (glyph, role, word, share) in shares {
-            canvas.glyph(x, y, glyph, role);
-            canvas.text(x + 1, y, 3, word, StyleRole::Dim);
-            let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
-            canvas.text_right(
-                x + 4,
-                y,
-                5,
-                safe!("{}", format_number(share * 100.0, 4)),
-                if is_stolen { StyleRole::Warning } else { StyleRole::Plain },
-            );
-            x += 10;
-        }
+    for (glyph, role, word, share) in shares {
+        let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
+        line.push_glyphs([(glyph, role)]);
+        line.push(word, StyleRole::Dim);
+        let figure = safe!("{:>5} ", format_number(share * 100.0, 4));
+        line.push(figure, if is_stolen { StyleRole::Warning } else { StyleRole::Plain });
     }
-    cpu_summary_line(evaluation, canvas, y + 1);
-    y + 2
+    line
 }
 
 /// busy, blocked-idle and free CPU time.
-fn cpu_summary_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) {
+fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     let interval = &*evaluation.interval;
-    let Some(span) = &interval.cpu else { return };
-    let narrow = canvas.width() < 78;
-    let left = if narrow { 0 } else { 5 };
+    let narrow = width < ROOMY_WIDTH;
+    let gap = if narrow { " " } else { "  " };
     let share = |value: f64| format_number(value * 100.0, 4);
-    let busy = span.busy();
-    let mut x = canvas.text(left, y, 5, "busy ", StyleRole::Dim);
-    canvas.text_right(x, y, 5, safe!("{}%", share(busy)), StyleRole::Bold);
-    x += 5;
+    let busy = interval.cpu.as_ref().map_or(0.0, CpuSpan::busy);
+    let mut line = SafeLine::new(if narrow { "busy " } else { "     busy " }, StyleRole::Dim);
+    line.push(safe!("{:>5}", format!("{}%", share(busy))), StyleRole::Bold);
     if !narrow {
-        let n = interval.online_cpus().max(1) as f64;
-        x = canvas.text(x, y, 13, safe!(" = {:>4} CPUs", format_number(busy * n, 4)), StyleRole::Dim);
+        let cpus = busy * interval.online_cpus().max(1) as f64;
+        line.push(safe!(" = {:>4} CPUs", format_number(cpus, 4)), StyleRole::Dim);
     }
-    x += if narrow { 1 } else { 2 };
+    line.push(gap, StyleRole::Plain);
     let Some(blocked) = &interval.idle_blocked else {
-        canvas.text_to_end(x, y, "blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
-        return;
+        return line.with("blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
     };
-    canvas.glyph(x, y, '▞', StyleRole::Blocked);
-    x = canvas.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
-    let bound = if blocked.lower_bound { "≥" } else { "" };
+    let (least, most) = if blocked.lower_bound { ("≥", "≤") } else { ("", "") };
     let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
-    canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), role);
-    x += 6 + if narrow { 1 } else { 2 };
-    canvas.glyph(x, y, '·', StyleRole::Free);
-    x = canvas.text(x + 1, y, 5, "free ", StyleRole::Dim);
-    let bound = if blocked.lower_bound { "≤" } else { "" };
-    canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.free)), StyleRole::Bold);
-    x += 6 + 2;
+    line.push_glyphs([('╱', StyleRole::Blocked)]);
+    line.push(if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
+    let figure = format!("{least}{}%", share(blocked.ratio));
+    line.push(SafeText::blanks(6_usize.saturating_sub(figure.chars().count())), StyleRole::Plain);
+    line.push(SafeText::sanitize(figure), role);
+    line.push(gap, StyleRole::Plain);
+    line.push_glyphs([('·', StyleRole::Free)]);
+    line.push("free ", StyleRole::Dim);
+    line.push(safe!("{:>6}", format!("{most}{}%", share(blocked.free))), StyleRole::Bold);
     if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
-        canvas.text_to_end(x, y, safe!("(iowait {}%)", share(iowait)), StyleRole::Dim);
+        line.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
     }
+    line
 }
 
 /// The segments of the bar: used, steal, hidden, idle but blocked, free.
-pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
+pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
     let Some(span) = &interval.cpu else { return Vec::new() };
     let total = &span.total;
-    let part = |share: f64, glyph, role| Segment { share, glyph, role };
+    let part = |share: f64, glyph, style| Segment { share, glyph, style };
     let available = span.available();
     let hidden = span.hidden_cpus / span.cpus.len().max(1) as f64;
     let blocked = interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
@@ -146,103 +192,101 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
         part(total.irq + total.softirq, '▒', StyleRole::Irq),
         part(total.steal, '╳', StyleRole::Steal),
         part(hidden, '?', StyleRole::Warning),
-        part(blocked, '▞', StyleRole::Blocked),
+        part(blocked, '╱', StyleRole::Blocked),
         part(available - blocked + (total.unaccounted - hidden).max(0.0), '·', StyleRole::Free),
     ]
 }
 
-/// The load averages, and the tasks that count in them now.
-fn load_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
-    let interval = &*evaluation.interval;
-    canvas.text(0, y, 5, "LOAD", StyleRole::Heading);
-    let Ok(load) = &interval.newer.load else {
-        canvas.text_to_end(5, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
-    let n = interval.online_cpus().max(1) as f64;
-    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
-    let mut x = canvas.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), role);
-    x = canvas.text_to_end(
-        x,
-        y,
-        safe!(" {:>4} {:>4}", format_number(load.five, 4), format_number(load.fifteen, 4)),
-        StyleRole::Plain,
-    );
-    if let Some(tasks) = &interval.tasks {
-        let counts = &tasks.counts;
-        let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
-        let mut words = format!("   now {least}{} run", counts.running);
-        let kinds = [
-            (counts.blocked_disk, "disk"),
-            (counts.blocked_vfork, "vfork (harmless)"),
-            (counts.blocked_memory, "memory"),
-            (counts.blocked_frozen, "frozen"),
-            (counts.blocked_lock, "kernel lock"),
-            (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
-        ];
-        for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
-            words += &format!(" + {count} {word}");
+/// A line of parts with its heading; what does not fit is left out from the end.
+fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> SafeLine {
+    let mut line = SafeLine::new(heading, StyleRole::Heading);
+    for (at, part) in parts.into_iter().enumerate() {
+        if at > 0 && line.width() + 3 + part.width() > usize::from(width) {
+            break;
         }
-        x = canvas.text_to_end(x, y, SafeText::sanitize(words), StyleRole::Plain);
-        if counts.lock_wait > 0 {
-            canvas.text_to_end(x, y, safe!("   {} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain);
+        if at > 0 {
+            line.push("   ", StyleRole::Plain);
         }
+        line.append(part);
     }
-    y + 1
+    line
 }
 
-fn memory_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+/// The load averages, and the tasks that count in them now.
+fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
     let interval = &*evaluation.interval;
-    canvas.text(0, y, 5, "MEM", StyleRole::Heading);
-    let Some(memory) = &interval.memory else {
-        canvas.text_to_end(5, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
+    let Ok(load) = &interval.newer.load else { return vec![SafeLine::new("-", StyleRole::Dim)] };
+    let n = interval.online_cpus().max(1) as f64;
+    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
+    let averages = safe!(" {:>4} {:>4}", format_number(load.five, 4), format_number(load.fifteen, 4));
+    let mut parts = vec![SafeLine::new(safe!("{:>4}", format_number(load.one, 4)), role).with(averages, StyleRole::Plain)];
+    let Some(tasks) = &interval.tasks else { return parts };
+    let counts = &tasks.counts;
+    let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
+    let mut words = format!("now {least}{} run", counts.running);
+    let kinds = [
+        (counts.blocked_disk, "disk"),
+        (counts.blocked_vfork, "vfork (harmless)"),
+        (counts.blocked_memory, "memory"),
+        (counts.blocked_frozen, "frozen"),
+        (counts.blocked_lock, "kernel lock"),
+        (counts.blocked_other.saturating_sub(counts.blocked_lock), "other D"),
+    ];
+    for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
+        words += &format!(" + {count} {word}");
+    }
+    parts.push(SafeLine::new(SafeText::sanitize(words), StyleRole::Plain));
+    if counts.lock_wait > 0 {
+        parts.push(SafeLine::new(safe!("{} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain));
+    }
+    parts
+}
+
+fn memory_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
+    let interval = &*evaluation.interval;
+    let Some(memory) = &interval.memory else { return vec![SafeLine::new("-", StyleRole::Dim)] };
     let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
-    let mut x = canvas.text_to_end(5, y, safe!("{:>5}", amount(memory.available)), StyleRole::Plain);
-    x = canvas.text_to_end(x, y, safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
+    let available = SafeLine::new(safe!("{:>5}", amount(memory.available)), StyleRole::Plain)
+        .with(safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
     let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| total.0.saturating_sub(free.0));
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
-    if memory.swap_total.is_some_and(|total| total.0 > 0) {
+    let swap = if memory.swap_total.is_some_and(|total| total.0 > 0) {
         let used = used.map_or("-".to_owned(), |used| format::short_bytes(used as f64));
-        let swap = safe!("   swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
-        x = canvas.text_to_end(x, y, &swap, if moving { StyleRole::Bold } else { StyleRole::Dim });
+        let swap = safe!("swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
+        SafeLine::new(swap, if moving { StyleRole::Bold } else { StyleRole::Dim })
     } else {
-        x = canvas.text_to_end(x, y, "   no swap", StyleRole::Dim);
-    }
+        SafeLine::new("no swap", StyleRole::Dim)
+    };
     let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
-    x = canvas.text_to_end(x, y, safe!("   major faults {faults}/s"), StyleRole::Dim);
+    let mut parts = vec![available, swap, SafeLine::new(safe!("major faults {faults}/s"), StyleRole::Dim)];
     if let Some(stalled) = interval.pressure.memory_some {
         let role = if stalled.0 >= evaluation.thresholds().memory_pressure_ratio { StyleRole::Warning } else { StyleRole::Dim };
-        canvas.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), role);
+        parts.push(SafeLine::new(safe!("stalled {}%", format_number(stalled.percent(), 4)), role));
     }
-    y + 1
+    parts
 }
 
 /// One cell per CPU, and the busiest one with its top thread.
-fn cores_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+fn cores_line(evaluation: &Evaluation, width: u16) -> SafeLine {
     let interval = &*evaluation.interval;
-    canvas.text(0, y, 6, "CORES", StyleRole::Heading);
-    let Some(span) = &interval.cpu else {
-        canvas.text_to_end(6, y, "-", StyleRole::Dim);
-        return y + 1;
-    };
-    let most = usize::from(canvas.width() / 3).max(8);
-    let cells = span.cpus.len().min(most);
-    cpu::cpu_map_row(canvas, 6, y, &span.cpus, cells, evaluation.thresholds().core_busy_ratio);
+    let mut line = SafeLine::new("CORES ", StyleRole::Heading);
+    let Some(span) = &interval.cpu else { return line.with("-", StyleRole::Dim) };
+    let full = evaluation.thresholds().core_busy_ratio;
+    let cells = span.cpus.len().min(usize::from(width / 3).max(8));
+    line.push_glyphs(cpu::cpu_map_glyphs(&span.cpus, cells, full));
     let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
-    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
-    let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
+    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return line };
     let busy = hottest.busy();
-    let role = if busy >= evaluation.thresholds().core_busy_ratio { StyleRole::Bold } else { StyleRole::Plain };
-    let x = canvas.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), role);
+    line.pad_to(6 + cells + 2);
+    let words = safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4));
+    line.push(words, if busy >= full { StyleRole::Bold } else { StyleRole::Plain });
     if let Some((task, share)) = hottest.top_thread {
         let used = format_number(share.percent(), 4);
         let whole = safe!("  {} {used}%", wait_location::process_thread_and_tid(&interval.newer, task));
+        let fits = line.width() + whole.width() <= usize::from(width);
         let short = || safe!("  {} {used}%", wait_location::thread_name(&interval.newer, task));
-        let fits = usize::from(x) + whole.width() <= usize::from(canvas.width());
-        canvas.text_to_end(x, y, if fits { whole } else { short() }, StyleRole::Plain);
+        line.push(if fits { whole } else { short() }, StyleRole::Plain);
     }
-    y + 1
+    line
 }

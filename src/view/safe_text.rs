@@ -1,7 +1,7 @@
 //! Sanitized text.
 //!
-//! Names of processes, files, hosts and interfaces may contain anything, including terminal escape sequences. The canvas
-//! accepts only literals and `SafeText`, which only the sanitizer creates.
+//! Names of processes, files, hosts and interfaces may contain anything, including terminal escape sequences. A pane of
+//! the screen accepts only literals and `SafeText`, which only the sanitizer creates.
 
 use std::borrow::Cow;
 
@@ -42,8 +42,17 @@ impl SafeText {
         SafeText(Cow::Owned(safe))
     }
 
+    /// This number of blanks.
+    pub fn blanks(cells: usize) -> SafeText {
+        SafeText(Cow::Owned(" ".repeat(cells)))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    pub(super) fn into_cow(self) -> Cow<'static, str> {
+        self.0
     }
 
     pub fn is_empty(&self) -> bool {
@@ -60,6 +69,12 @@ impl SafeText {
 impl From<&'static str> for SafeText {
     fn from(text: &'static str) -> SafeText {
         SafeText(Cow::Borrowed(text))
+    }
+}
+
+impl From<&SafeText> for SafeText {
+    fn from(text: &SafeText) -> SafeText {
+        text.clone()
     }
 }
 

@@ -1,14 +1,16 @@
 //! The tasks screen: processes, threads or wait classes, and how they spent their time.
 
+use super::ScreenView;
 use super::active_findings::hidden_tasks_note;
-use super::canvas::Canvas;
-use super::list::{draw_list, list_status};
+use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
+use super::list::{list_end, list_status, visible_rows};
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_number};
 use super::theme::{StyleRole, blocked_role, used_role};
 use super::wait_location;
-use super::widgets::bar::{Segment, stacked_bar};
-use super::widgets::table::{CellArea, ColumnSpec, Table};
+use super::widgets::bar::{Segment, StackedBar};
 use crate::figures::task;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
@@ -38,7 +40,7 @@ pub struct TaskLine<'a> {
     states: &'a Microstates,
 }
 
-type Spec = ColumnSpec<fn(&TaskLine, CellArea)>;
+type Spec = ColumnSpec<fn(&TaskLine, CellContent)>;
 
 const TASK_COLUMNS: [Spec; 9] = [
     Spec::figure(&task::PID, 7, |line, cell| {
@@ -93,15 +95,17 @@ const TASK_COLUMNS: [Spec; 9] = [
 
 const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
+    let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Bold };
     match line.depth {
-        0 => cell.text(&name, StyleRole::Bold),
-        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), StyleRole::Bold),
+        0 => cell.text(&name, role),
+        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), role),
     }
 })
 .sorted_by(SortColumn::TASK_COMMAND);
 
 const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
-    state_bar(line.states, cell.canvas, cell.x, cell.y, cell.width);
+    let width = cell.width;
+    cell.glyphs(StackedBar(&state_segments(line.states)).glyphs(width));
 });
 
 /// Position of the columns that only wide screens have.
@@ -122,7 +126,7 @@ const WIDE_COLUMNS: [Spec; 3] = [
 
 impl TaskLine<'_> {
     /// Bytes per second of a process; unknown for threads.
-    fn io_rate(&self, cell: CellArea, rate: Option<PerSecond>) {
+    fn io_rate(&self, cell: CellContent, rate: Option<PerSecond>) {
         if self.thread.is_none() {
             let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
             cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
@@ -131,7 +135,7 @@ impl TaskLine<'_> {
 }
 
 /// The table of tasks for a width.
-pub fn table(state: &State, width: u16) -> Table<fn(&TaskLine, CellArea)> {
+pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     let mut specs = TASK_COLUMNS.to_vec();
     let by = state.sort().column;
     if width < 140 {
@@ -150,7 +154,7 @@ pub fn table(state: &State, width: u16) -> Table<fn(&TaskLine, CellArea)> {
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
     }
-    Table::new(&specs, width)
+    Columns::new(&specs, width)
 }
 
 /// A row of the table of wait classes.
@@ -161,7 +165,7 @@ struct WaitClassLine<'a> {
     threads: u32,
 }
 
-type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellArea)>;
+type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellContent)>;
 
 const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold)),
@@ -179,48 +183,56 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     }),
 ];
 
-pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    sort_column_at: |state, width, x| (!state.shows_wait_classes()).then(|| table(state, width).sort_column_at(x))?,
+};
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    summary_line(state, interval, layout, canvas);
+    summary_line(state, interval, layout, pane);
     let Ok(sample) = &interval.newer.tasks else {
-        canvas.text_to_end(0, 2, "- /proc cannot be read", StyleRole::Dim);
+        pane.line(2, ("- /proc cannot be read", StyleRole::Dim));
         return;
     };
-    let classes = Table::new(&WAIT_CLASS_COLUMNS, canvas.width());
-    let table = table(state, canvas.width());
-    match state.shows_wait_classes() {
-        true => classes.draw_header(canvas, 1, Some(state.sort())),
-        false => table.draw_header(canvas, 1, Some(state.sort())),
-    }
-    let end = draw_list(state, layout, canvas, |canvas, y, row| match row {
-        Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table, canvas, y),
-        Row::Thread { process, thread } => {
-            if let Some(process) = sample.processes.get(process)
-                && let Some(thread) = process.threads.get(thread)
-            {
-                thread_row(evaluation, sample, process, thread, &table, canvas, y);
+    let classes = Columns::new(&WAIT_CLASS_COLUMNS, pane.width());
+    let table = table(state, pane.width());
+    let visible = visible_rows(state, layout);
+    let rows = visible.iter().filter_map(|visible| {
+        let row = match visible.row {
+            Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table),
+            Row::Thread { process, thread } => {
+                let process = sample.processes.get(process)?;
+                thread_row(evaluation, sample, process, process.threads.get(thread)?, &table)
             }
-        }
-        Row::WaitClass { class, threads } => {
-            let row = WaitClassLine { interval, sample, class, threads };
-            classes.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-        }
-        _ => {}
+            Row::WaitClass { class, threads } => {
+                let line = WaitClassLine { interval, sample, class, threads };
+                Some(classes.row(|fill, cell| fill(&line, cell)))
+            }
+            _ => None,
+        };
+        Some(row?.selected(visible.selected))
     });
+    let end = list_end(layout, &visible);
+    let body = &mut pane.subarea(0, 1, u16::MAX, layout.list_rows + 1);
+    match state.shows_wait_classes() {
+        true => classes.draw(body, Some(state.sort()), rows),
+        false => table.draw(body, Some(state.sort()), rows),
+    }
     if let Some(limits) = hidden_tasks_note(state) {
-        canvas.text_to_end(0, layout.rows_before_list + layout.list_rows, &limits, StyleRole::Dim);
+        pane.line(layout.rows_before_list + layout.list_rows, (&limits, StyleRole::Dim));
     }
     if state.rows.is_empty() {
-        canvas.text_to_end(0, end, "no task matches the filter (Esc clears it)", StyleRole::Dim);
+        pane.line(end, ("no task matches the filter (Esc clears it)", StyleRole::Dim));
     }
 }
 
 /// Numbers of processes, threads, and threads by state.
-fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canvas: &mut Canvas) {
-    canvas.text(0, 0, 6, "TASKS", StyleRole::Heading);
-    let width = canvas.width();
+fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane: &mut Pane) {
     let words = list_status(state, layout);
-    let right = u16::try_from(words.width()).unwrap_or(0);
+    let room = usize::from(pane.width()).saturating_sub(words.width() + 1);
+    let heading = SafeLine::new("TASKS ", StyleRole::Heading);
+    pane.line(0, heading.clone());
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
     let mut line = format!(
@@ -242,9 +254,8 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canva
             line += &format!(" {count} {word}");
         }
     }
-    let room = width.saturating_sub(6 + right + 1);
-    canvas.text(6, 0, room, SafeText::sanitize(line), StyleRole::Plain);
-    canvas.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Dim);
+    pane.line(0, heading.with(SafeText::sanitize(line), StyleRole::Plain).truncated(room));
+    pane.line_right(0, (&words, StyleRole::Dim));
 }
 
 fn process_row(
@@ -252,16 +263,14 @@ fn process_row(
     sample: &Tasks,
     index: usize,
     depth: u8,
-    table: &Table<fn(&TaskLine, CellArea)>,
-    canvas: &mut Canvas,
-    y: u16,
-) {
+    table: &Columns<fn(&TaskLine, CellContent)>,
+) -> Option<TableRow> {
     let interval = &*evaluation.interval;
-    let Some(process) = sample.processes.get(index) else { return };
-    let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
+    let process = sample.processes.get(index)?;
+    let span = &interval.tasks.as_ref()?.process(process);
     let (cpu, run_queue_wait, states) = (span.cpu, span.run_queue_wait, &span.states);
-    let row = TaskLine { evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
-    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    let line = TaskLine { evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
+    Some(table.row(|fill, cell| fill(&line, cell)))
 }
 
 /// What an active process waits on; the command line of an inactive one.
@@ -302,24 +311,20 @@ fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
     safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64))
 }
 
-/// A bar of the time by state; the full width is the whole time.
-pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, width: u16) {
-    let whole = states.non_sleep() + states.sleep + states.unknown;
-    if whole <= 0.0 {
-        return;
-    }
-    let part = |time: f64, glyph, role| Segment { share: time / whole, glyph, role };
-    let parts = [
+/// The time by state; a whole bar is the whole time.
+pub fn state_segments(states: &Microstates) -> [Segment<StyleRole>; 8] {
+    let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
+    let part = |time: f64, glyph, style| Segment { share: time / whole, glyph, style };
+    [
         part(states.user, '█', StyleRole::User),
         part(states.system, '▓', StyleRole::System),
         part(states.run_queue, '░', StyleRole::RunQueue),
         part(states.disk, '▒', StyleRole::Disk),
-        part(states.lock, '▞', StyleRole::Lock),
+        part(states.lock, '╱', StyleRole::Lock),
         part(states.other_blocked, '╳', StyleRole::OtherBlocked),
         part(states.unknown, '?', StyleRole::Dim),
         part(states.sleep, '·', StyleRole::Free),
-    ];
-    stacked_bar(canvas, x, y, width, &parts);
+    ]
 }
 
 fn thread_row(
@@ -327,21 +332,19 @@ fn thread_row(
     sample: &Tasks,
     process: &Process,
     thread: &Thread,
-    table: &Table<fn(&TaskLine, CellArea)>,
-    canvas: &mut Canvas,
-    y: u16,
-) {
+    table: &Columns<fn(&TaskLine, CellContent)>,
+) -> Option<TableRow> {
     let interval = &*evaluation.interval;
-    let Some(tasks) = &interval.tasks else { return };
+    let tasks = interval.tasks.as_ref()?;
     let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
     let (cpu, run_queue_wait, states) = match tasks.thread(process.task_id(thread)) {
         Some(span) => (span.cpu, span.run_queue_wait, &span.states),
         None => (Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep),
     };
     let span = &tasks.process(process);
-    let row =
+    let line =
         TaskLine { evaluation, interval, sample, process, depth: 0, thread: Some(thread), span, cpu, run_queue_wait, states };
-    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    Some(table.row(|fill, cell| fill(&line, cell)))
 }
 
 /// Process names and numbers of their threads in a wait class, most first.

@@ -3,14 +3,17 @@
 //! Normal text keeps the terminal's own colors, so that it is readable on dark and light backgrounds. Color marks symbols,
 //! bars and abnormal values, always beside a symbol or word with the same meaning.
 
+use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
+use unicode_width::UnicodeWidthStr;
 
 use crate::findings::Severity;
 use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities};
 
 /// What a piece of text or a glyph stands for, which determines its style.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StyleRole {
+    #[default]
     Plain,
     /// Secondary text
     Dim,
@@ -38,6 +41,8 @@ pub enum StyleRole {
     Recording,
     /// Paused or replaying
     Playback,
+    /// The heading of the sort column
+    SortHeading,
     /// A key in the key line
     Key,
 }
@@ -63,6 +68,12 @@ impl Theme {
             ColorSupport::Ansi16 => ansi16_style(role),
             ColorSupport::Ansi256 => ansi256_style(role),
         }
+    }
+
+    /// The style of a role for the glyphs of a graph: a full block in reverse video would be invisible.
+    pub fn graph_style(self, role: StyleRole) -> Style {
+        let style = self.style(role);
+        Style { add_modifier: style.add_modifier - Modifier::REVERSED, ..style }
     }
 
     /// The selected row: reverse video, which works in every terminal on every background.
@@ -94,10 +105,10 @@ fn monochrome_style(role: StyleRole) -> Style {
     let style = Style::new();
     match role {
         StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
-        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key | StyleRole::Playback => {
-            style.add_modifier(Modifier::BOLD)
+        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key => style.add_modifier(Modifier::BOLD),
+        StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading | StyleRole::Playback => {
+            style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED))
         }
-        StyleRole::Critical | StyleRole::Recording => style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
         _ => style,
     }
 }
@@ -138,7 +149,7 @@ fn ansi256_style(role: StyleRole) -> Style {
         StyleRole::RunQueue => fg(30),
         StyleRole::Disk => fg(161),
         StyleRole::OtherBlocked => fg(97),
-        StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD),
+        StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
         _ => monochrome_style(role),
     }
 }
@@ -150,7 +161,7 @@ pub fn ascii_fallback(character: char) -> char {
         '▓' => '=',
         '▒' => '%',
         '╳' => '$',
-        '▞' => '/',
+        '╱' => '/',
         '·' => '.',
         '░' => ':',
         '▁' => '_',
@@ -160,9 +171,9 @@ pub fn ascii_fallback(character: char) -> char {
         '▅' => '+',
         '▆' => '*',
         '▇' => '%',
-        '─' | '╌' | '–' | '—' | '−' => '-',
+        '─' | '╌' | '┄' | '–' | '—' | '−' => '-',
         '│' | '┊' => '|',
-        '└' | '├' => '`',
+        '└' | '├' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',
         '✖' => 'X',
         '▲' => '!',
         '•' => '-',
@@ -172,7 +183,8 @@ pub fn ascii_fallback(character: char) -> char {
         '▸' | '▶' | '→' | '↳' => '>',
         '←' => '<',
         '↑' => '^',
-        '↓' | '▼' | '▽' => 'v',
+        '↓' | '▼' | '▽' | '▾' => 'v',
+        '▴' => '^',
         '×' => 'x',
         '≥' => '>',
         '≤' => '<',
@@ -181,6 +193,24 @@ pub fn ascii_fallback(character: char) -> char {
         'µ' => 'u',
         '‖' => '=',
         _ => '?',
+    }
+}
+
+/// Replaces the symbols of a frame by ASCII of the same width.
+pub fn replace_with_ascii(buffer: &mut Buffer) {
+    let mut hidden = 0;
+    for cell in &mut buffer.content {
+        // The second cell of a wide character.
+        if hidden > 0 {
+            hidden -= 1;
+            cell.set_char('?');
+        } else if !cell.symbol().is_ascii() {
+            let width = cell.symbol().width().max(1);
+            let first = cell.symbol().chars().next().unwrap_or(' ');
+            let plain = if first.is_ascii() { first } else { ascii_fallback(first) };
+            cell.set_char(if width > 1 { '?' } else { plain });
+            hidden = width - 1;
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Live mode displays the samples in memory, a replay the whole recording. The time span of a cell is fixed, so that cells do
 //! not change while time passes. A cell without data is blank.
 
-use super::canvas::Canvas;
+use super::pane::Pane;
+use super::safe_line::SafeLine;
 use super::text;
 use super::theme::StyleRole;
 use crate::findings::Severity;
@@ -12,16 +13,15 @@ use crate::state::State;
 use crate::units::time;
 
 /// `12:01 ▁▁▁▁▂▂███ 12:03`
-pub fn draw(state: &State, canvas: &mut Canvas) {
-    let Some(scale) = TimeScale::new(state, canvas.width()) else { return };
+pub fn draw(state: &State, pane: &mut Pane) {
+    let Some(scale) = TimeScale::new(state, pane.width()) else { return };
     let zone = &state.setup.time_zone;
     let clock = |at| match scale.label_seconds {
         true => time::time_of_day(at, zone),
         false => text::format_day_prefix(at, zone, scale.label_days) + &text::format_hours_minutes(at, zone),
     };
-    canvas.text(0, 0, scale.first_column, safe!("{}", clock(scale.cell_middle_ns(0))), StyleRole::Dim);
-    let right = scale.first_column + u16::try_from(scale.cell_count).unwrap_or(0) + 1;
-    canvas.text_to_end(right, 0, safe!("{}", clock(scale.end_ns)), StyleRole::Dim);
+    let mut line = SafeLine::new(safe!("{}", clock(scale.cell_middle_ns(0))), StyleRole::Dim);
+    line.pad_to(usize::from(scale.first_column));
     let mut cells = TimelineCells { scale: &scale, cells: vec![Cell::default(); scale.cell_count] };
     let mut before = None;
     if state.timeline.is_empty() {
@@ -47,11 +47,11 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         .shown_at()
         .filter(|_| state.paused || !state.capabilities().follows_newest)
         .and_then(|at| scale.cell_at(at.realtime_ns));
-    for (at, cell) in (0_u16..).zip(&cells.cells) {
-        // A marker of its own: a full block in reverse video would look like missing data.
-        let (glyph, role) = if here == Some(usize::from(at)) { ('▼', StyleRole::Playback) } else { cell.glyph() };
-        canvas.glyph(scale.first_column + at, 0, glyph, role);
-    }
+    let cells = cells.cells.iter().enumerate();
+    // A marker of its own: a full block in reverse video would look like missing data.
+    let glyphs = cells.map(|(at, cell)| if here == Some(at) { ('▼', StyleRole::Playback) } else { cell.glyph() });
+    line.push_glyphs(glyphs);
+    pane.line(0, line.with(safe!(" {}", clock(scale.end_ns)), StyleRole::Dim));
 }
 
 /// The time at a column, in nanoseconds since the Unix epoch.

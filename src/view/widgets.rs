@@ -1,6 +1,8 @@
-//! Widgets: they draw numbers and text without knowledge of the screens.
+//! Widgets of ratatui for what it lacks: they draw numbers without knowledge of the screens, and serve any program.
 
 pub mod bar;
 pub mod graph;
+pub mod heat_map;
+pub mod log_graph;
 pub mod sparkline;
-pub mod table;
+pub mod stacked_area;

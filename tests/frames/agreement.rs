@@ -102,7 +102,7 @@ fn up_scrolls_from_the_end_of_a_page() {
             frames.push(text(&state));
         }
         let end = frames.pop().unwrap();
-        let last = if keys == "?" { "time displayed" } else { " end" };
+        let last = if keys == "?" { "/proc/pressure" } else { " end" };
         assert!(end.contains(last), "{end}");
         press(&mut state, "k");
         assert_ne!(text(&state), end, "{keys}");

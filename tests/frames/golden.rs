@@ -8,7 +8,9 @@ use crate::scenes;
 use crate::screen::{live, press, setup, text};
 
 fn golden(name: &str, machine: &Machine, keys: &str) {
-    for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))] {
+    // The overview alone divides itself in another way at each size.
+    let middle = keys.starts_with('1').then_some(("120x40", (120, 40)));
+    for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))].into_iter().chain(middle) {
         let mut state = live(machine, size);
         press(&mut state, keys);
         insta::assert_snapshot!(format!("{name}-{word}"), text(&state));
@@ -19,6 +21,8 @@ fn golden(name: &str, machine: &Machine, keys: &str) {
 fn lock_convoy() {
     let machine = scenes::lock_convoy();
     golden("convoy-overview", &machine, "1");
+    golden("convoy-zoom", &machine, "1z");
+    golden("convoy-zoom-disks", &machine, "1z\t\t\t\t");
     golden("convoy-disk", &machine, "3");
     golden("convoy-net", &machine, "4");
     golden("convoy-tasks", &machine, "5");

@@ -234,7 +234,7 @@ fn the_sort_column_is_visible() {
             label => label,
         };
         let frame = text(&state);
-        let headings = frame.lines().find(|line| line.contains("  pid ")).unwrap();
+        let headings = frame.lines().find(|line| line.contains("  pid")).unwrap();
         assert!(headings.contains(heading), "{column:?}: {headings}");
         press(&mut state, "s");
     }

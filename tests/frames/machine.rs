@@ -391,6 +391,7 @@ pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64
         operation,
         baseline: Millis(baseline),
         provisional,
+        from_calm_time: !provisional,
         multiple: Some(multiple),
         learned_intervals: if provisional { 3 } else { 412 },
         size: SizeClass::Small,

@@ -2,8 +2,9 @@
 
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
-use stalltop::view::{self, cell_buffer::CellBuffer};
+use stalltop::view;
 
 use crate::machine::Machine;
 
@@ -25,6 +26,7 @@ pub fn press(state: &mut State, keys: &str) {
         let key = match key {
             '\n' => Key::Enter,
             '\x1b' => Key::Escape,
+            '\t' => Key::Tab,
             other => Key::Char(other),
         };
         if let Some(most) = view::max_scroll(state) {
@@ -36,9 +38,9 @@ pub fn press(state: &mut State, keys: &str) {
 
 pub fn buffer(state: &State) -> Buffer {
     let (width, height) = state.setup.size;
-    let mut cells = CellBuffer::empty(width, height);
-    view::render(state, &mut cells);
-    cells.to_buffer(0, height)
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    view::render_into(state, &mut buffer);
+    buffer
 }
 
 /// The frame as text, one line per row.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat, Memberships};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat, Memberships};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -31,10 +31,10 @@ use stalltop::sample::task::{
     Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
-    Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitClass, WaitQueue, Waits,
 };
-use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
+use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
 
 use super::synthetic;
@@ -194,6 +194,8 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
+        cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
+        read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
         // No recording has them.
         context_switches: Err(Absent::NotRead),
         tasks: d.reading(|d| {
@@ -254,6 +256,18 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 local_port_listens: d.bool(),
                 last_data_sent_ms: d.u32(),
                 last_data_received_ms: d.u32(),
+            }),
+            pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32() }),
+            server_sockets: d.list(2, |d| ServerSocket {
+                group: d.u16(),
+                pid: d.u32(),
+                local_port: d.maybe(Dice::u16),
+                accept_queue: d.u32(),
+                unread_bytes: d.u32(),
+                last_data_sent_ms: d.maybe(Dice::u32),
+                last_data_received_ms: d.maybe(Dice::u32),
+                data_segments_in: d.maybe(Dice::u32),
+                data_segments_out: d.maybe(Dice::u32),
             }),
             skipped_sub_samples: d.u32(),
         },

@@ -1,9 +1,9 @@
-//! Key groups that are decoded in parallel give the same samples in the same order.
+//! Samples that are decoded in parallel are the same, in the same order.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use stalltop::recording::{KeyGroup, Recorder, RecordingError, Replayer, SampleParts};
+use stalltop::recording::{DecodedSample, Recorder, RecordingError, Replayer, SampleParts};
 use stalltop::sample::{Absent, Sample};
 
 use crate::generator;
@@ -16,8 +16,7 @@ fn samples_of(
     range: Range<usize>,
     parts: SampleParts,
 ) -> impl Iterator<Item = (usize, Result<Arc<Sample>, RecordingError>)> {
-    let groups = replayer.key_groups(range, parts, |group| group);
-    groups.flat_map(|group| (group.first..).zip(group.samples.into_iter().map(|(_, sample)| sample)))
+    replayer.decode_parallel(range, parts, || Box::new(|decoded| (decoded.index, decoded.sample)))
 }
 
 #[test]
@@ -40,23 +39,32 @@ fn samples_come_in_order_and_are_those_of_a_sequential_read() {
 }
 
 #[test]
-fn work_on_key_groups_covers_each_sample_once() {
+fn each_key_group_has_work_of_its_own() {
     let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let groups: Vec<_> = replayer.key_groups(10..300, SampleParts::All, |group| (group.first, group.samples.len())).collect();
-    assert_eq!(groups, [(10, 110), (120, 120), (240, 60)]);
+    let count_in_group = || -> Box<dyn FnMut(_) -> _> {
+        let mut count = 0;
+        Box::new(move |_| {
+            count += 1;
+            count
+        })
+    };
+    let counts: Vec<i32> = replayer.decode_parallel(10..300, SampleParts::All, count_in_group).collect();
+    assert_eq!(counts, (1..=110).chain(1..=120).chain(1..=60).collect::<Vec<_>>());
 }
 
-/// The groups after it would be taken for it.
+/// The samples after it would be taken for it.
 #[test]
-fn a_panic_on_a_worker_ends_the_groups() {
+fn a_panic_on_a_worker_ends_the_samples() {
     let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let first_index = |group: KeyGroup| {
-        assert_ne!(group.first, 120, "the panic of this test");
-        group.first
+    let index = || -> Box<dyn FnMut(DecodedSample) -> usize> {
+        Box::new(|decoded| {
+            assert_ne!(decoded.index, 120, "the panic of this test");
+            decoded.index
+        })
     };
-    let mut groups = replayer.key_groups(0..300, SampleParts::All, first_index);
-    assert_eq!(groups.by_ref().collect::<Vec<_>>(), [0]);
-    assert_eq!(groups.next(), None);
+    let mut samples = replayer.decode_parallel(0..300, SampleParts::All, index);
+    assert_eq!(samples.by_ref().collect::<Vec<_>>(), (0..120).collect::<Vec<_>>());
+    assert_eq!(samples.next(), None);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_page_needs_nothing_but_itself() {
             && page.contains("prefers-color-scheme: dark")
             && page.contains("@media print")
     );
-    assert!(page.contains("tcp-retransmits") && page.contains("Look at next"));
+    assert!(page.contains("tcp-retransmits") && page.contains("Next steps"));
 }
 
 #[test]

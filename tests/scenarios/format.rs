@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use stalltop::findings::{Kind, Severity};
+use stalltop::sample::waits::WaitClass;
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct File {
     pub case: Vec<Case>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
     pub title: String,
@@ -26,7 +27,7 @@ pub struct Case {
     pub phase: Vec<Phase>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Phase {
     #[serde(default = "five")]
@@ -67,6 +68,8 @@ pub struct Phase {
     pub namespace: Vec<Namespace>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
+    #[serde(default)]
+    pub weight: Vec<Weight>,
     pub memory: Option<Memory>,
     /// Per cent of the time
     #[serde(default)]
@@ -103,7 +106,7 @@ pub struct Shares {
 }
 
 /// Tasks that exit between two scans
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exit {
     pub of: u32,
@@ -117,14 +120,14 @@ pub struct Exit {
     pub threads: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Core {
     pub cpu: u32,
     pub shares: Shares,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Process {
     pub name: String,
@@ -153,6 +156,8 @@ pub struct Process {
     pub nice: Option<i8>,
     /// Timeslices of its first thread per second
     pub switches: Option<f64>,
+    /// Class of the wait in which half of the sub-samples see its first thread: timer, poll, net
+    pub sleeps_in: Option<WaitClass>,
     #[serde(default)]
     pub on_cpu: u32,
     /// Whether it is on another CPU at each sample
@@ -184,11 +189,16 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    /// Connections with requests that it has not read, at each sample
+    #[serde(default)]
+    pub unread_connections: u16,
+    /// The pipe in which its first thread waits
+    pub pipe: Option<Pipe>,
     #[serde(default)]
     pub queue: Vec<Queue>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Waits {
     /// Number of them that run, sub-sample by sub-sample: `[1]`, `[0, 2]`
@@ -207,8 +217,20 @@ pub struct Waits {
     pub file_lock: u16,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pipe {
+    /// write, read
+    pub call: String,
+    /// The pid at the other end
+    pub other: u32,
+    /// Number of sub-samples in which it waits there
+    #[serde(default = "all_sub_samples")]
+    pub times: u16,
+}
+
 /// What threads of the group wait for, at every sub-sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
     /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
@@ -225,7 +247,7 @@ pub struct Queue {
     pub holder: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Holder {
     pub channel: Option<String>,
@@ -251,7 +273,7 @@ fn all_sub_samples() -> u16 {
     10
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
     pub name: String,
@@ -277,7 +299,7 @@ pub struct Operation {
     pub kib: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Nic {
     pub name: String,
@@ -301,7 +323,7 @@ pub struct Nic {
     pub qdisc: Option<Qdisc>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Qdisc {
     pub kind: String,
@@ -312,7 +334,7 @@ pub struct Qdisc {
     pub overlimits: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tcp {
     pub out: f64,
@@ -323,7 +345,7 @@ pub struct Tcp {
 }
 
 /// Datagrams per second: given to programs, dropped at full buffers, and for other reasons
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Udp {
     pub r#in: f64,
@@ -337,7 +359,7 @@ pub struct Udp {
     pub socket: Vec<UdpSocket>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
     #[serde(default)]
@@ -362,7 +384,7 @@ pub struct Listen {
 }
 
 /// Half-open connections of the listening socket, at each sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SynQueue {
     pub requests: u32,
@@ -373,7 +395,7 @@ pub struct SynQueue {
 }
 
 /// Another network namespace.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Namespace {
     /// The process through which it is read
@@ -394,7 +416,7 @@ fn yes() -> bool {
 }
 
 /// The UDP socket that drops, at each sample
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UdpSocket {
     pub address: String,
@@ -407,7 +429,7 @@ pub struct UdpSocket {
 }
 
 /// Connections of one process that wait for their remote end.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Waiting {
     /// Address and port
@@ -433,7 +455,7 @@ pub struct Waiting {
 }
 
 /// A remote host.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Peer {
     pub address: std::net::IpAddr,
@@ -468,7 +490,7 @@ pub struct Peer {
 }
 
 /// Received packets of one CPU, per second.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Softnet {
     pub cpu: u32,
@@ -480,7 +502,7 @@ pub struct Softnet {
     pub dropped: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cgroup {
     pub path: String,
@@ -508,7 +530,15 @@ pub struct Cgroup {
     pub io: Vec<IoLimit>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The CPU weight of a cgroup
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Weight {
+    pub path: String,
+    pub weight: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IoLimit {
     pub disk: String,
@@ -521,7 +551,7 @@ pub struct IoLimit {
     pub writes: f64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Memory {
     pub total_mib: u64,
@@ -536,7 +566,7 @@ pub struct Memory {
     pub oom_kills: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Pressure {
     pub cpu: f64,
@@ -545,7 +575,7 @@ pub struct Pressure {
 }
 
 /// What must hold after the last interval of a phase. Findings that are not listed must not be there.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
     /// The kind of the first finding
@@ -557,7 +587,7 @@ pub struct Expect {
     pub finding: Vec<Expected>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub is: f64,
@@ -565,7 +595,7 @@ pub struct Figure {
     pub within: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     pub kind: Kind,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::wait_counts::GroupWaits;
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
@@ -16,8 +16,8 @@ use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConn
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue,
-    Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -97,6 +97,8 @@ impl Machine {
         waits.threads = queuing(phase, &waits.groups);
         add_ipc_peers(phase, &mut waits);
         add_queues(phase, &mut waits);
+        add_unread_connections(phase, &mut waits);
+        add_pipes(phase, &mut waits);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.connection_scan_interval) {
             self.scan_connections(phase);
@@ -250,6 +252,8 @@ impl Machine {
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
+        let weight = |weight: &format::Weight| CgroupWeight { id: cgroup_id(&weight.path), weight: weight.weight };
+        sample.cgroup_weights = phase.weight.iter().map(weight).collect();
         let stall = |word: &str| {
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })
@@ -541,7 +545,16 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
         synthetic::waits::thread(task, group_index(process, groups), &seen)
     });
-    rows.collect()
+    let sleepers = phase.process.iter().filter_map(|process| Some((process, process.sleeps_in?)));
+    let asleep = sleepers.flat_map(|(process, class)| {
+        let task = |pid| TaskId { pid, tid: pid, start_ticks: 1 };
+        let seen = [(WaitClass::Running, 5), (class, 5)];
+        let pids = process.pid..process.pid + process.count;
+        pids.flat_map(move |pid| synthetic::waits::thread(task(pid), group_index(process, groups), &seen))
+    });
+    let mut rows: Vec<ThreadWait> = rows.chain(asleep).collect();
+    rows.sort_by_key(|row| (row.task, row.wait));
+    rows
 }
 
 /// Threads that wait in a pipe whose other end is held by a process on storage, and other threads in the same pipes.
@@ -564,6 +577,36 @@ fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
     waits.ipc_waiters.sort_by_key(|waiter| waiter.task);
     waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
+}
+
+/// Connections whose requests are unread; the first thread of the process is on storage, or running.
+fn add_unread_connections(phase: &Phase, waits: &mut Waits) {
+    for process in phase.process.iter().filter(|process| process.unread_connections > 0) {
+        let group = group_index(process, &waits.groups);
+        let class = if process.waits.storage > 0 { WaitClass::Disk } else { WaitClass::Running };
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        let connection =
+            ServerSocket { group, pid: process.pid, local_port: Some(6379), unread_bytes: 14, ..ServerSocket::default() };
+        waits.server_sockets.extend((0..process.unread_connections).map(|_| connection));
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+}
+
+/// Processes whose first thread waits in a pipe, and the pipes.
+fn add_pipes(phase: &Phase, waits: &mut Waits) {
+    for (process, pipe) in phase.process.iter().filter_map(|process| Some((process, process.pipe.as_ref()?))) {
+        let (wait, link) = match pipe.call.as_str() {
+            "write" => (synthetic::waits::PIPE_WRITE, PipeLink { writer: process.pid, reader: pipe.other }),
+            "read" => (WaitClass::Pipe as u32, PipeLink { writer: pipe.other, reader: process.pid }),
+            other => panic!("no call {other} of a pipe"),
+        };
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        waits.threads.push(ThreadWait { task, wait, group: group_index(process, &waits.groups), seen_count: pipe.times });
+        waits.pipe_links.push(link);
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.pipe_links.sort_unstable();
 }
 
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {

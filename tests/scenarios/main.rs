@@ -15,13 +15,13 @@
 mod format;
 mod machine;
 mod network;
+mod pairs;
 #[path = "../support/synthetic.rs"]
 mod synthetic;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator, Finding, Kind, RULES, Value, cross_checks};
@@ -73,7 +73,16 @@ fn files() -> Vec<(PathBuf, File)> {
 }
 
 fn play(case: &Case, mut complain: impl FnMut(String)) {
-    let mut machine = Machine::new(case);
+    let mut last: Vec<Option<Evaluation>> = case.phase.iter().map(|_| None).collect();
+    evaluate(case, &mut Machine::new(case), |number, evaluated| last[number] = Some(evaluated));
+    for (number, (phase, evaluated)) in case.phase.iter().zip(last).enumerate() {
+        let Some(evaluated) = evaluated else { continue };
+        check(&phase.expect, &evaluated, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
+    }
+}
+
+/// Evaluates each interval of each phase.
+fn evaluate(case: &Case, machine: &mut Machine, mut evaluated: impl FnMut(usize, Evaluation)) {
     let host = machine.host();
     let mut evaluator = Evaluator::new(Baselines::default());
     let mut older = None;
@@ -84,16 +93,13 @@ fn play(case: &Case, mut complain: impl FnMut(String)) {
         }
         // The first sample of all, and the first after a gap, have nothing to be compared with.
         let mut before = older.take().unwrap_or_else(|| machine.first(phase));
-        let mut last: Option<Evaluation> = None;
         for index in 0..phase.intervals {
             let sample = machine.interval(phase, index);
             let interval = Interval::between(&host, &before, &sample).expect("time passed");
-            last = Some(evaluator.evaluate(interval));
+            evaluated(number, evaluator.evaluate(interval));
             before = sample;
         }
-        older = Some(Arc::clone(&before));
-        let Some(evaluated) = last else { continue };
-        check(&phase.expect, &evaluated, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
+        older = Some(before);
     }
 }
 
@@ -193,8 +199,10 @@ fn is(figure: &Figure, value: f64) -> bool {
 }
 
 fn sentences(findings: &[Finding]) -> String {
-    let list: Vec<String> =
-        findings.iter().map(|finding| format!("[{}] {}", finding.kind.as_str(), finding.sentence)).collect();
+    let list: Vec<String> = findings
+        .iter()
+        .map(|finding| format!("[{} {:?}] {}", finding.kind.as_str(), finding.severity, finding.sentence))
+        .collect();
     if list.is_empty() { "nothing".into() } else { list.join(" | ") }
 }
 

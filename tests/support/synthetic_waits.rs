@@ -12,6 +12,8 @@ const HIDDEN_BLOCKED: u32 = 101;
 const FILE_LOCK: u32 = 102;
 /// The futex call of a contended mutex
 pub const MUTEX: u32 = 103;
+/// A full pipe; an empty one is the wait of `WaitClass::Pipe`.
+pub const PIPE_WRITE: u32 = 104;
 
 /// The waits that the rows refer to.
 pub fn observed() -> Vec<ObservedWait> {
@@ -53,7 +55,7 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
     };
-    all.map(wait).chain([mutex]).collect()
+    all.map(wait).chain([mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write")))]).collect()
 }
 
 /// Threads of one group in one sub-sample that wait for a mutex, all at one address or several at each.

@@ -277,7 +277,7 @@ fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvalu
         recording = recording.with_progress();
     }
     let span = check.span.or(check.at.map(|_| DEFAULT_SPAN));
-    let samples = time_range::at(recording.replayer(), check.at, span, &TimeZone::system()).unwrap_or(0..0);
+    let samples = time_range::at_interval(recording.replayer(), check.at, span, file, &TimeZone::system())?;
     let mut end = EndReason::Completed;
     while let Some(evaluation) = recording.next_in(&samples) {
         if each(&evaluation)? == ReaderState::Closed {

@@ -1,11 +1,13 @@
 //! Rules about CPUs: saturated core, saturated thread, saturated host, throttling, steal, hidden and short-lived CPU time, load.
 
 pub mod affinity;
+pub mod cgroup_weight;
 pub mod clauses;
 pub mod cpu_saturated;
 pub mod cpu_stolen;
 pub mod cpu_throttled;
 pub mod free_cpus;
+pub mod frequent_switches;
 pub mod hidden_cpu;
 pub mod load_average;
 pub mod priority;

@@ -54,11 +54,22 @@ impl Bottleneck<'_> {
 
     fn versus_baseline(&self, word: &str) -> String {
         let time = self.span.r#await.map_or_else(|| "-".into(), latency);
-        let baseline = self.status.and_then(|status| Some((self.multiple()?, status.provisional)));
-        let baseline = baseline.map(|(times, provisional)| {
-            format!(" = {} its {}baseline", multiple(times), if provisional { "provisional " } else { "" })
-        });
-        format!("{word} {time}{}", baseline.unwrap_or_default())
+        let Some((status, times)) = self.status.zip(self.multiple()) else { return format!("{word} {time}") };
+        match only_since_start(status, times) {
+            Some(since_start) => format!("{word} {time}, {since_start}"),
+            None if status.provisional => format!("{word} {time} = {} its provisional baseline", multiple(times)),
+            None => format!("{word} {time} = {} its baseline", multiple(times)),
+        }
+    }
+}
+
+/// For a latency that is usual only since the start: no calm time shows what the device can do. `None` where a baseline does, or
+/// where the latency exceeds what is usual.
+pub fn only_since_start(status: &LatencyStatus, times: f64) -> Option<&'static str> {
+    match times {
+        _ if !status.is_learned_under_load() || times >= MAX_USUAL_MULTIPLE => None,
+        _ if times < 1.0 / MAX_USUAL_MULTIPLE => Some("not slower than since the start (no baseline from a calm time)"),
+        _ => Some("always so since the start (no baseline from a calm time)"),
     }
 }
 

@@ -29,6 +29,11 @@ pub fn describe_process_group(group: &GroupId, label: &GroupLabel) -> String {
     }
 }
 
+/// The system call: `in fdatasync`; the wait channel only where no system call is known.
+pub fn blocked_call(interval: &Interval, holder: &BlockedThread) -> String {
+    syscall_name(interval, holder).map_or_else(|| wait_location(interval, holder), |call| format!("in {call}"))
+}
+
 /// System call and wait channel: `in fdatasync (jbd2_log_wait_commit)`
 pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
     match (syscall_name(interval, holder), &holder.wchan) {

@@ -2,8 +2,8 @@
 //! in a function whose purpose is not known.
 //!
 //! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there; those of a
-//! group with a thread in memory reclaim count in neither. The
-//! available CPU time that idle-but-blocked explains is not explained a second time.
+//! group with a thread in memory reclaim count in neither. The same
+//! idle CPU may be explained by both: each figure is an upper bound, and neither fault hides the other.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ use crate::sample::{Host, Name, Sample};
 pub struct KernelLocks {
     /// Mean number of them
     pub threads: f64,
-    /// CPUs that were available while one of them could have used them, without those of idle-but-blocked
+    /// CPUs that were available while one of them could have used them
     pub cpus: f64,
     /// `cpus` as a share of all CPUs
     pub ratio: f64,
@@ -79,8 +79,7 @@ impl<'a> KernelLockCounter<'a> {
 
     /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the waiters of that group may wait for
     /// storage or for memory.
-    /// `free_cpus`: the available CPUs that idle-but-blocked does not explain.
-    pub fn add(&mut self, sub_sample: &SubSample, part: f64, free_cpus: f64, is_behind: impl Fn(u16) -> bool) {
+    pub fn add(&mut self, sub_sample: &SubSample, part: f64, available_cpus: f64, is_behind: impl Fn(u16) -> bool) {
         let mut waiting = 0.0;
         for row in &sub_sample.waits {
             let Some(wait) = self.waits.get(&row.wait) else { continue };
@@ -94,7 +93,7 @@ impl<'a> KernelLockCounter<'a> {
             *self.threads.entry((row.group, row.wait)).or_default() += threads * part;
         }
         self.result.threads += waiting * part;
-        self.result.cpus += free_cpus.min(waiting) * part;
+        self.result.cpus += available_cpus.min(waiting) * part;
     }
 
     /// `None` if no thread counted.

@@ -1,5 +1,6 @@
 //! Microstates: the time of a thread by state, as in Solaris's `prstat -mL`.
 
+use super::wait::OffCpuShares;
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 use crate::units::Ratio;
@@ -14,7 +15,8 @@ pub struct Microstates {
     pub lock: f64,
     pub other_blocked: f64,
     pub sleep: f64,
-    /// The rest of a thread that the older sample does not contain, or whose CPU time cannot be read
+    /// The rest of a thread that the older sample does not contain, or whose CPU time cannot be read; and waits for completions while
+    /// requests in flight could not be read
     pub unknown: f64,
 }
 
@@ -41,7 +43,7 @@ pub(super) fn microstates(
     cpu: Option<Ratio>,
     user: Option<f64>,
     run_queue: Option<Ratio>,
-    waits: Option<[f64; 4]>,
+    waits: Option<OffCpuShares>,
     state: TaskState,
     class: WaitClass,
     ran: bool,
@@ -52,12 +54,13 @@ pub(super) fn microstates(
     let left = (1.0 - cpu - run_queue).max(0.0);
     let user = user.unwrap_or(1.0);
     let mut states = Microstates { user: cpu * user, system: cpu * (1.0 - user), run_queue, ..Microstates::default() };
-    match waits.filter(|shares| shares.iter().any(|&share| share > 0.0)) {
-        Some([disk, lock, other, sleep]) => {
-            states.disk = left * disk;
-            states.lock = left * lock;
-            states.other_blocked = left * other;
-            states.sleep = left * sleep;
+    match waits {
+        Some(shares) => {
+            states.disk = left * shares.disk;
+            states.lock = left * shares.lock;
+            states.other_blocked = left * shares.other_blocked;
+            states.sleep = left * shares.sleep;
+            states.unknown = left * shares.unknown;
         }
         None => match (state, class) {
             (_, WaitClass::Disk) => states.disk = left,
@@ -70,7 +73,7 @@ pub(super) fn microstates(
     }
     // It may have run.
     if !known {
-        states.unknown = std::mem::take(&mut states.sleep);
+        states.unknown += std::mem::take(&mut states.sleep);
     }
     states
 }

@@ -26,6 +26,8 @@ pub(super) struct Visit<'a> {
     /// The process with the same pid in the older sample
     pub(super) old: Option<&'a Arc<Process>>,
     pub(super) new: &'a Arc<Process>,
+    /// Its place in the newer sample
+    pub(super) place: usize,
 }
 
 impl ProcessTotals {
@@ -49,8 +51,9 @@ impl ProcessTotals {
             let shared = shared_prefix(olds, news);
             while awake.next_if(|&at| at < old_place).is_some() {}
             while let Some(at) = awake.next_if(|&at| at < old_place + shared) {
-                totals.awake.push(new_place + at - old_place);
-                older.get(at).into_iter().for_each(|same| visit(Visit { old: Some(same), new: same }));
+                let place = new_place + at - old_place;
+                totals.awake.push(place);
+                older.get(at).into_iter().for_each(|same| visit(Visit { old: Some(same), new: same, place }));
             }
             old_place += shared;
             new_place += shared;
@@ -72,7 +75,7 @@ impl ProcessTotals {
             if new.threads.iter().any(is_not_sleeping) {
                 totals.awake.push(new_place);
             }
-            visit(Visit { old: old.filter(|old| old.pid == new.pid), new });
+            visit(Visit { old: old.filter(|old| old.pid == new.pid), new, place: new_place });
             new_place += 1;
         }
     }

@@ -60,7 +60,7 @@ impl TaskSpanBuilder<'_> {
                 cpu,
                 user,
                 run_queue,
-                seen.map(|seen| self.off_cpu_shares(seen, holding)),
+                seen.and_then(|seen| self.off_cpu_shares(seen, holding)),
                 new.state,
                 class,
                 ran,

@@ -10,28 +10,50 @@ use crate::sample::{Absent, Host, Sample};
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_IN_FLIGHT_SHARE: f64 = 0.5;
 
-/// Whether some device had requests in flight in at least `MIN_IN_FLIGHT_SHARE` of the sub-samples.
-pub(super) fn has_io_in_flight(newer: &Sample) -> bool {
+/// Whether some device had requests in flight in at least `MIN_IN_FLIGHT_SHARE` of the sub-samples; `None` if that depends on
+/// sub-samples that could not read it.
+pub(super) fn has_io_in_flight(newer: &Sample) -> Option<bool> {
     let subs = &newer.waits.sub_samples;
-    let outstanding = subs.iter().filter(|sub| sub.in_flight.is_some_and(|requests| requests > 0)).count();
-    outstanding > 0 && outstanding as f64 >= subs.len() as f64 * MIN_IN_FLIGHT_SHARE
+    let number = |is: fn(Option<u32>) -> bool| subs.iter().filter(|sub| is(sub.in_flight)).count();
+    let (outstanding, unknown) = (number(|requests| requests > Some(0)), number(|requests| requests.is_none()));
+    let is_enough = |number: usize| number > 0 && number as f64 >= subs.len() as f64 * MIN_IN_FLIGHT_SHARE;
+    match (is_enough(outstanding), is_enough(outstanding + unknown)) {
+        (true, _) => Some(true),
+        (false, false) => Some(false),
+        (false, true) => None,
+    }
+}
+
+/// Shares of the sub-samples at which a thread was not running.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OffCpuShares {
+    pub disk: f64,
+    pub lock: f64,
+    pub other_blocked: f64,
+    pub sleep: f64,
+    /// In a wait for completions while it is not known whether requests were in flight
+    pub unknown: f64,
 }
 
 impl TaskSpanBuilder<'_> {
-    /// Disk, lock, other blocked, sleep: shares of the sub-samples at which the thread was not running. A futex counts as a
-    /// lock if the group has a thread on storage; a wait for completions counts as disk if requests are in flight.
-    pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> [f64; 4] {
+    /// A futex counts as a lock if the group has a thread on storage; a wait for completions counts as disk if requests are in
+    /// flight. `None` if the thread was running at all of them.
+    pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
         let times = |class: WaitClass| f64::from(seen.count(class));
         let when = |condition: bool, class: WaitClass| if condition { times(class) } else { 0.0 };
-        let disk = times(WaitClass::Disk) + when(self.io_in_flight, WaitClass::Aio);
+        let disk = times(WaitClass::Disk) + when(self.io_in_flight == Some(true), WaitClass::Aio);
+        let unknown = when(self.io_in_flight.is_none(), WaitClass::Aio);
         let lock = times(WaitClass::Lock) + when(holding, WaitClass::Futex);
         let other = times(WaitClass::Memory) + times(WaitClass::Vfork);
-        let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - times(WaitClass::Running);
-        let whole = disk + lock + other + sleep;
-        if whole <= 0.0 {
-            return [0.0; 4];
-        }
-        [disk, lock, other, sleep].map(|part| part / whole)
+        let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - unknown - times(WaitClass::Running);
+        let whole = disk + lock + other + sleep + unknown;
+        (whole > 0.0).then(|| OffCpuShares {
+            disk: disk / whole,
+            lock: lock / whole,
+            other_blocked: other / whole,
+            sleep: sleep / whole,
+            unknown: unknown / whole,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds the groups that have a limit by a walk over the hierarchies, some milliseconds at a time.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -73,11 +73,22 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
 }
 
 impl Hierarchy {
-    /// The path of a group as in /proc/PID/cgroup.
-    fn cgroup_path(&self, relative: &Path) -> Name {
+    /// What the paths of its groups in /proc/PID/cgroup begin with.
+    fn path_base(&self) -> &[u8] {
         // In a cgroup namespace groups outside of it begin with `/..`.
         let base = if self.mounted_root.starts_with(b"/..") { b"/" } else { self.mounted_root.as_slice() };
-        let mut path = base.strip_suffix(b"/").unwrap_or(base).to_vec();
+        base.strip_suffix(b"/").unwrap_or(base)
+    }
+
+    /// The directory of a group with this path in /proc/PID/cgroup; `None` if it is not below the mount.
+    pub fn directory(&self, path: &[u8]) -> Option<PathBuf> {
+        let relative = path.strip_prefix(self.path_base())?;
+        Some(self.mount_point.join(OsStr::from_bytes(relative.strip_prefix(b"/").unwrap_or(relative))))
+    }
+
+    /// The path of a group as in /proc/PID/cgroup.
+    fn cgroup_path(&self, relative: &Path) -> Name {
+        let mut path = self.path_base().to_vec();
         if !relative.as_os_str().is_empty() {
             path.push(b'/');
             path.extend(relative.as_os_str().as_bytes());

@@ -47,7 +47,10 @@ pub struct NamespaceReader {
 
 impl NamespaceReader {
     /// Reads the namespaces of these processes; `tasks` is of the same scan.
-    pub fn sample(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> NetworkNamespaces {
+    pub fn sample(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> Reading<NetworkNamespaces> {
+        if !members.is_own_known() {
+            return Err(Absent::NoSuchFile);
+        }
         let by_inode = members.by_inode();
         self.known.retain(|inode, _| by_inode.contains_key(inode));
         let mut all = NetworkNamespaces {
@@ -66,7 +69,7 @@ impl NamespaceReader {
             }
             known.sample(root, &mut all, &mut self.owners, &mut self.buffer);
         }
-        all
+        Ok(all)
     }
 }
 

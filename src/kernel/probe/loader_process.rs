@@ -81,7 +81,7 @@ impl LoaderProcess {
             Ok((Some(program), _)) => {
                 TaskIterator::attach(&program).map_err(|why| format!("the kernel refuses the probe: {why}"))
             }
-            Ok((None, why)) if why.is_empty() => Err("its loader ended without a word".to_owned()),
+            Ok((None, why)) if why.is_empty() => Err("its loader ended without an error message".to_owned()),
             Ok((None, why)) => Err(why),
         };
         Some(answer)
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
         let silent = LoaderProcess::spawn(Path::new("/bin/true")).unwrap().wait_for_result();
-        assert_eq!(silent.unwrap_err(), "its loader ended without a word");
+        assert_eq!(silent.unwrap_err(), "its loader ended without an error message");
         assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop")).is_err());
     }
 

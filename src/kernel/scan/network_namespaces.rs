@@ -43,6 +43,11 @@ impl NetworkNamespaceMembers {
         };
     }
 
+    /// Whether the namespace of stalltop can be read, so that others can be told from it.
+    pub fn is_own_known(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// Forgets the processes that ended.
     pub fn retain(&mut self, exists: impl Fn(u32) -> bool) {
         self.inodes.retain(|&pid, _| exists(pid));

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use rustc_hash::FxHashMap;
 
 use super::wait_queues::Waiter;
-use super::{IntervalWaits, file_locks, ipc_peers, remote_waits};
+use super::{IntervalWaits, file_locks, ipc_peers, pipelines, remote_waits, server_sockets};
 use crate::ids::DiskId;
 use crate::kernel::disk::is_partition_name;
 use crate::kernel::mounts;
@@ -106,8 +106,10 @@ pub fn resolve_files(
     }
     if !ipc_threads.is_empty() {
         ipc_peers::trace_ipc_peers(&mut waits, &ipc_threads, tasks, root, files, machine);
+        pipelines::trace_pipes(&mut waits, &ipc_threads, root, files);
         remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
+    server_sockets::read_server_sockets(&mut waits, root, files);
     waits
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::IpcThread;
-use super::unix_peers::dump_unix_peers;
+use super::unix_sockets::dump_unix_peers;
 use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u32, words};
 use crate::kernel::root::Root;
@@ -27,7 +27,7 @@ const MAX_HOLDERS: usize = 512;
 
 /// One end of a pipe or socket, by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Endpoint {
+pub(super) enum Endpoint {
     PipeRead(u32),
     PipeWrite(u32),
     Socket(u32),
@@ -142,7 +142,7 @@ fn find_holders(
 }
 
 /// The ends that a descriptor is: two for a pipe that is open for reading and writing.
-fn read_open_endpoints(pid: u32, descriptor: u32, files: &mut TaskFiles) -> Vec<Endpoint> {
+pub(super) fn read_open_endpoints(pid: u32, descriptor: u32, files: &mut TaskFiles) -> Vec<Endpoint> {
     let Ok(target) = files.read_link(format_args!("{pid}/fd/{descriptor}")) else { return Vec::new() };
     if let Some(socket) = parse_inode(target.as_bytes(), b"socket:[") {
         return vec![Endpoint::Socket(socket)];

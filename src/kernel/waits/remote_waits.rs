@@ -33,7 +33,7 @@ const MIN_EXAMINED_SHARE: f64 = 0.5;
 /// Adds the threads that were asleep in a socket with the connection that they receive from.
 pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
     let mut sleepers = long_sleepers(threads, waits.sub_samples.len()).peekable();
-    if sleepers.peek().is_none() || !has_few_sockets(root) || !root.is_host() {
+    if sleepers.peek().is_none() || !has_few_sockets(root, "proc/net") || !root.is_host() {
         return;
     }
     let receivers: Vec<(&IpcThread, u32)> =
@@ -42,7 +42,7 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
     if wanted.is_empty() {
         return;
     }
-    let Ok(connections) = connections(&wanted) else { return };
+    let Ok(connections) = tcp_sockets(|socket| wanted.contains(&socket.inode)) else { return };
     let waiter = |(&IpcThread { task, group, .. }, inode)| {
         let (socket, local_port_listens) = connections.get(&inode)?;
         Some(SocketWaiter {
@@ -64,19 +64,19 @@ fn long_sleepers(threads: &[IpcThread], sub_samples: usize) -> impl Iterator<Ite
     threads.iter().filter(move |thread| f64::from(thread.socket_count) >= least).take(MAX_THREADS)
 }
 
-/// Whether this host has few TCP sockets: `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat, and sockstat6.
-fn has_few_sockets(root: &Root) -> bool {
+/// Whether a network namespace has few TCP sockets: `TCP: inuse 12 orphan 0 …` of sockstat and sockstat6 in its directory net.
+pub(super) fn has_few_sockets(root: &Root, directory: &str) -> bool {
     let count = |file: &str, word: &[u8]| {
-        let text = root.read_once(file).ok()?;
+        let text = root.read_once(format!("{directory}/{file}")).ok()?;
         let line = lines(&text).find_map(|line| line.strip_prefix(word))?;
         words(line).nth(1).and_then(parse_u64)
     };
-    let six = count("proc/net/sockstat6", b"TCP6:").unwrap_or(0);
-    count("proc/net/sockstat", b"TCP:").is_some_and(|four| four.saturating_add(six) <= MAX_SOCKETS)
+    let six = count("sockstat6", b"TCP6:").unwrap_or(0);
+    count("sockstat", b"TCP:").is_some_and(|four| four.saturating_add(six) <= MAX_SOCKETS)
 }
 
-/// The connections of these sockets by inode, and whether a socket listens at their local port.
-fn connections(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, (Connection, bool)>> {
+/// The wanted connections and listening sockets by inode, and whether a socket listens at their local port.
+pub(super) fn tcp_sockets(wanted: impl Fn(&Connection) -> bool) -> Reading<FxHashMap<u32, (Connection, bool)>> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
     let (mut listening, mut found) = (FxHashSet::default(), Vec::new());
     for (family, id) in [(AF_INET, SocketId::new_v4 as fn() -> SocketId), (AF_INET6, SocketId::new_v6)] {
@@ -89,9 +89,10 @@ fn connections(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, (Connection, b
         );
         netlink.dump(&mut request, |kind, payload| {
             let Some(socket) = parse_connection(kind, payload) else { return };
-            if socket.ports.1 == 0 {
+            if socket.is_listening() {
                 listening.insert(socket.ports.0);
-            } else if wanted.contains(&socket.inode) {
+            }
+            if wanted(&socket) {
                 found.push(socket);
             }
         })?;
@@ -139,7 +140,7 @@ mod tests {
         for _ in 0..1000 {
             client.write_all(b"?").unwrap();
             pushed.write_all(b"!").unwrap();
-            let found = match connections(&wanted) {
+            let found = match tcp_sockets(|socket| wanted.contains(&socket.inode)) {
                 Ok(found) => found,
                 Err(why) => return println!("skipped: this kernel has no INET_DIAG ({why:?})"),
             };
@@ -161,7 +162,7 @@ mod tests {
     fn only_threads_that_sleep_there_for_half_of_the_time_are_read() {
         let thread = |tid, socket_count| {
             let task = TaskId { pid: 1, tid, start_ticks: 1 };
-            IpcThread { group: 0, task, socket_count, beside_storage: false }
+            IpcThread { group: 0, task, pipe_count: 0, socket_count, beside_storage: false }
         };
         let threads = [thread(1, 10), thread(2, 5), thread(3, 4)];
         assert_eq!(long_sleepers(&threads, 10).map(|thread| thread.task.tid).collect::<Vec<_>>(), [1, 2]);

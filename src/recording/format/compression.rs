@@ -69,6 +69,8 @@ pub struct PayloadDecompressor {
     context: Option<DCtx<'static>>,
 }
 
+/// Bytes of room that a payload gets before any of it has come out.
+const FIRST_ROOM: usize = 1 << 14;
 /// What a larger payload needed is given back: the next ones will not need it.
 const LARGE: u32 = 1 << 20;
 
@@ -95,7 +97,7 @@ impl PayloadDecompressor {
         context.reset(ResetDirective::SessionOnly).map_err(|_| FrameError::Compression)?;
         let mut decoder = Decoder::with_context(stored, context);
         decoder.window_log_max(26).map_err(fault)?;
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(raw.min(FIRST_ROOM));
         let mut decoder = decoder.single_frame();
         decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
         if out.len() == raw { Ok(out) } else { Err(FrameError::Compression) }

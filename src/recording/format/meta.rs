@@ -74,7 +74,7 @@ impl GapReason {
             GapReason::Damaged => "the recording was damaged there",
             GapReason::BetweenRecordings => "nothing was recorded then",
             GapReason::DiskFailed => "the recorder's disk failed",
-            GapReason::Other => "for a reason of a newer version",
+            GapReason::Other => "for a reason that this version does not know",
         }
     }
 }

@@ -12,7 +12,7 @@ use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::Malformed;
 use crate::ids::{CpuId, GroupId};
-use crate::sample::cgroup::{Cgroup, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
@@ -23,10 +23,11 @@ use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitQueue,
 };
-use crate::sample::{Absent, Instant, Sample, SamplingCost};
-pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
+use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
+pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
 
 /// The names that the frame adds to those of the frames before it.
 pub const NAMES: u64 = 1;
@@ -51,8 +52,12 @@ columns! { Sample: 512 {
     delays,
     exits,
     operations,
+    cgroup_weights,
+    read_delays,
     network_namespaces,
 } not recorded { context_switches = Err(Absent::NotRead) } }
+
+columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
 
 columns! { SamplingCost: 8 {
     process_cpu_ns,
@@ -133,8 +138,11 @@ pub const LISTS: &[List] = lists! {
     29 "holders of their other ends": IpcHolder, keys 3, steps 3, |s| Ok(&s.waits.ipc_holders), |s| Ok(&mut s.waits.ipc_holders);
     32 "wait queues": WaitQueue, keys 4, steps 4, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
     33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
+    34 "sockets of blocked servers": ServerSocket, keys 3, steps 4, |s| Ok(&s.waits.server_sockets), |s| Ok(&mut s.waits.server_sockets);
+    35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
+    50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
     43 "network namespaces": NetworkNamespace, keys 1, steps 3, |s| s.network_namespaces.as_ref().map(|all| &all.rows), |s| s.network_namespaces.as_mut().map(|all| &mut all.rows);
     44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
     45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
@@ -228,11 +236,16 @@ mod tests {
     }
 
     #[test]
-    fn the_column_of_the_thread_count_is_that_of_the_threads() {
+    fn the_named_columns_are_those_of_the_fields() {
         let mut list = Vec::new();
         Process::describe("", 0, &mut list);
         let threads = list.iter().find(|described| described.path == "threads").unwrap();
         assert_eq!(threads.columns, THREAD_COUNT..THREAD_COUNT + 1);
+        let facts: Vec<_> = list.iter().filter(|described| described.path.starts_with("facts")).collect();
+        let comm = list.iter().find(|described| described.path == "comm").unwrap();
+        let next = list.iter().find(|described| described.path == "kernel_thread").unwrap();
+        assert!(facts.iter().all(|fact| FACTS.start <= fact.columns.start && fact.columns.end <= FACTS.end));
+        assert_eq!((comm.columns.end, next.columns.start), (FACTS.start, FACTS.end));
     }
 
     #[test]

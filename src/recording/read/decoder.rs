@@ -16,7 +16,7 @@ use crate::recording::format::messages::SharedFacts;
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
 use crate::recording::format::schema::{
-    LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+    FACTS, LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
@@ -58,12 +58,17 @@ struct Level {
     cells: usize,
 }
 
-/// The processes of a frame as rows. Most are those of an earlier level: per process a place is copied, and no row.
+/// The processes of a frame as rows, as the frame gave them: a value that only a later version has must survive as a number, since
+/// later differences are taken from it. Most are those of an earlier level: per process a place is copied, and no row.
 #[derive(Default)]
 struct ProcessTable {
     places: Vec<ProcessPlace>,
     /// The processes that this frame has changed or added
-    rows: Vec<ProcessRows>,
+    rows: Rows,
+    /// Their threads, one process after the other
+    threads: Rows,
+    /// Of each of `rows` the place behind its last thread
+    thread_ends: Vec<usize>,
 }
 
 /// Where the rows of a process are.
@@ -74,11 +79,12 @@ struct ProcessPlace {
     index: u32,
 }
 
-/// A process as the frame gave it: a value that only a later version has must survive as a number, since later differences are
-/// taken from it.
-struct ProcessRows {
-    row: Vec<u64>,
-    threads: Rows,
+impl ProcessTable {
+    /// A process, and its threads as consecutive rows.
+    fn process(&self, index: usize) -> Option<(&[u64], &[u64])> {
+        let first = index.checked_sub(1).map_or(Some(0), |before| self.thread_ends.get(before).copied())?;
+        Some((self.rows.row(index)?, self.threads.range(first..*self.thread_ends.get(index)?)))
+    }
 }
 
 /// A decoded frame.
@@ -250,23 +256,22 @@ impl FrameDecoder<'_> {
         let old_tasks = reference.and_then(|level| level.sample.tasks.as_ref().ok());
         let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), rows: Vec::new() }));
+            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
         let mut rows = Rows::with_capacity(PROCESSES.width, changes.row_count());
-        let mut old_threads = Rows::new(THREADS.width);
+        let mut old_threads = Rows::with_capacity(THREADS.width, changes.row_count());
         let old_rows = |at: usize| self.process_rows(*old_places.get(at)?);
         changes.apply(
             old_places.len(),
-            |at| old_rows(at).map(|old| old.row.as_slice()),
+            |at| old_rows(at).map(|(row, _)| row),
             None,
             |new| match new {
                 NewRows::Same(places) => plan.push(Plan::Same(places)),
                 NewRows::One { old, row } => {
-                    let old = old.and_then(old_rows);
-                    old.iter().for_each(|old| old_threads.push(old.threads.range(0..old.threads.len())));
-                    plan.push(Plan::Build(rows.len()));
+                    old.and_then(old_rows).iter().for_each(|(_, threads)| old_threads.push(threads));
+                    plan.push(Plan::Build { at: rows.len(), old });
                     rows.push(row);
                 }
             },
@@ -275,60 +280,81 @@ impl FrameDecoder<'_> {
             Some(changes) => changes.to_rows_after(&old_threads, None)?,
             None => old_threads,
         };
-        let mut next_thread = 0usize;
         let mut list = Vec::with_capacity(old_list.len() + rows.len());
-        let mut table = ProcessTable { places: Vec::with_capacity(old_list.len() + rows.len()), rows: Vec::new() };
+        let mut places = Vec::with_capacity(old_list.len() + rows.len());
+        let mut thread_ends = Vec::with_capacity(rows.len());
+        let mut buffers = ProcessBuffers::default();
         let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
             match step {
-                Plan::Same(places) => {
-                    let same = old_list.get(places.clone()).zip(old_places.get(places));
-                    let (processes, places) = same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
+                Plan::Same(range) => {
+                    let same = old_list.get(range.clone()).zip(old_places.get(range));
+                    let (processes, same_places) =
+                        same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
                     list.extend_from_slice(processes);
-                    table.places.extend_from_slice(places);
+                    places.extend_from_slice(same_places);
                 }
-                Plan::Build(at) => {
+                Plan::Build { at, old } => {
                     let row = rows.row(at).unwrap_or_default();
-                    let (process, threads) = self.process(row, &threads, next_thread)?;
-                    next_thread += threads.len();
-                    list.push(self.shared(process));
-                    table.places.push(ProcessPlace { level, index: u32::try_from(table.rows.len()).unwrap_or(u32::MAX) });
-                    table.rows.push(ProcessRows { row: row.to_vec(), threads });
+                    let old = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
+                    let first_thread = thread_ends.last().copied().unwrap_or(0);
+                    let process = self.process(row, old, (&threads, first_thread), &mut buffers)?;
+                    thread_ends.push(first_thread + process.threads.len());
+                    list.push(self.shared(process, list.len()));
+                    places.push(ProcessPlace { level, index: u32::try_from(at).unwrap_or(u32::MAX) });
                 }
             }
         }
-        if next_thread != threads.len() {
+        if thread_ends.last().copied().unwrap_or(0) != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list, table))
+        Ok((list, ProcessTable { places, rows, threads, thread_ends }))
     }
 
-    fn process_rows(&self, place: ProcessPlace) -> Option<&ProcessRows> {
-        self.levels.get(place.level as usize)?.processes.rows.get(place.index as usize)
+    fn process_rows(&self, place: ProcessPlace) -> Option<(&[u64], &[u64])> {
+        self.levels.get(place.level as usize)?.processes.process(place.index as usize)
     }
 
-    /// A process from its row and the rows of its threads, of which the first is at `first`; also the latter.
-    fn process(&self, row: &[u64], threads: &Rows, first: usize) -> Result<(Process, Rows), Malformed> {
-        let mut process: Process = take_at(row, 0, &self.names)?;
+    /// A process from its row and the rows of its threads, with the place of the first. `old`: its row and itself in the sample
+    /// that is referred to.
+    fn process(
+        &self,
+        row: &[u64],
+        old: Option<(&[u64], &Arc<Process>)>,
+        (threads, first): (&Rows, usize),
+        buffers: &mut ProcessBuffers,
+    ) -> Result<Process, Malformed> {
+        let mut process: Process = match old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)) {
+            Some((_, old)) => {
+                // Facts rarely change, and building them takes longer than the rest.
+                buffers.row.clear();
+                buffers.row.extend_from_slice(row);
+                buffers.row.get_mut(FACTS).unwrap_or_default().fill(0);
+                Process { facts: Arc::clone(&old.facts), ..take_at(&buffers.row, 0, &self.names)? }
+            }
+            None => take_at(row, 0, &self.names)?,
+        };
         let count = row.get(THREAD_COUNT).and_then(|&count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
         if count > threads.len().saturating_sub(first) {
             return Err(Malformed("a process claims more threads than there are"));
         }
-        let mut list: Vec<Thread> = Vec::with_capacity(count);
-        let mut own = Rows::new(THREADS.width);
+        let list = &mut buffers.threads;
+        list.clear();
         for mut row in (first..first + count).filter_map(|at| threads.row(at)) {
-            own.push(row);
             let _pid: u32 = take_first(&mut row, &self.names)?;
             list.push(take_first(&mut row, &self.names)?);
         }
-        add_thread_counts(&mut process, &list);
-        process.threads = list.into();
-        Ok((process, own))
+        add_thread_counts(&mut process, list);
+        process.threads = list.drain(..).collect();
+        Ok(process)
     }
 
     /// The process of the neighbour where it is equal: it did not change between the two samples. Mostly at least its facts are.
-    fn shared(&self, mut process: Process) -> Arc<Process> {
-        match self.neighbour.and_then(|sample| sample.tasks.as_ref().ok()?.process(process.pid)) {
+    /// `place`: its place in this sample, which is mostly the same in the neighbour.
+    fn shared(&self, mut process: Process, place: usize) -> Arc<Process> {
+        let tasks = self.neighbour.and_then(|sample| sample.tasks.as_ref().ok());
+        let straight = tasks.and_then(|tasks| tasks.processes.get(place)).filter(|near| near.pid == process.pid);
+        match straight.or_else(|| tasks?.process(process.pid)) {
             Some(same) if **same == process => return same.clone(),
             Some(near) if near.facts == process.facts => process.facts = near.facts.clone(),
             _ => {}
@@ -337,10 +363,17 @@ impl FrameDecoder<'_> {
     }
 }
 
+/// Buffers for building one process, used again for the next.
+#[derive(Default)]
+struct ProcessBuffers {
+    row: Vec<u64>,
+    threads: Vec<Thread>,
+}
+
 /// What processes of the new sample are made from.
 enum Plan {
     /// Those at these places of the reference
     Same(Range<usize>),
-    /// The row at that place
-    Build(usize),
+    /// The row at that place; the process was at `old` of the reference
+    Build { at: usize, old: Option<usize> },
 }

@@ -86,8 +86,10 @@ impl RowChanges {
         let old = |at| reference(at).unwrap_or_default();
         let mut next = 0usize;
         let (mut changed, mut new) = (self.changed.iter(), self.new.iter());
-        let mut row = vec![0u64; self.table.width];
-        let mut last_new = last.map_or_else(|| row.clone(), <[u64]>::to_vec);
+        let width = |rows: &Rows| if rows.is_empty() { 0 } else { self.table.width };
+        let mut row = vec![0u64; width(&self.changed)];
+        let mut last_new = vec![0u64; width(&self.new)];
+        last_new.iter_mut().zip(last.unwrap_or_default()).for_each(|(cell, last)| *cell = *last);
         for &(change, length) in &self.runs {
             if change == RowChange::New {
                 for difference in new.by_ref().take(length) {

@@ -237,7 +237,7 @@ impl Recorder {
     fn set_writer_lost(&self) {
         let kept = self.status().progress();
         *lock_ignoring_poison(&self.shared.status) =
-            RecorderStatus::Failed { reason: "a fault of stalltop itself".to_owned(), progress: kept };
+            RecorderStatus::Failed { reason: "an internal error of stalltop".to_owned(), progress: kept };
     }
 
     pub fn status(&self) -> RecorderStatus {

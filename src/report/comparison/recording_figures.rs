@@ -76,7 +76,8 @@ pub struct RecordingFigures {
     pub window: Window,
     pub totals: Totals,
     operation_counter: OperationCounter,
-    values: BTreeMap<FigureKey, DecimatedValues>,
+    /// By index in `COMPARED_TABLES` and name of the row: the values of each column
+    values: BTreeMap<(usize, String), Vec<DecimatedValues>>,
     /// Devices whose requests are in the totals; empty: all that are not stacked on other devices
     disks: Vec<String>,
 }
@@ -110,13 +111,10 @@ impl RecordingFigures {
                 Cell::Number(_) | Cell::Bound(..) | Cell::Unknown => None,
             });
             let row = names.collect::<Vec<_>>().join(" ");
-            let mut key = FigureKey { table_index, row, column_index: 0 };
+            let values = self.values.entry((table_index, row)).or_default();
+            values.resize_with(columns.len(), DecimatedValues::default);
             for (column, number) in figures.iter().zip(cells).filter_map(|(column, cell)| Some((column, cell.number()?))) {
-                key.column_index = *column;
-                match self.values.get_mut(&key) {
-                    Some(values) => values.push(number),
-                    None => self.values.entry(key.clone()).or_default().push(number),
-                }
+                values.get_mut(*column).into_iter().for_each(|values| values.push(number));
             }
         }
     }
@@ -133,11 +131,16 @@ impl RecordingFigures {
 
     /// In the order of time; of a long recording every n-th.
     pub fn values(&self, key: &FigureKey) -> &[f64] {
-        self.values.get(key).map(DecimatedValues::values).unwrap_or_default()
+        let row = self.values.get(&(key.table_index, key.row.clone()));
+        row.and_then(|row| row.get(key.column_index)).map(DecimatedValues::values).unwrap_or_default()
     }
 
-    pub fn keys(&self) -> impl Iterator<Item = &FigureKey> {
-        self.values.keys()
+    /// The figures that have values.
+    pub fn keys(&self) -> impl Iterator<Item = FigureKey> {
+        self.values.iter().flat_map(|((table_index, row), columns)| {
+            let known = columns.iter().enumerate().filter(|(_, values)| !values.values().is_empty());
+            known.map(|(column_index, _)| FigureKey { table_index: *table_index, row: row.clone(), column_index })
+        })
     }
 
     /// The findings, each at its worst.

@@ -50,7 +50,7 @@ fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: 
     }
     text.push_str(&table.render());
     if rows.iter().any(|(_, delta)| delta.change != FigureChange::None) {
-        text.push_str("  ▲ WORSE  ▽ better  • moved: which of them, only depends on the load\n");
+        text.push_str("  ▲ WORSE  ▽ better  • changed: good or bad depends on the load\n");
     }
 }
 

@@ -86,7 +86,7 @@ pub fn findings_section(findings: &[FindingGroup], time: &TimeAxis) -> Markup {
                     h3 { (severity_sign(Some(finding.severity))) " " (finding.kind.as_str()) " " b { (recurring.subject()) } }
                     @if recurring.findings.len() > 1 {
                         p.when {
-                            (recurring.findings.len()) " times, " (duration(recurring.total_seconds(time.end()))) " together; the most telling of them: "
+                            (recurring.findings.len()) " times, " (duration(recurring.total_seconds(time.end()))) " together; the most severe of them: "
                             (format_time_range(finding, time))
                         }
                     } @else {
@@ -105,7 +105,7 @@ pub fn findings_section(findings: &[FindingGroup], time: &TimeAxis) -> Markup {
                         }
                     }
                     @if !finding.next.is_empty() {
-                        details { summary { "Look at next" } ul { @for next in &finding.next { li { (printable(next)) } } } }
+                        details { summary { "Next steps" } ul { @for next in &finding.next { li { (printable(next)) } } } }
                     }
                     (occurrences(recurring, time))
                 }

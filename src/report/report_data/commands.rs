@@ -68,10 +68,8 @@ struct IntervalUsage {
 
 impl UsageByCommand {
     pub fn add(&mut self, interval: &Interval, step: usize) {
-        let (Some(span), Ok(tasks)) = (&interval.tasks, &interval.newer.tasks) else { return };
         let mut now: FxHashMap<&Name, IntervalUsage> = FxHashMap::default();
-        for span in &span.active_processes {
-            let Some(process) = tasks.process(span.id.pid) else { continue };
+        for (process, span) in interval.active_processes() {
             let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
             if cpu + span.states.disk + span.states.lock < MIN_CPUS {
                 continue;

@@ -25,6 +25,16 @@ pub struct NetworkNamespaces {
 }
 
 impl NetworkNamespaces {
+    /// Number of namespaces that are read without a socket: their queueing disciplines and queues of sockets are not seen.
+    pub fn closed_count(&self) -> u32 {
+        u32::try_from(self.rows.iter().filter(|namespace| !namespace.has_socket).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Number of namespaces beyond `MAX_NAMESPACES`.
+    pub fn unread_count(&self) -> u32 {
+        self.count.saturating_sub(u32::try_from(MAX_NAMESPACES).unwrap_or(u32::MAX))
+    }
+
     /// The namespace with this inode.
     pub fn namespace(&self, inode: u64) -> Option<&NetworkNamespace> {
         let at = self.rows.binary_search_by_key(&inode, |namespace| namespace.inode).ok()?;

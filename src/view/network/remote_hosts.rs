@@ -8,11 +8,10 @@ use crate::safe;
 use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
-use crate::view::canvas::Canvas;
+use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::safe_text::SafeText;
 use crate::view::text::{format_figure, format_latency, format_number};
 use crate::view::theme::{StyleRole, severity_symbol};
-use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
 /// A row of the table of remote hosts.
 pub struct RemoteHostRow<'a> {
@@ -21,7 +20,7 @@ pub struct RemoteHostRow<'a> {
     finding: Option<&'a Finding>,
 }
 
-type Spec = ColumnSpec<fn(&RemoteHostRow, CellArea)>;
+type Spec = ColumnSpec<fn(&RemoteHostRow, CellContent)>;
 
 const REMOTE_HOST_COLUMNS: [Spec; 9] = [
     Spec::text("PEERS", 22, |row, cell| {
@@ -67,12 +66,12 @@ impl RemoteHostRow<'_> {
         if findings::evaluated_rtt(self.host).is_some() { StyleRole::Plain } else { StyleRole::Dim }
     }
 
-    fn figure(&self, cell: CellArea, figure: &Column<RemoteHostSpan>, cells: usize, role: StyleRole) {
+    fn figure(&self, cell: CellContent, figure: &Column<RemoteHostSpan>, cells: usize, role: StyleRole) {
         cell.text(format_figure(figure, &self.evaluation.into(), self.host, cells), role);
     }
 }
 
-pub fn table(width: u16) -> Table<fn(&RemoteHostRow, CellArea)> {
+pub fn table(width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
     let mut specs = REMOTE_HOST_COLUMNS;
     if width >= 130
         && let Some(first) = specs.first_mut()
@@ -80,7 +79,7 @@ pub fn table(width: u16) -> Table<fn(&RemoteHostRow, CellArea)> {
         // Room for a full IPv6 address.
         first.width = 40;
     }
-    Table::new(&specs, width)
+    Columns::new(&specs, width)
 }
 
 /// A note below the table: hosts that are not listed, and the scan interval if sockets are scanned less often than sampled.
@@ -108,19 +107,13 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
     })
 }
 
-pub fn row(
-    evaluation: &Evaluation,
-    host: &RemoteHostSpan,
-    table: &Table<fn(&RemoteHostRow, CellArea)>,
-    canvas: &mut Canvas,
-    y: u16,
-) {
+pub fn row(evaluation: &Evaluation, host: &RemoteHostSpan, table: &Columns<fn(&RemoteHostRow, CellContent)>) -> TableRow {
     let finding = evaluation.active.iter().find(|finding| {
         finding.kind == Kind::NetworkLatency
             && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *host.address.to_string().as_bytes())
     });
     let row = RemoteHostRow { evaluation, host, finding };
-    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    table.row(|fill, cell| fill(&row, cell))
 }
 
 /// The smoothed RTT; `≤` if it includes the time that the host takes to answer.

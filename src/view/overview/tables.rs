@@ -10,14 +10,15 @@ use crate::safe;
 use crate::state::State;
 use crate::state::rows::is_idle;
 use crate::view::active_findings::hidden_tasks_note;
-use crate::view::canvas::Canvas;
-use crate::view::disk::{baseline_multiple, latency_history, latency_status};
+use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::disk::{baseline_multiple, latency_status};
 use crate::view::network::NicLine;
+use crate::view::pane::Pane;
 use crate::view::safe_text::SafeText;
+use crate::view::tasks::command_line;
 use crate::view::text::{format_figure, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::wait_location;
-use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
 /// The disks with activity, the longest queue first.
 pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
@@ -29,14 +30,13 @@ pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskS
 
 /// A row of the table of disks.
 struct DiskLine<'a> {
-    state: &'a State,
     evaluation: &'a Evaluation,
     disk: &'a DiskSpan,
 }
 
-type DiskSpec = ColumnSpec<fn(&DiskLine, CellArea)>;
+type DiskSpec = ColumnSpec<fn(&DiskLine, CellContent)>;
 
-const DISK_COLUMNS: [DiskSpec; 11] = [
+const DISK_COLUMNS: [DiskSpec; 12] = [
     DiskSpec::text("DISK", 8, |line, cell| {
         cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
     }),
@@ -54,6 +54,7 @@ const DISK_COLUMNS: [DiskSpec; 11] = [
     DiskSpec::figure(&disk::QUEUE, 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
     DiskSpec::figure(&disk::BUSY_RATIO, 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
         .min_table_width(66),
+    STALLED,
 ];
 
 const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
@@ -63,61 +64,42 @@ const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
 })
 .min_table_width(90);
 
-const READ_HISTORY: DiskSpec = DiskSpec::text("r_await, log", 0, |line, cell| {
-    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Read), cell);
-});
-
-const WRITE_HISTORY: DiskSpec = DiskSpec::text("w_await, log", 0, |line, cell| {
-    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Write), cell);
-});
-
 impl DiskLine<'_> {
     fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
         format_figure(figure, &self.evaluation.into(), self.disk, cells)
     }
 
     /// A value of reads; dim for zero.
-    fn read(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+    fn read(&self, cell: CellContent, figure: &Column<DiskSpan>, cells: usize) {
         let role = if self.disk.reads.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
         cell.text(self.figure(figure, cells), role);
     }
 
     /// A value of writes; dim for zero.
-    fn write(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+    fn write(&self, cell: CellContent, figure: &Column<DiskSpan>, cells: usize) {
         let role = if self.disk.writes.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
         cell.text(self.figure(figure, cells), role);
     }
 
-    fn multiple(&self, cell: CellArea, operation: Operation) {
+    fn multiple(&self, cell: CellContent, operation: Operation) {
         let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
         cell.text(&words, role);
     }
 }
 
-pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+pub fn disk_table(evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let mut specs = DISK_COLUMNS.to_vec();
-    let wide = canvas.width();
-    if wide >= 130 {
-        let each = (wide - 80) / 2 - 2;
-        specs.push(READ_HISTORY.width(each));
-        specs.push(WRITE_HISTORY.width(each));
-    } else {
-        specs.push(STALLED);
-    }
-    let table = Table::new(&specs, wide);
-    table.draw_header(canvas, y, None);
+    let table = Columns::new(&DISK_COLUMNS, pane.width());
     if disks.is_empty() {
         let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
-        canvas.text_to_end(0, y + 1, why, StyleRole::Dim);
+        pane.line(y + 1, (why, StyleRole::Dim));
     }
     let shown = disks.get(..disks.len().min(usize::from(rows))).unwrap_or_default();
     let mut shown = shown.to_vec();
     shown.sort_by_key(|disk| disk.index);
-    for (y, disk) in (y + 1..).zip(shown) {
-        let row = DiskLine { state, evaluation, disk };
-        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-    }
+    let lines = shown.into_iter().map(|disk| DiskLine { evaluation, disk });
+    let lines = lines.map(|line| table.row(|fill, cell| fill(&line, cell)));
+    table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
     y + 1 + rows
 }
 
@@ -131,24 +113,23 @@ pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
     nics
 }
 
-pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let table = crate::view::network::table(canvas.width());
-    table.draw_header(canvas, y, None);
+    let table = crate::view::network::table(pane.width());
     if nics.is_empty() {
-        canvas.text_to_end(
-            0,
+        pane.line(
             y + 1,
-            if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
-            StyleRole::Dim,
+            (
+                if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
+                StyleRole::Dim,
+            ),
         );
     }
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
     shown.sort_by_key(|nic| nic.index);
-    for (y, nic) in (y + 1..).zip(shown) {
-        let row = NicLine { state, evaluation, nic };
-        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
-    }
+    let lines = shown.into_iter().map(|nic| NicLine { state, evaluation, nic });
+    let lines = lines.map(|line| table.row(|fill, cell| fill(&line, cell)));
+    table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
     y + 1 + rows
 }
 
@@ -158,7 +139,21 @@ struct TaskLine<'a> {
     group: &'a ProcessGroup<'a>,
 }
 
-type TaskSpec = ColumnSpec<fn(&TaskLine, CellArea)>;
+type TaskSpec = ColumnSpec<fn(&TaskLine, CellContent)>;
+
+const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
+    cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
+});
+
+const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
+    let tasks = line.interval.newer.tasks.as_ref().ok();
+    if let Some(process) = tasks.and_then(|tasks| tasks.process(line.group.pid)) {
+        cell.text(command_line(process), StyleRole::Dim);
+    }
+});
+
+/// Cells of the table from which it has command lines.
+const COMMAND_LINE_WIDTH: u16 = 150;
 
 const TASK_COLUMNS: [TaskSpec; 9] = [
     TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
@@ -186,19 +181,24 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
     })
     .min_table_width(50),
-    TaskSpec::text("where", 0, |line, cell| {
-        cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
-    }),
+    WHERE,
 ];
 
-pub fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
-    if canvas.height() < 2 {
+pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
+    if pane.height() < 2 {
         return;
     }
-    let table = Table::new(&TASK_COLUMNS, canvas.width());
-    table.draw_header(canvas, 0, None);
+    let mut specs = TASK_COLUMNS.to_vec();
+    if pane.width() >= COMMAND_LINE_WIDTH {
+        specs.pop();
+        specs.extend([WHERE.width(pane.width() / 3), COMMAND_LINE]);
+    }
+    let table = Columns::new(&specs, pane.width());
+    let groups = process_groups(interval);
+    let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
+    table.draw(pane, None, lines);
     if interval.newer.tasks.is_err() {
-        canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
+        pane.line(1, ("- /proc cannot be read", StyleRole::Dim));
     }
     if hidden_tasks_note(state).is_some()
         && let Some((x, width)) = table.last_column_area()
@@ -206,14 +206,9 @@ pub fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
         // Beside the heading, as far as it fits.
         let words =
             ["other users' waits hidden", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
-        canvas.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
+        pane.subarea(x, 0, width, 1).line_right(0, (words.unwrap_or_default(), StyleRole::Dim));
     }
-    let groups = process_groups(interval);
     if groups.is_empty() && interval.newer.tasks.is_ok() {
-        canvas.text_to_end(0, 1, "all asleep", StyleRole::Dim);
-    }
-    for (y, group) in (1..canvas.height()).zip(&groups) {
-        let row = TaskLine { interval, group };
-        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+        pane.line(1, ("all asleep", StyleRole::Dim));
     }
 }

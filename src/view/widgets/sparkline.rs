@@ -1,7 +1,4 @@
-//! A sparkline: one cell per value, eight levels, blank without data.
-
-use crate::view::canvas::Canvas;
-use crate::view::theme::StyleRole;
+//! Levels of one cell, for graphs in the cells of a table: ratatui's `Sparkline` is a widget, which a cell cannot hold.
 
 /// The glyphs from the lowest to the highest level.
 pub const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -21,22 +18,15 @@ pub fn log_ratio_level(value: f32, baseline: f32) -> f32 {
     (libm::log10f(value / baseline) * 6.0 + 1.0) / 7.0
 }
 
-/// Draws the values right-aligned in `width` cells, the newest at the right edge.
-pub fn sparkline(
-    canvas: &mut Canvas,
-    x: u16,
-    y: u16,
+/// One glyph a cell, right-aligned in `width` cells: the newest value at the right edge, blank without a value.
+pub fn sparkline<S: Copy + Default>(
     width: u16,
-    cells: impl ExactSizeIterator<Item = Option<(f32, StyleRole)>>,
-) {
-    let count = u16::try_from(cells.len()).unwrap_or(u16::MAX);
-    let skip = count.saturating_sub(width);
-    let first = x + width.saturating_sub(count);
-    for (column, cell) in (first..).zip(cells.skip(usize::from(skip))) {
-        if let Some((share, role)) = cell {
-            canvas.glyph(column, y, level_glyph(share), role);
-        }
-    }
+    cells: impl ExactSizeIterator<Item = Option<(f32, S)>>,
+) -> impl Iterator<Item = (char, S)> {
+    let width = usize::from(width);
+    let (skip, blank) = (cells.len().saturating_sub(width), width.saturating_sub(cells.len()));
+    let glyphs = cells.skip(skip).map(|cell| cell.map_or((' ', S::default()), |(share, style)| (level_glyph(share), style)));
+    std::iter::repeat_n((' ', S::default()), blank).chain(glyphs)
 }
 
 #[cfg(test)]
@@ -51,5 +41,12 @@ mod tests {
         assert_eq!(level_glyph(log_ratio_level(10.0, 1.0)), '█');
         assert_eq!(level_glyph(log_ratio_level(1000.0, 1.0)), '█');
         assert_eq!(level_glyph(log_ratio_level(1.0, 0.0)), '▁');
+    }
+
+    #[test]
+    fn the_newest_value_is_at_the_right_edge() {
+        let values = [Some((0.0, ())), None, Some((1.0, ()))];
+        let drawn = |width| sparkline(width, values.into_iter()).map(|cell| cell.0).collect::<String>();
+        assert_eq!([drawn(5), drawn(2)], ["  ▁ █", " █"]);
     }
 }

@@ -4,12 +4,13 @@
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
-use crate::findings::formatting::{count, percent};
+use crate::findings::formatting::{count, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::holder::describe_group;
-use crate::findings::wait_chain::holder::{current_wait_seconds, wait_location};
+use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
+use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, wait_chain};
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
@@ -27,9 +28,10 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
                group that has a thread on storage, threads that wait for a lock (shown by the kernel, by several futex calls \
                with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
-               is held only by processes on storage. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
-               waits for a device that is at its baseline, a warning with two or more blocked threads or latency above the \
-               baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads.",
+               is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
+               requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
+               waits for a device that is at its baseline, a warning with two or more blocked threads or waiting connections or latency above the \
+               baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads or connections.",
     caveats: "A backup or a copy is limited by its disk: that is only a note. Where wait channels are hidden (other users' \
               tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
               waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
@@ -47,8 +49,9 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
 fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
-    if !reaches_threshold(blocked.ratio, thresholds.blocked_ratio) || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus)
-    {
+    // At least one thread must be blocked all the time, whatever waits for it.
+    let enough = reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio);
+    if !enough || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus) {
         return Vec::new();
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
@@ -62,9 +65,6 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * MIN_SECONDARY_SHARE) {
         sentence.push_str(&format!(" {}.", group_summary(context, group)));
     }
-    if let Some(iowait) = blocked.cross_checks.iowait {
-        sentence.push_str(&format!(" iowait says {}.", percent(iowait)));
-    }
     vec![Candidate {
         severity: severity(context, blocked, top),
         subject: Subject::Host,
@@ -73,47 +73,48 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
         unit: "ratio",
         sentence,
         evidence: evidence(context, blocked, top),
-        explained_share: blocked.ratio,
+        explained_share: blocked.ratio_with_connections,
     }]
 }
 
 fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {
     let thresholds = context.thresholds;
-    let many = reaches_threshold(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
+    let connections: f64 = blocked.groups.iter().map(BlockedGroup::connections_behind).sum();
+    let waiting = blocked.blocked_threads + connections;
+    let many = reaches_threshold(waiting, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
     let holders = top.storage + top.aio + top.hidden;
-    let one_holder = reaches_threshold(top.behind_lock() + top.behind_ipc_peer, 2.0) && !reaches_threshold(holders, 2.0);
-    if reaches_threshold(blocked.ratio, thresholds.blocked_critical_ratio) && (many || one_holder) {
+    let behind = top.behind_lock() + top.behind_ipc_peer + top.connections_behind();
+    let one_holder = reaches_threshold(behind, 2.0) && !reaches_threshold(holders, 2.0);
+    if reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_critical_ratio) && (many || one_holder) {
         return Severity::Critical;
     }
     let slow = context.interval.disks.iter().any(|span| {
         let concerned = top.holder_device.map_or(!top.is_non_block_storage(), |(device, _)| device == span.id);
         concerned && (is_disk_slow(context, span) || context.state.stalled_since(span.id).is_some())
     });
-    if slow || reaches_threshold(blocked.blocked_threads, thresholds.blocked_threads) {
-        Severity::Warning
-    } else {
-        Severity::Note
-    }
+    if slow || reaches_threshold(waiting, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
 }
 
-/// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
-/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.00× its baseline`.
+/// What the threads of a group wait for: `postgres (64 processes): 61 threads wait for a lock (by inference) behind 1 in
+/// fdatasync on sdb: flushes 40.3 ms = 1.00× its baseline`.
 fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let label = describe_group(group);
-    let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
     // A few threads that occasionally wait behind those on storage are not reported.
     let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
     if group.behind_lock() >= min_threads {
-        waits.push(format!("{} {} for a lock ({})", count(group.behind_lock()), verb(group.behind_lock()), lock_basis(group)));
+        let waiters = plural(group.behind_lock(), "thread waits", "threads wait");
+        waits.push(format!("{waiters} for a lock ({})", lock_basis(group)));
     }
     if group.behind_ipc_peer >= min_threads {
-        waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
+        waits.push(format!("{} for another process", plural(group.behind_ipc_peer, "thread waits", "threads wait")));
     }
     let holders = group.storage + group.hidden;
-    let mut ends = Vec::new();
+    let mut ends: Vec<(f64, String)> = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
         let place = match &group.holder {
+            Some(holder) if group.holder_device.is_some() => blocked_call(context.interval, holder),
+            // Without a device the wait channel shows what the thread waits for: rpc_wait_bit_killable.
             Some(holder) => wait_location(context.interval, holder),
             None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
             None => "on storage".into(),
@@ -121,13 +122,13 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
         // One of the threads on storage holds the lock; the others may be there for another reason.
         let one_of =
             if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
-        ends.push(format!("{} {one_of}{place}", count(holders)));
+        ends.push((holders, format!("{one_of}{place}")));
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        ends.push(format!("{} asleep for asynchronous completions", count(group.aio)));
+        ends.push((group.aio, "asleep for asynchronous completions".into()));
     }
     if group.memory >= MIN_REPORTED_THREADS {
-        ends.push(format!("{} in memory reclaim", count(group.memory)));
+        ends.push((group.memory, "in memory reclaim".into()));
     }
     let limit = group_bottleneck(context, group).filter(|_| holders + group.aio >= MIN_REPORTED_THREADS);
     let limit = limit.map_or_else(String::new, |limit| format!(": {}", limit.sentence()));
@@ -138,9 +139,20 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
         }
         _ => String::new(),
     };
-    let ends = ends.join(" and ");
+    // The first number of the sentence says that it counts threads.
+    let ends = ends.iter().enumerate().map(|(index, (threads, place))| match index {
+        0 if waits.is_empty() => format!("{} {place}", plural(*threads, "thread", "threads")),
+        _ => format!("{} {place}", count(*threads)),
+    });
+    let ends = ends.collect::<Vec<_>>().join(" and ");
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
-    format!("{label}: {}{behind}{ends}{device}", waits.join(" and "))
+    // Connections that a blocked thread serves are said by it.
+    let connections = match group.waiting_connections {
+        many if group.connections_behind() >= 1.0 => format!("; {many} connections wait for it"),
+        _ => String::new(),
+    };
+    let pipes = holder_pipeline(context.interval, group).map_or_else(String::new, |pipeline| pipeline.clause(context.interval));
+    format!("{label}: {}{behind}{ends}{device}{connections}{pipes}", waits.join(" and "))
 }
 
 /// The operation of its device that bounds a group.
@@ -167,6 +179,8 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         evidence_number("group_on_storage_threads", top.storage + top.hidden),
         evidence_number("group_aio_threads", top.aio),
         evidence_number("group_behind_lock_threads", top.behind_lock()),
+        evidence_number("group_waiting_connections", f64::from(top.waiting_connections)),
+        evidence_number("with_connections_ratio", blocked.ratio_with_connections),
     ];
     if top.behind_lock() >= MIN_REPORTED_THREADS {
         list.push(evidence_text("lock_basis", lock_basis(top).as_str()));

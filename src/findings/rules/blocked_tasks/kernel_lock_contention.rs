@@ -20,8 +20,8 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
               get the lock one at a time. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
                requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
-               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, and so does the idle \
-               time that they explain. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
+               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, which may explain the \
+               same idle time. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
                critical from 50 % of the host with two such threads for each CPU. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here.",
     caveats: "Which thread holds the lock is not known, and the name of a lock is that of the function's usual lock. Where wait \
@@ -100,7 +100,9 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
         (None, true) => "for locks inside the kernel".into(),
         (None, false) => "in D inside the kernel, not for storage".into(),
     };
-    let in_turn = if whole && is_mostly_locks(group) { ", one at a time" } else { "" };
+    // A grace period ends for all that wait for it.
+    let is_shared = main_lock(group) == Some(KernelLock::GracePeriod);
+    let in_turn = if whole && is_mostly_locks(group) && !is_shared { ", one at a time" } else { "" };
     format!("{threads} of {label} {verb} {what}{in_turn}: {}", listed.join(", "))
 }
 

@@ -47,7 +47,8 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
             0 | 1 => group.pid.to_string(),
             many => format!("{many} processes"),
         };
-        format!("{} ({members}) {} CPU", lossy_name(&group.name), significant_digits(group.cpus))
+        // Each process has its own times of reading, so that their sum may exceed what there is.
+        format!("{} ({members}) {} CPU", lossy_name(&group.name), significant_digits(group.cpus.min(context.cpu_count())))
     });
     let listed: Vec<_> = listed.collect();
     if listed.is_empty() { String::new() } else { format!("; most: {}", listed.join(", ")) }

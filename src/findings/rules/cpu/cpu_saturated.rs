@@ -6,9 +6,10 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::top_cpu_users;
+use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::findings::rules::cpu::run_queue::{low_priority_run_queue_waiters, normal_run_queue_waiters};
-use crate::findings::rules::cpu::starved_thread::{starved_thread, switching_clause};
+use crate::findings::rules::cpu::starved_thread::starved_thread;
 use crate::interval::cpu::CpuSpan;
 
 /// Stolen share of CPU time from which the sentence says it. docs/metrics.md, "Fixed thresholds".
@@ -26,8 +27,9 @@ pub const CPU_SATURATED: Rule = Rule {
                their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
                the same for those CPUs and those threads, even if the host has idle CPUs. If only threads at low \
                priority wait, and they use most of the busy time, it is a note. A thread that gets less than a quarter of what \
-               the others get on average is named, with the reason if it is a real-time thread, its nice value or its \
-               affinity. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
+               the others get on average is named, with the reason if it is real-time threads, the CPU weights of cgroups, its nice \
+               value or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
+               a loop, is named. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
     caveats: "A compile or another batch job that is meant to use the whole host.",
     next_steps: &[
         "which processes use the CPUs: %CPU (screen 5, s)",

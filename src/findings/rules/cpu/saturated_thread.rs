@@ -1,6 +1,6 @@
 //! Rule saturated-thread: one thread uses a whole CPU.
 
-use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
 use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
@@ -10,6 +10,8 @@ use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::serialized_threads::serialized_threads;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
+use crate::findings::wait_chain::ChainLink;
+use crate::findings::wait_chain::pipelines::Pipeline;
 use crate::interval::task::ThreadSpan;
 
 pub const SATURATED_THREAD: Rule = Rule {
@@ -22,12 +24,15 @@ pub const SATURATED_THREAD: Rule = Rule {
                cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
                that is known, and these are below 90 % busy. A note if the thread runs at low priority (nice 10 or \
                more, SCHED_BATCH, SCHED_IDLE). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
-               one of them runs at four of five sub-samples: that they need one lock is an inference.",
+               one of them runs at four of five sub-samples: that they need one lock is an inference. Named with it are \
+               processes that wait in a pipe for its process for at least a fifth of the time, also over further pipes: writers \
+               of a full pipe, and readers of an empty one that use at least 1 % of a CPU.",
     caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \
               being limited by it.",
     next_steps: &[
         "what it computes: perf top -t TID",
         "whether its work can be divided among threads",
+        "a pipeline is as fast as its slowest part: a parallel program in its place (pigz, zstd -T0), or a cheaper level",
         "serialized threads: processes instead of threads, a finer-grained lock",
     ],
     reference: "Tasks",
@@ -59,12 +64,29 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             true => format!("on CPU {}", thread.processor.0),
             false => "migrating between CPUs, so no single CPU shows it".into(),
         };
+        let pipeline = Pipeline::of_process(context.interval, thread.id.pid);
         let sentence = format!(
-            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; {}{others}",
+            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}{}; {}{others}",
             percent(used.min(1.0)),
             priority_clause(thread),
+            pipeline.clause(context.interval),
             free.describe(context, cpu),
         );
+        let mut evidence = vec![
+            evidence_number("cpu_ratio", used),
+            evidence_number("user_ratio", thread.states.user),
+            evidence_number("system_ratio", thread.states.system),
+            evidence_optional("run_queue_wait_ratio", thread.run_queue_wait.map(|wait| wait.0)),
+            evidence_number("box_busy_ratio", cpu.busy()),
+            evidence_number("free_cpus", free.cpus),
+            evidence_number("last_cpu", f64::from(thread.processor.0)),
+        ];
+        if !pipeline.is_empty() {
+            let mut links = pipeline.links(context.interval);
+            let what = format!("{label} uses {} of one CPU", percent(used.min(1.0)));
+            links.push(ChainLink { what, known_by: "the scheduler's run time" });
+            evidence.push(Evidence { name: "chain", value: Value::Chain(links) });
+        }
         found.push(Candidate {
             severity: if is_low_priority(thread) { Severity::Note } else { Severity::Warning },
             subject: Subject::Task { id: thread.id, name: thread_name },
@@ -72,15 +94,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             threshold: thresholds.thread_busy_ratio,
             unit: "ratio",
             sentence,
-            evidence: vec![
-                evidence_number("cpu_ratio", used),
-                evidence_number("user_ratio", thread.states.user),
-                evidence_number("system_ratio", thread.states.system),
-                evidence_optional("run_queue_wait_ratio", thread.run_queue_wait.map(|wait| wait.0)),
-                evidence_number("box_busy_ratio", cpu.busy()),
-                evidence_number("free_cpus", free.cpus),
-                evidence_number("last_cpu", f64::from(thread.processor.0)),
-            ],
+            evidence,
             explained_share: used / context.cpu_count(),
         });
     }

@@ -1,8 +1,9 @@
 //! Part of rule cpu-saturated: the thread that gets far less CPU time than the others that want it, and why.
 
 use crate::findings::finding::Evidence;
-use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::cpu::cgroup_weight::cgroup_weight_reason;
 use crate::findings::rules::cpu::priority::{is_low_priority, realtime_policy};
 use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::ids::CpuId;
@@ -14,20 +15,14 @@ const MIN_DEMAND: f64 = 0.5;
 /// A thread is starved if it gets less than this share of what the threads that want a CPU get on average.
 const MAX_STARVED_SHARE: f64 = 0.25;
 
-/// CPUs that a real-time thread uses from which it is the reason.
+/// CPUs that real-time threads use from which they are the reason.
 const MIN_REALTIME_CPUS: f64 = 0.5;
 
-/// Context switches per second of a process from which the sentence says them.
-const MIN_SWITCHES_PER_SECOND: f64 = 100_000.0;
-
-/// Share of the time asleep below which the switches of a process are not wake-ups.
-const MIN_ASLEEP_SHARE: f64 = 0.02;
-
 /// A thread that wants a CPU, and how much of the time it had one.
-struct Demand<'a> {
-    thread: &'a ThreadSpan,
-    used: f64,
-    waited: f64,
+pub struct Demand<'a> {
+    pub thread: &'a ThreadSpan,
+    pub used: f64,
+    pub waited: f64,
 }
 
 impl Demand<'_> {
@@ -89,6 +84,10 @@ fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option
             first.thread.processor.0
         ));
     }
+    if let Some(reason) = realtime_threads_reason(context, starved).or_else(|| cgroup_weight_reason(context, starved, demands))
+    {
+        return Some(reason);
+    }
     let nice = starved.thread.scheduling.map_or(0, |scheduling| scheduling.nice);
     if nice > 0 {
         return Some(format!("its nice value is {nice}"));
@@ -101,17 +100,16 @@ fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option
     Some(format!("its cpuset or affinity allows only CPU {}", lossy_name(list)))
 }
 
-/// `; spin (4711) is switched 540000 times per second while it is runnable (sched_yield or preemption)`, for the process that
-/// causes most context switches.
-pub fn switching_clause(context: &RuleContext) -> String {
-    let processes = context.interval.tasks.iter().flat_map(|tasks| &tasks.active_processes);
-    let rates =
-        processes.filter_map(|span| Some((span, span.timeslices?.0))).filter(|(_, rate)| *rate >= MIN_SWITCHES_PER_SECOND);
-    let Some((span, rate)) = rates.max_by(|a, b| a.1.total_cmp(&b.1)) else { return String::new() };
-    let Some(process) = context.process(span.id.pid) else { return String::new() };
-    let how = match span.states.sleep >= MIN_ASLEEP_SHARE {
-        true => "as it sleeps and is woken",
-        false => "while it is runnable (sched_yield or preemption)",
-    };
-    format!("; {} ({}) is switched {} times per second {how}", lossy_name(&process.comm), process.pid, significant_digits(rate))
+/// For several real-time threads that use little each: `3 real-time threads run before it and use 90 % of CPU 1`.
+fn realtime_threads_reason(context: &RuleContext, starved: &Demand) -> Option<String> {
+    let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+    let here = threads.filter(|thread| thread.processor == starved.thread.processor && realtime_policy(thread).is_some());
+    let used: Vec<(f64, &ThreadSpan)> = here.filter_map(|thread| Some((thread.cpu?.0, thread))).collect();
+    let total: f64 = used.iter().map(|(cpu, _)| cpu).sum();
+    let (_, most) = used.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    if total < MIN_REALTIME_CPUS || realtime_policy(starved.thread).is_some() {
+        return None;
+    }
+    let (cpu, (_, label)) = (most.processor.0, context.task_label(most.id));
+    Some(format!("{} real-time threads run before it and use {} of CPU {cpu}, most of all {label}", used.len(), percent(total)))
 }

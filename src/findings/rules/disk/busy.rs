@@ -6,7 +6,7 @@ use crate::findings::formatting::{latency, multiple, percent, plural, significan
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject};
-use crate::findings::wait_chain::bottleneck::bottleneck;
+use crate::findings::wait_chain::bottleneck::{bottleneck, only_since_start};
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
 use crate::units::Millis;
@@ -17,7 +17,8 @@ pub const DISK_BUSY_NOT_SATURATED: Rule = Rule {
     meaning: "%util near 100 only says that a request was outstanding most of the time. This device still answers near its \
               baseline: requests do not wait for each other, or there is only one at a time.",
     computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device with one \
-               request at a time is at its baseline by definition.",
+               request at a time is at its baseline by definition. A baseline that was not learned at calm times does not \
+               show that a device is fast: the sentence then says since when it has been so.",
     caveats: "Without a learned baseline its capacity is not known: the sentence says what it compares with.",
     next_steps: &["await against the baseline, not %util, when the load grows"],
     reference: "Disks",
@@ -54,29 +55,39 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         };
         let answers = format!("answers {} in {}", operation.plural(), latency(Millis(answer.await_ms)));
         let busy_words = percent(busy.0);
+        let since_start = only_since_start(answer.status, answer.multiple);
+        let at_most = significant_digits(1000.0 / answer.await_ms);
+        let one_at_a_time = answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING;
         let sentence = match (answer.status.provisional, answer.is_below_multiple(context)) {
-            (false, _) => {
-                format!(
+            (false, _) => match since_start {
+                // Nothing shows whether the device is slow: it was busy all the time.
+                Some(since_start) if one_at_a_time => format!(
+                    "{device}: busy {busy_words}, no queue: {at_once} and {answers}, {since_start}, so at most {at_most}/s; \
+                     whether that is slow for this device is not known"
+                ),
+                Some(since_start) => {
+                    format!("{device}: busy {busy_words}, not saturated: {at_once} and {answers}, {since_start}")
+                }
+                None => format!(
                     "{device}: busy {busy_words}, not saturated: {at_once} and {answers}, {} its baseline",
                     multiple(answer.multiple)
-                )
-            }
+                ),
+            },
             (true, true) => format!(
                 "{device}: busy {busy_words}, not saturated: {at_once} and {answers}, near {baseline}, which is assumed: no baseline \
                  has been learned"
             ),
             // One at a time: no queue shows whether the device is slow.
             (true, false) => format!(
-                "{device}: busy {busy_words}, no queue: {at_once} and {answers}, so at most {}/s; whether that is slow for this \
-                 device is not known: no baseline has been learned",
-                significant_digits(1000.0 / answer.await_ms),
+                "{device}: busy {busy_words}, no queue: {at_once} and {answers}, so at most {at_most}/s; whether that is slow for \
+                 this device is not known: no baseline has been learned"
             ),
         };
         let mut evidence = vec![
             evidence_text("operation", operation.plural()),
             evidence_number("await_seconds", answer.await_ms / 1000.0),
             evidence_number("multiple", answer.multiple),
-            evidence_text("baseline", if answer.status.provisional { "provisional" } else { "learned" }),
+            evidence_text("baseline", answer.status.basis()),
             evidence_number("concurrency", answer.concurrency),
         ];
         evidence.extend(device_evidence(span));

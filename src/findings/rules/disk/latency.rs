@@ -4,10 +4,11 @@ use crate::baseline::MAX_UNCONTENDED_OUTSTANDING;
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{count, latency, multiple, plural};
+use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
 use crate::interval::disk::DiskSpan;
 use crate::units::Millis;
 
@@ -18,9 +19,10 @@ pub const DISK_LATENCY: Rule = Rule {
               it can serve at once (more load), or the device itself has become slower (slower at the same load): the \
               sentence says which.",
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
-               against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
-               excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
-               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
+               against the baseline of this device, operation and size class: a warning from 3×, critical from 10× while \
+               several threads are blocked and CPUs are idle, if the excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
+               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device, or \
+               if it is busy for half of the time or less and then has 8 requests or more at once: a burst. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
                which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
                completed then. Otherwise: more load.",
@@ -56,7 +58,10 @@ fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
 impl SlowOperation<'_> {
     /// Whether the device is slower at the same load or has more load, compared with the highest load at which it answered near
     /// its baseline; `None` if that load is unknown.
-    fn cause(&self) -> Option<LatencyCause> {
+    fn cause(&self, span: &DiskSpan) -> Option<LatencyCause> {
+        if let Some(burst) = burst(span) {
+            return Some(burst);
+        }
         let outstanding = self.load.outstanding();
         if self.status.provisional {
             return None;
@@ -75,9 +80,12 @@ impl SlowOperation<'_> {
     fn candidate(&self, context: &RuleContext, span: &DiskSpan) -> Candidate {
         let thresholds = context.thresholds;
         let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
+        let cause = self.cause(span);
         let severity = match self.multiple {
-            _ if unwaited => Severity::Note,
-            times if times >= thresholds.latency_critical_multiple && !self.status.provisional => Severity::Critical,
+            _ if unwaited || matches!(cause, Some(LatencyCause::Burst { .. })) => Severity::Note,
+            times if times >= thresholds.latency_critical_multiple && !self.status.provisional && costs_the_host(context) => {
+                Severity::Critical
+            }
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
@@ -85,10 +93,12 @@ impl SlowOperation<'_> {
             false => format!("its {}", latency(self.status.baseline)),
         };
         let queue = count(self.load.concurrency(self.operation));
-        let cause = self.cause();
         let load = match &cause {
             None => format!("queue {queue}"),
             Some(LatencyCause::SameLoad) => format!("queue {queue}: slower at the same load"),
+            Some(LatencyCause::Burst { at_once, busy }) => {
+                format!("queue {queue}: in bursts of {} at once, busy {} of the time", count(*at_once), percent(*busy))
+            }
             Some(LatencyCause::LowerThroughput { rate, before }) => {
                 let (rate, before) = (plural(*rate, "request/s", "requests/s"), count(*before));
                 format!("queue {queue}: slower, not more load ({rate}, at its baseline {before})")
@@ -110,7 +120,7 @@ impl SlowOperation<'_> {
             evidence_number("await_seconds", self.await_ms / 1000.0),
             evidence_number("baseline_seconds", self.status.baseline.0 / 1000.0),
             evidence_number("baseline_intervals", f64::from(self.status.learned_intervals)),
-            evidence_text("baseline", if self.status.provisional { "provisional" } else { "learned" }),
+            evidence_text("baseline", self.status.basis()),
             evidence_number("concurrency", self.load.concurrency(self.operation)),
             evidence_number("completions_per_second", self.load.rate(self.operation)),
             cause.map_or(evidence_optional("cause", None), |cause| evidence_text("cause", cause.as_str())),
@@ -135,6 +145,14 @@ impl SlowOperation<'_> {
     }
 }
 
+/// Whether several threads are blocked while CPUs are idle: not if one backup waits for its disk, nor if CPUs are full anyway.
+fn costs_the_host(context: &RuleContext) -> bool {
+    let blocked = context.interval.idle_blocked.as_ref();
+    blocked.is_none_or(|blocked| {
+        blocked.lower_bound || blocked.blocked_threads >= MIN_SEVERAL_THREADS && blocked.cpus >= MIN_CRITICAL_IDLE_CPUS
+    })
+}
+
 /// Why a device is slower than its baseline.
 enum LatencyCause {
     SameLoad,
@@ -146,6 +164,18 @@ enum LatencyCause {
     MoreLoad {
         before: f64,
     },
+    /// Many requests at once, in a small part of the time
+    Burst {
+        at_once: f64,
+        busy: f64,
+    },
+}
+
+/// Each request of a burst waits for those before it. The device costs no more time than it is busy.
+fn burst(span: &DiskSpan) -> Option<LatencyCause> {
+    let (queue, busy) = (span.aqu_sz?, span.busy?.0);
+    let at_once = if busy > 0.0 { queue / busy } else { 0.0 };
+    (busy <= MAX_BURST_BUSY_SHARE && at_once >= MIN_BURST_REQUESTS).then_some(LatencyCause::Burst { at_once, busy })
 }
 
 impl LatencyCause {
@@ -153,9 +183,19 @@ impl LatencyCause {
         match self {
             LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => "slower",
             LatencyCause::MoreLoad { .. } => "more load",
+            LatencyCause::Burst { .. } => "burst",
         }
     }
 }
+
+/// Share of the time up to which a device must be busy so that its load comes in bursts. docs/metrics.md, "Fixed thresholds".
+const MAX_BURST_BUSY_SHARE: f64 = 0.5;
+
+/// Mean number of requests outstanding while it is busy from which they are a burst.
+const MIN_BURST_REQUESTS: f64 = 8.0;
+
+/// CPUs that are idle but blocked from which a slow device is critical. docs/metrics.md, "Fixed thresholds".
+const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 
 /// Up to this multiple of the outstanding requests at the baseline the load counts as the same.
 const SAME_LOAD_OUTSTANDING: f64 = 1.25;

@@ -19,10 +19,11 @@ pub const MEMORY_PRESSURE: Rule = Rule {
               page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
                least 500 per second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
-               or less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that hit it, by its \
-               own counters and its own tasks; there also if threads spend half of their time on refaulted pages, however \
-               few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
-               activated.",
+               or less than a tenth of the memory is available. Below critical it is a note if half of the memory is available \
+               and no cgroup is at its limit: only the page cache is read again. For a cgroup at 95 % of its limit, or that hit \
+               it, by its own counters and its own tasks; there also if threads spend half of their time on refaulted pages, \
+               however few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were \
+               never activated.",
     caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
               holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
     next_steps: &[
@@ -43,6 +44,9 @@ fn memory_pressure(context: &RuleContext) -> Vec<Candidate> {
 
 /// Share of available memory below which major faults alone show a lack of memory. docs/metrics.md, "Fixed thresholds".
 const LOW_AVAILABLE_SHARE: f64 = 0.1;
+
+/// Share of available memory from which it is a note: the pages that are read again are those of the page cache.
+const PLENTIFUL_AVAILABLE_SHARE: f64 = 0.5;
 
 /// Mean number of the host's threads that wait for pages from which faults alone raise the finding.
 const MIN_PAGE_WAITERS: f64 = 0.5;
@@ -91,13 +95,23 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
             plural(page_waiters(context), "thread waits", "threads wait")
         ),
     };
+    let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
+    let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
+    // The stall may be that of a cgroup at its limit.
+    let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
+    let only_cache = is_plentiful && !(by_pressure && may_be_limited);
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
     let (value, threshold, unit) = match by_pressure {
         true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
         false => (again, thresholds.refaults_per_second, "per_second"),
     };
     Some(Candidate {
-        severity: if critical { Severity::Critical } else { Severity::Warning },
+        severity: match critical {
+            true => Severity::Critical,
+            // A program that reads much evicts the pages of others from the page cache.
+            false if only_cache => Severity::Note,
+            false => Severity::Warning,
+        },
         subject: Subject::Host,
         value,
         threshold,

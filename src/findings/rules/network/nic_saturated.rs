@@ -43,21 +43,21 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
     let device = format!("{}{}", lossy_name(&span.id.name), scope.place());
     let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
     let (direction, used) = utilization(nic, span);
-    let carried = format!(
-        "rx {}, tx {}",
-        format_kilobytes_per_second(span.rx.kilobytes.0),
-        format_kilobytes_per_second(span.tx.kilobytes.0)
-    );
+    let carried = || {
+        let (rx, tx) = (format_kilobytes_per_second(span.rx.kilobytes.0), format_kilobytes_per_second(span.tx.kilobytes.0));
+        format!("rx {rx}, tx {tx}")
+    };
     let shaped = state.backlogged_samples(&span.id);
     let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
-        let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
+        let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let sentence = format!(
-            "{device}: tx is limited by its queueing discipline{}: {} ({carried})",
+            "{device}: tx is limited by its queueing discipline{}: {} ({})",
             qdisc_kind(nic),
-            describe_backlog(qdisc)
+            describe_backlog(qdisc),
+            carried()
         );
         Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
     } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
@@ -65,8 +65,9 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
         let backlog = backlog_drops(context).unwrap_or_default();
         let sentence = format!(
-            "{device}: loses {} packets per second in the interface{share} ({carried}){backlog}",
-            significant_digits(lost.0)
+            "{device}: loses {} packets per second in the interface{share} ({}){backlog}",
+            significant_digits(lost.0),
+            carried()
         );
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
     } else {

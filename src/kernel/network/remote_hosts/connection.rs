@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use linux_raw_sys::net::tcp_info;
 use netlink_packet_core::{NlasIterator, Parseable};
-use netlink_packet_sock_diag::constants::{INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, TCP_CLOSE_WAIT, TCP_ESTABLISHED, TCP_SYN_SENT};
+use netlink_packet_sock_diag::constants::{
+    INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, TCP_CLOSE_WAIT, TCP_ESTABLISHED, TCP_LISTEN, TCP_SYN_SENT,
+};
 use netlink_packet_sock_diag::inet::InetResponseHeader;
 
 use crate::kernel::network::netlink::u32_at;
@@ -25,7 +27,7 @@ pub struct Connection {
     pub timer: TcpTimer,
     /// idiag_retrans: retransmits, or window probes, in a row
     pub retries: u8,
-    /// idiag_rqueue: received bytes that the application has not read
+    /// idiag_rqueue: received bytes that the application has not read; of a listening socket the length of its accept queue
     pub unread_bytes: u32,
     /// idiag_wqueue: bytes that are not sent, or sent and not acknowledged
     pub queued_bytes: u32,
@@ -68,6 +70,8 @@ pub struct TcpInfo {
     pub notsent_bytes: Option<u32>,
     /// Microseconds; `None` also where none has been measured
     pub min_rtt_us: Option<u32>,
+    /// tcpi_data_segs_in: segments with data
+    pub data_segments_in: Option<u32>,
     pub data_segments_out: Option<u32>,
     /// Microseconds with data to send (tcpi_busy_time), of these limited by the receiver's window, and by the send buffer
     pub limit_times_us: Option<[u64; 3]>,
@@ -125,6 +129,7 @@ pub fn parse_tcp_info(bytes: &[u8]) -> Option<TcpInfo> {
         bytes_received: large(offset_of!(tcp_info, tcpi_bytes_received)),
         notsent_bytes: small(offset_of!(tcp_info, tcpi_notsent_bytes)),
         min_rtt_us: small(offset_of!(tcp_info, tcpi_min_rtt)).filter(|&minimum| minimum != 0 && minimum != u32::MAX),
+        data_segments_in: small(offset_of!(tcp_info, tcpi_data_segs_in)),
         data_segments_out: small(offset_of!(tcp_info, tcpi_data_segs_out)),
         limit_times_us: limit_times(),
     })
@@ -134,6 +139,11 @@ impl Connection {
     /// Whether it is being opened: state SYN_SENT.
     pub fn is_connecting(&self) -> bool {
         self.state == TCP_SYN_SENT
+    }
+
+    /// Whether it is no connection but a listening socket.
+    pub fn is_listening(&self) -> bool {
+        self.state == TCP_LISTEN
     }
 
     /// Whether its application may still send on it.

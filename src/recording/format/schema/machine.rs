@@ -6,7 +6,7 @@ use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
-use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
+use crate::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -149,6 +149,7 @@ columns! { Cgroup: 48 {
     pressure,
 } }
 columns! { CgroupPressure: 12 { cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us } }
+columns! { CgroupWeight: 4 { id, weight } }
 columns! { IoLimit: 24 { cgroup, disk, max, stat } }
 columns! { IoMax: 8 { read_bytes, write_bytes, reads, writes } }
 columns! { IoStat: 8 { read_bytes, write_bytes, reads, writes } }

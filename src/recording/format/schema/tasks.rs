@@ -13,7 +13,8 @@ use crate::sample::task::{
     Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, SocketWaiter, SubSample, ThreadWait, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
+    WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times } }
@@ -55,6 +56,8 @@ impl Columns for Arc<[Thread]> {
     }
 }
 
+/// The columns of a process that hold its facts.
+pub const FACTS: std::ops::Range<usize> = 5..17;
 /// The column of a process that holds the number of its threads.
 pub const THREAD_COUNT: usize = 18;
 
@@ -141,6 +144,8 @@ columns! { Waits: 4 {
     ipc_waiters,
     ipc_holders,
     socket_waiters,
+    server_sockets,
+    pipe_links,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -163,6 +168,18 @@ columns! { BlockedWait: 32 {
     mount,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
+columns! { PipeLink: 4 { writer, reader } }
+columns! { ServerSocket: 20 {
+    group,
+    pid,
+    local_port,
+    accept_queue,
+    unread_bytes,
+    last_data_sent_ms,
+    last_data_received_ms,
+    data_segments_in,
+    data_segments_out,
+} }
 columns! { SocketWaiter: 16 { task, group, remote, local_port_listens, last_data_sent_ms, last_data_received_ms } }
 
 columns! { SubSample: 24 { boottime_ns, in_flight, cpu, waits } }

@@ -4,8 +4,8 @@
 //! functions that they call.
 
 use KernelLock::{
-    AddressSpace, Allocator, Cgroup, Directory, Inode, Ipc, Kernfs, Module, Mount, Network, OpenFile, Process, ReverseMap,
-    Socket,
+    AddressSpace, Allocator, Cgroup, Directory, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network, OpenFile, Process,
+    ReverseMap, Socket,
 };
 
 /// What a lock inside the kernel protects.
@@ -39,6 +39,8 @@ pub enum KernelLock {
     Allocator,
     /// A socket that another thread uses
     Socket,
+    /// Not a lock: all CPUs must pass a point at which no reader of RCU runs, as for umount
+    GracePeriod,
 }
 
 impl KernelLock {
@@ -59,6 +61,7 @@ impl KernelLock {
             Ipc => "the locks of System V IPC",
             Allocator => "the locks of a kernel allocator",
             Socket => "the lock of a socket",
+            GracePeriod => "an RCU grace period",
         }
     }
 
@@ -230,6 +233,12 @@ const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("do_ip_setsockopt", Network),
     ("do_ipv6_setsockopt", Network),
     ("__dev_change_flags", Network),
+    ("exp_funnel_lock", GracePeriod),
+    ("synchronize_rcu_expedited", GracePeriod),
+    ("synchronize_rcu_expedited_wait_once", GracePeriod),
+    ("synchronize_rcu_normal", GracePeriod),
+    ("synchronize_rcu", GracePeriod),
+    ("__wait_rcu_gp", GracePeriod),
     ("lock_mount", Mount),
     ("do_lock_mount", Mount),
     ("namespace_lock", Mount),

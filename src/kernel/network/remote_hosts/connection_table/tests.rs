@@ -32,6 +32,7 @@ fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
             bytes_received: Some(0),
             notsent_bytes: Some(0),
             min_rtt_us: Some(100),
+            data_segments_in: Some(0),
             data_segments_out: Some(segments),
             limit_times_us: Some([u64::from(segments) * 1000, 0, 0]),
         },

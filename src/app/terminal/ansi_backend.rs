@@ -1,16 +1,79 @@
-//! Encodes the changed cells of a frame as ANSI sequences, in few bytes for slow connections. Differs from ratatui's backend for
-//! crossterm: within a row only the column is set, only the color that changes is set, the 16 colors have their short sequences,
-//! and one sequence resets everything at the end.
+//! A backend of ratatui that encodes the changed cells as ANSI sequences, in few bytes for slow connections. Differs from its
+//! backend for crossterm: within a row only the column is set, only the color that changes is set, the 16 colors have their short
+//! sequences, and one sequence resets everything at the end. The bytes stay in memory until the terminal accepts them.
 
 use std::io::{self, Write};
 
-use crossterm::cursor::{MoveTo, MoveToColumn};
+use crossterm::cursor::{Hide, MoveTo, MoveToColumn, Show};
 use crossterm::queue;
-use crossterm::style::{Attribute, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
-use ratatui::backend::IntoCrossterm;
+use crossterm::style::{Attribute, Print, ResetColor, SetAttribute, SetBackgroundColor, SetForegroundColor};
+use crossterm::terminal::{Clear, ClearType as CrosstermClearType};
+use ratatui::backend::{Backend, ClearType, IntoCrossterm, WindowSize};
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
 
-use crate::view::cell_buffer::StyledCell;
+/// The encoded bytes that have not been written, and the size of the terminal.
+#[derive(Debug)]
+pub struct AnsiBackend {
+    pub pending: Vec<u8>,
+    size: Size,
+}
+
+impl AnsiBackend {
+    pub fn new(pending: Vec<u8>, size: (u16, u16)) -> AnsiBackend {
+        AnsiBackend { pending, size: size.into() }
+    }
+}
+
+impl Backend for AnsiBackend {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        encode(&mut self.pending, content)
+    }
+
+    /// Hidden once, when the terminal is initialized; ratatui asks for it in each frame.
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        queue!(self.pending, Show)
+    }
+
+    /// Unknown, and not needed by a fixed viewport.
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(Position::ORIGIN)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let Position { x, y } = position.into();
+        queue!(self.pending, MoveTo(x, y), Hide)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        queue!(self.pending, ResetColor, Clear(CrosstermClearType::All))
+    }
+
+    /// The screen is never cleared in part.
+    fn clear_region(&mut self, _: ClearType) -> io::Result<()> {
+        self.clear()
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        Ok(self.size)
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        Ok(WindowSize { columns_rows: self.size, pixels: Size::ZERO })
+    }
+
+    /// The bytes are written by `Terminal`, which does not block.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Each with the attributes that begin and end it. Bold and dim end together.
 const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
@@ -27,7 +90,7 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
 /// Encodes cells with their column and row, which are in reading order.
-pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, StyledCell<'a>)>) -> io::Result<()> {
+fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>) -> io::Result<()> {
     let mut style = (Color::Reset, Color::Reset, Modifier::empty());
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
@@ -55,7 +118,7 @@ pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u1
             }
         }
         style = (cell.fg, cell.bg, cell.modifier);
-        queue!(out, Print(cell.symbol))?;
+        queue!(out, Print(cell.symbol()))?;
     }
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
 }
@@ -88,13 +151,12 @@ fn encode_modifiers(out: &mut impl Write, from: Modifier, to: Modifier) -> io::R
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ratatui::backend::{Backend, CrosstermBackend};
-    use ratatui::buffer::{Buffer, Cell};
+    use ratatui::backend::CrosstermBackend;
+    use ratatui::buffer::Buffer;
     use ratatui::layout::Rect;
     use ratatui::style::Style;
 
     use super::*;
-    use crate::view::cell_buffer::Symbol;
 
     const SIZE: (u16, u16) = (24, 6);
 
@@ -113,10 +175,6 @@ mod tests {
         let style =
             (color.clone(), color, modifier).prop_map(|(fg, bg, modifier)| Style::new().fg(fg).bg(bg).add_modifier(modifier));
         (0..SIZE.0 - 1, 0..SIZE.1, symbol, style)
-    }
-
-    fn shown(cell: &Cell) -> StyledCell<'_> {
-        StyledCell { symbol: Symbol::Cluster(cell.symbol()), fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
     }
 
     fn between(frames: &[Buffer], mut draw: impl FnMut(Vec<(u16, u16, &Cell)>) -> io::Result<()>) {
@@ -141,7 +199,7 @@ mod tests {
                 frames.push(frame);
             }
             let (mut encoded, mut plain) = (Vec::new(), Vec::new());
-            between(&frames, |cells| encode(&mut encoded, cells.into_iter().map(|(x, y, cell)| (x, y, shown(cell)))));
+            between(&frames, |cells| encode(&mut encoded, cells));
             let mut backend = CrosstermBackend::new(&mut plain);
             between(&frames, |cells| backend.draw(cells.into_iter()));
             let screen = |bytes: &[u8]| {
@@ -158,9 +216,12 @@ mod tests {
     fn basic_colors_have_their_short_sequences() {
         let mut bytes = Vec::new();
         let cells = [(Color::Black, Color::Yellow), (Color::Red, Color::Reset), (Color::Indexed(196), Color::Reset)];
-        let cells = (0..)
-            .zip(cells)
-            .map(|(x, (fg, bg))| (x, 0, StyledCell { symbol: Symbol::Cluster("a"), fg, bg, modifier: Modifier::empty() }));
+        let cells = cells.map(|(fg, bg)| {
+            let mut cell = Cell::new("a");
+            cell.set_style(Style::new().fg(fg).bg(bg));
+            cell
+        });
+        let cells = (0..).zip(&cells).map(|(x, cell)| (x, 0, cell));
         encode(&mut bytes, cells).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
     }

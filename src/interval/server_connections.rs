@@ -1,0 +1,132 @@
+//! Connections that wait for a server whose threads are blocked on storage or behind a lock: their request is unread, or read and not
+//! answered, or they are not accepted. docs/metrics.md, "Idle but blocked".
+
+use rustc_hash::FxHashMap;
+
+use super::wait_counts::{ThreadWaits, WaitCounts};
+use crate::sample::waits::{ServerSocket, WaitClass, Waits};
+
+/// A process is stuck if in this share of the sub-samples one of its threads is on storage: of more than one thread, the sum.
+const MIN_STUCK_SHARE: f64 = 0.5;
+
+/// A thread that is seen in this share of its sub-samples in a poll or receive call serves requests meanwhile.
+const MIN_SERVING_SHARE: f64 = 0.5;
+
+/// A connection on which nothing was sent for longer than this carries no answers (a log, a stream of metrics), unless there is unread
+/// data.
+const MAX_ANSWER_AGE_MS: u32 = 60_000;
+
+/// By index into `Waits::groups`: the number of connections that wait for processes of the group that are stuck, at the sample.
+pub fn waiting_connections(waits: &Waits, counts: &WaitCounts) -> Vec<u32> {
+    let mut found = vec![0_u32; waits.groups.len()];
+    let mut processes: FxHashMap<u32, ServerState> = FxHashMap::default();
+    for socket in &waits.server_sockets {
+        let state = processes.entry(socket.pid).or_insert_with(|| ServerState::new(counts, socket.pid));
+        let waiting = match state {
+            ServerState::Working => 0,
+            ServerState::PartlyStuck => socket.accept_queue + u32::from(socket.unread_bytes > 0),
+            ServerState::Stuck => socket.accept_queue + u32::from(socket.unread_bytes > 0 || is_unanswered(socket)),
+        };
+        if let Some(sum) = found.get_mut(usize::from(socket.group)) {
+            *sum = sum.saturating_add(waiting);
+        }
+    }
+    found
+}
+
+/// What a process that has unserved sockets did in the interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerState {
+    /// It has threads on storage, and no other one that serves requests.
+    Stuck,
+    /// It has threads on storage, and others that serve requests: what is read may wait for something else.
+    PartlyStuck,
+    /// Its threads are on storage for less than half of the time, or on CPUs for longer.
+    Working,
+}
+
+impl ServerState {
+    fn new(counts: &WaitCounts, pid: u32) -> ServerState {
+        let threads = counts.process_threads(pid);
+        let sum = |class: WaitClass| f64::from(threads.iter().map(|thread| thread.count(class)).sum::<u32>());
+        let stuck = sum(WaitClass::Disk) + sum(WaitClass::Memory);
+        if stuck < counts.sub_samples.len().max(1) as f64 * MIN_STUCK_SHARE || stuck < sum(WaitClass::Running) {
+            return ServerState::Working;
+        }
+        let serves = |thread: &ThreadWaits| {
+            let waits = [WaitClass::Poll, WaitClass::Net, WaitClass::Pipe].map(|class| thread.count(class)).iter().sum::<u32>();
+            f64::from(waits) >= f64::from(thread.sub_sample_count().max(1)) * MIN_SERVING_SHARE
+        };
+        if threads.iter().any(serves) { ServerState::PartlyStuck } else { ServerState::Stuck }
+    }
+}
+
+/// Whether the request came after the last answer. Both are known to a clock tick: with equal times the kernel's numbers of segments
+/// decide, so that a long answer hides a short request.
+fn is_unanswered(socket: &ServerSocket) -> bool {
+    let Some((sent, received)) = socket.last_data_sent_ms.zip(socket.last_data_received_ms) else { return false };
+    let more_received = socket.data_segments_in.zip(socket.data_segments_out).is_some_and(|(received, sent)| received > sent);
+    sent <= MAX_ANSWER_AGE_MS && (received < sent || (received == sent && more_received))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{GroupId, ProcessId, TaskId};
+
+    fn connection(unread_bytes: u32, sent_ms: u32, received_ms: u32, segments: (u32, u32)) -> ServerSocket {
+        ServerSocket {
+            pid: 7,
+            local_port: Some(6379),
+            unread_bytes,
+            last_data_sent_ms: Some(sent_ms),
+            last_data_received_ms: Some(received_ms),
+            data_segments_in: Some(segments.0),
+            data_segments_out: Some(segments.1),
+            ..ServerSocket::default()
+        }
+    }
+
+    /// Connections that wait for a process with these threads, each in its waits for so many of ten sub-samples.
+    fn waiting(sockets: Vec<ServerSocket>, threads: &[&[(WaitClass, u16)]]) -> u32 {
+        let groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
+        let waits = Waits { groups, server_sockets: sockets, ..Waits::default() };
+        let thread = |(tid, seen): (u32, &&[(WaitClass, u16)])| {
+            let mut class_counts = [0; WaitClass::COUNT];
+            for (class, times) in *seen {
+                class_counts[*class as usize] = *times;
+            }
+            ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts }
+        };
+        let threads = (7..).zip(threads).map(thread).collect();
+        let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
+        waiting_connections(&waits, &counts)[0]
+    }
+
+    #[test]
+    fn requests_without_an_answer_wait() {
+        let on_storage: &[&[(WaitClass, u16)]] = &[&[(WaitClass::Disk, 9), (WaitClass::Running, 1)]];
+        assert_eq!(waiting(vec![connection(14, 50, 50, (3, 3))], on_storage), 1, "unread");
+        assert_eq!(waiting(vec![connection(0, 50, 20, (3, 3))], on_storage), 1, "read after the last answer");
+        assert_eq!(waiting(vec![connection(0, 50, 50, (4, 3))], on_storage), 1, "in the clock tick of the last answer");
+        assert_eq!(waiting(vec![connection(0, 50, 50, (4, 4))], on_storage), 0, "answered in the same clock tick");
+        assert_eq!(waiting(vec![connection(0, 20, 50, (9, 3))], on_storage), 0, "answered");
+        assert_eq!(waiting(vec![connection(0, 90_000, 20, (9, 1))], on_storage), 0, "a log has no answers");
+        let queue = ServerSocket { pid: 7, accept_queue: 5, ..ServerSocket::default() };
+        assert_eq!(waiting(vec![queue, connection(14, 50, 50, (3, 3))], on_storage), 6);
+        let of_container = ServerSocket { last_data_sent_ms: None, last_data_received_ms: None, ..connection(1, 0, 0, (0, 0)) };
+        assert_eq!(waiting(vec![of_container], on_storage), 1);
+    }
+
+    #[test]
+    fn they_wait_for_storage_only_if_the_process_does() {
+        let requests = || vec![connection(14, 50, 50, (3, 3)), connection(0, 50, 20, (3, 3))];
+        use WaitClass::{Disk, Futex, Lock, Poll, Running, Timer};
+        assert_eq!(waiting(requests(), &[&[(Disk, 10)], &[(Futex, 10)], &[(Lock, 10)], &[(Timer, 10)]]), 2);
+        assert_eq!(waiting(requests(), &[&[(Disk, 3), (Lock, 7)], &[(Disk, 3), (Lock, 7)]]), 2, "the holder changes");
+        assert_eq!(waiting(requests(), &[&[(Disk, 10)], &[(Poll, 10)]]), 1, "only what is unread surely waits");
+        assert_eq!(waiting(requests(), &[&[(Poll, 10)]]), 0, "a slow server, not one on storage");
+        assert_eq!(waiting(requests(), &[&[(Disk, 3), (Poll, 7)]]), 0);
+        assert_eq!(waiting(requests(), &[&[(Disk, 5)], &[(Running, 10)]]), 0, "CPU time is what it lacks");
+    }
+}

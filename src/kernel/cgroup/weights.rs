@@ -1,0 +1,121 @@
+//! Reads the CPU weights of cgroups whose tasks compete for CPUs, and of the cgroups above them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::walk::Hierarchy;
+use crate::ids::{CgroupId, CgroupVersion};
+use crate::kernel::fields::parse_single_u64;
+use crate::kernel::root::Root;
+use crate::sample::Name;
+use crate::sample::cgroup::CgroupWeight;
+use crate::sample::task::{TaskState, Tasks};
+
+/// A weight is read again after this time.
+const TTL: Duration = Duration::from_secs(10);
+/// Files that are read in one sample.
+const MAX_READS: usize = 32;
+/// Groups that are kept.
+const MAX_KEPT: usize = 1_000;
+
+/// Keeps the weights that were read.
+#[derive(Debug, Default)]
+pub struct WeightReader {
+    known: BTreeMap<CgroupId, KnownWeight>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct KnownWeight {
+    /// `None` if the group has no weight, as the root
+    weight: Option<u64>,
+    read_at: Instant,
+}
+
+impl WeightReader {
+    /// The weights of the groups with runnable tasks, sorted by id.
+    pub fn sample(&mut self, root: &Root, hierarchies: &[Hierarchy], tasks: &Tasks) -> Vec<CgroupWeight> {
+        if self.known.len() > MAX_KEPT {
+            self.known.clear();
+        }
+        let mut reads_left = MAX_READS;
+        let mut weights = Vec::new();
+        for id in runnable_groups(tasks) {
+            let fresh = self.known.get(&id).filter(|known| known.read_at.elapsed() < TTL).map(|known| known.weight);
+            let weight = match fresh {
+                Some(weight) => weight,
+                None if reads_left == 0 => continue,
+                None => {
+                    reads_left -= 1;
+                    let weight = self.read(root, hierarchies, &id);
+                    self.known.insert(id.clone(), KnownWeight { weight, read_at: Instant::now() });
+                    weight
+                }
+            };
+            weights.extend(weight.map(|weight| CgroupWeight { id, weight }));
+        }
+        weights
+    }
+
+    fn read(&mut self, root: &Root, hierarchies: &[Hierarchy], id: &CgroupId) -> Option<u64> {
+        let hierarchy = hierarchies.iter().find(|hierarchy| hierarchy.version == id.version && hierarchy.controllers.cpu)?;
+        let file = match id.version {
+            CgroupVersion::V1 => "cpu.shares",
+            CgroupVersion::V2 => "cpu.weight",
+        };
+        root.read(hierarchy.directory(id.path.as_bytes())?.join(file), &mut self.buffer).ok()?;
+        parse_single_u64(&self.buffer)
+    }
+}
+
+/// The groups of the processes with a runnable thread, and those above them, without the root.
+fn runnable_groups(tasks: &Tasks) -> BTreeSet<CgroupId> {
+    let runnable =
+        tasks.processes.iter().filter(|process| process.threads.iter().any(|thread| thread.state == TaskState::Running));
+    let own: BTreeSet<&CgroupId> = runnable.filter_map(|process| process.facts.cgroup.as_ref().ok()).collect();
+    let groups = own.into_iter().flat_map(|id| id.path_with_ancestors().map(|path| (id.version, path)));
+    let below_root = groups.filter(|(_, path)| *path != b"/");
+    below_root.map(|(version, path)| CgroupId { version, path: Name::from(path) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::kernel::cgroup::walk::hierarchies;
+    use crate::kernel::mounts::parse_mountinfo;
+    use crate::sample::task::{Process, ProcessFacts};
+    use crate::synthetic;
+
+    fn process(pid: u32, state: TaskState, group: &CgroupId) -> Arc<Process> {
+        let facts = Arc::new(ProcessFacts { cgroup: Ok(group.clone()), ..ProcessFacts::default() });
+        let process = synthetic::process(pid, "sh").threads([synthetic::thread(pid, "sh").state(state)]).build();
+        Arc::new(Process { facts, ..process })
+    }
+
+    #[test]
+    fn weights_of_groups_with_runnable_tasks_are_read_up_to_the_root() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let mounts = parse_mountinfo(b"26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        for (group, weight) in [("web", "100"), ("web/php", "20"), ("batch", "0"), ("idle", "50")] {
+            let directory = tree.path().join("sys/fs/cgroup").join(group);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("cpu.weight"), format!("{weight}\n")).unwrap();
+        }
+        let group = |path: &str| CgroupId { version: CgroupVersion::V2, path: path.into() };
+        let processes = vec![
+            process(2, TaskState::Running, &group("/")),
+            process(3, TaskState::Running, &group("/web/php")),
+            process(4, TaskState::Running, &group("/batch")),
+            process(5, TaskState::Sleeping, &group("/idle")),
+            process(6, TaskState::Running, &group("/gone")),
+        ];
+        let tasks = Tasks { processes, ..Tasks::default() };
+        let read = WeightReader::default().sample(&root, &hierarchies(&mounts), &tasks);
+        let expected = [("/batch", 0), ("/web", 100), ("/web/php", 20)];
+        assert_eq!(read, expected.map(|(path, weight)| CgroupWeight { id: group(path), weight }));
+    }
+}

@@ -1,0 +1,221 @@
+//! The columns of a table: a heading, a width and a function that makes the cell of a row. ratatui's `Table` draws them.
+//!
+//! One column may take the remaining width. The positions of the columns also map clicks on headings to sort columns.
+
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::widgets::{Cell, Row, Table, Widget};
+
+use super::pane::{Pane, SafeWidget};
+use super::safe_line::SafeLine;
+use super::safe_text::SafeText;
+use super::theme::{StyleRole, Theme};
+use crate::figures::{Column, Unit};
+use crate::state::{Sort, SortColumn};
+
+/// A column of a table. `C` is the function that makes a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnSpec<C> {
+    pub heading: &'static str,
+    /// 0: the remaining width (one column per table)
+    pub width: u16,
+    right_aligned: bool,
+    pub sort_column: Option<SortColumn>,
+    /// Minimum width of the table for this column
+    pub min_table_width: u16,
+    cell: C,
+}
+
+impl<C: Copy> ColumnSpec<C> {
+    /// A figure of the catalogue, with its heading there; right-aligned, unless it is a name.
+    pub const fn figure<T>(column: &'static Column<T>, width: u16, cell: C) -> ColumnSpec<C> {
+        let right_aligned = !matches!(column.definition.unit, Unit::Name);
+        ColumnSpec { right_aligned, ..ColumnSpec::text(column.definition.heading, width, cell) }
+    }
+
+    /// What is no figure: a graph, a description, names below the title of the table. Left-aligned.
+    pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
+        ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0, cell }
+    }
+
+    pub const fn right_aligned(self) -> ColumnSpec<C> {
+        ColumnSpec { right_aligned: true, ..self }
+    }
+
+    pub const fn sorted_by(self, column: SortColumn) -> ColumnSpec<C> {
+        ColumnSpec { sort_column: Some(column), ..self }
+    }
+
+    pub const fn min_table_width(self, width: u16) -> ColumnSpec<C> {
+        ColumnSpec { min_table_width: width, ..self }
+    }
+
+    pub const fn width(self, width: u16) -> ColumnSpec<C> {
+        ColumnSpec { width, ..self }
+    }
+
+    fn constraint(&self) -> Constraint {
+        if self.width == 0 { Constraint::Fill(1) } else { Constraint::Length(self.width) }
+    }
+}
+
+/// A cell to be filled, and its width.
+pub struct CellContent<'a> {
+    cell: &'a mut RowCell,
+    pub width: u16,
+}
+
+impl CellContent<'_> {
+    /// Text with the alignment of the column.
+    pub fn text(self, text: impl Into<SafeText>, role: StyleRole) {
+        let text = text.into();
+        // What is nothing stays in the background.
+        let role = if role == StyleRole::Plain && is_zero(text.as_str()) { StyleRole::Dim } else { role };
+        self.line(SafeLine::new(text, role));
+    }
+
+    pub fn line(self, line: SafeLine) {
+        self.cell.line = line.truncated(usize::from(self.width));
+    }
+
+    /// One glyph a cell.
+    pub fn glyphs(self, glyphs: impl IntoIterator<Item = (char, StyleRole)>) {
+        self.cell.line.push_glyphs(glyphs);
+    }
+
+    /// Left-aligned text over all columns that follow.
+    pub fn text_over_rest(self, text: impl Into<SafeText>, role: StyleRole) {
+        self.cell.line = SafeLine::new(text, role);
+        self.cell.over_rest = true;
+    }
+}
+
+/// Nothing, too little to matter, or unknown.
+fn is_zero(text: &str) -> bool {
+    matches!(text.trim(), "0" | "0B" | "<.01" | "-")
+}
+
+#[derive(Default)]
+struct RowCell {
+    line: SafeLine,
+    right_aligned: bool,
+    /// Over all columns that follow
+    over_rest: bool,
+}
+
+/// A row of cells.
+#[derive(Default)]
+pub struct TableRow {
+    cells: Vec<RowCell>,
+    selected: bool,
+}
+
+impl TableRow {
+    /// A row that is one line of text over all columns.
+    pub fn line(line: SafeLine) -> TableRow {
+        TableRow { cells: vec![RowCell { line, right_aligned: false, over_rest: true }], selected: false }
+    }
+
+    /// The row, highlighted as a whole if it is the `selected` one.
+    #[must_use]
+    pub fn selected(self, selected: bool) -> TableRow {
+        TableRow { selected, ..self }
+    }
+
+    fn styled(self, columns: usize, theme: Theme) -> Row<'static> {
+        let cells = self.cells.into_iter().enumerate().map(|(at, cell)| {
+            let line = cell.line.into_styled(theme);
+            let styled = Cell::from(if cell.right_aligned { line.right_aligned() } else { line });
+            if cell.over_rest { styled.column_span(u16::try_from(columns - at).unwrap_or(1)) } else { styled }
+        });
+        let row = Row::new(cells);
+        if self.selected { row.style(theme.cursor_style()) } else { row }
+    }
+}
+
+/// The columns that fit into a width.
+pub struct Columns<C> {
+    shown: Vec<ColumnSpec<C>>,
+    /// Column and width of each
+    places: Vec<Rect>,
+}
+
+impl<C: Copy> Columns<C> {
+    pub fn new(specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
+        let mut shown: Vec<ColumnSpec<C>> = specs.iter().copied().filter(|spec| width >= spec.min_table_width).collect();
+        // No column is narrower than its figures: those that do not fit are left out.
+        let mut end = 0;
+        let fits = |spec: &ColumnSpec<C>| {
+            let begins = end;
+            end += spec.width + 1;
+            begins < width
+        };
+        let fitting = shown.iter().map_while(|spec| Some(spec).copied()).take_while(fits).count();
+        shown.truncate(fitting);
+        let constraints = shown.iter().map(ColumnSpec::constraint);
+        let row = Rect::new(0, 0, width, 1);
+        let places = Layout::horizontal(constraints).spacing(1).split(row).to_vec();
+        Columns { shown, places }
+    }
+
+    /// Makes a row: `fill(cell function, cell)` fills one cell.
+    pub fn row(&self, mut fill: impl FnMut(C, CellContent)) -> TableRow {
+        let mut row = TableRow { cells: Vec::with_capacity(self.shown.len()), selected: false };
+        for (spec, place) in self.shown.iter().zip(&self.places) {
+            let mut cell = RowCell { right_aligned: spec.right_aligned, ..RowCell::default() };
+            fill(spec.cell, CellContent { cell: &mut cell, width: place.width });
+            let over_rest = cell.over_rest;
+            row.cells.push(cell);
+            if over_rest {
+                break;
+            }
+        }
+        row
+    }
+
+    /// Draws the headings, in which the sort column is marked, and the rows.
+    pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
+        let theme = pane.theme();
+        let count = self.shown.len();
+        let rows = rows.into_iter().take(usize::from(pane.height())).map(|row| row.styled(count, theme));
+        let widths = self.shown.iter().map(ColumnSpec::constraint);
+        let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
+        pane.render(SafeTable(table));
+    }
+
+    fn headings(&self, sort: Option<Sort>) -> TableRow {
+        let heading = |(spec, place): (&ColumnSpec<C>, &Rect)| {
+            let sort = sort.filter(|sort| spec.sort_column == Some(sort.column));
+            let mut line = SafeLine::new(spec.heading, sort.map_or(StyleRole::Heading, |_| StyleRole::SortHeading));
+            if let Some(sort) = sort
+                && line.width() < usize::from(place.width)
+            {
+                let ascending = sort.column.is_ascending() != sort.reversed;
+                line.push(if ascending { "▴" } else { "▾" }, StyleRole::SortHeading);
+            }
+            RowCell { line, right_aligned: spec.right_aligned, over_rest: false }
+        };
+        TableRow { cells: self.shown.iter().zip(&self.places).map(heading).collect(), selected: false }
+    }
+
+    /// First column and width of the last column.
+    pub fn last_column_area(&self) -> Option<(u16, u16)> {
+        self.places.last().map(|place| (place.x, place.width))
+    }
+
+    /// The sort column at a column of the headings.
+    pub fn sort_column_at(&self, x: u16) -> Option<SortColumn> {
+        let at = self.places.iter().position(|place| (place.x..=place.right()).contains(&x))?;
+        self.shown.get(at)?.sort_column
+    }
+}
+
+/// A table whose text is that of `SafeLine`s and literals.
+struct SafeTable(Table<'static>);
+
+impl Widget for SafeTable {
+    fn render(self, area: Rect, buffer: &mut ratatui::buffer::Buffer) {
+        self.0.render(area, buffer);
+    }
+}
+
+impl SafeWidget for SafeTable {}

@@ -1,0 +1,88 @@
+//! The pane of cores: how busy each CPU, or the busiest of several, was over time; the busiest one with its top thread.
+
+use ratatui::layout::Rect;
+
+use super::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
+use crate::findings::Evaluation;
+use crate::interval::cpu::CpuUsage;
+use crate::safe;
+use crate::state::State;
+use crate::view::cpu::busy_role;
+use crate::view::pane::Pane;
+use crate::view::safe_line::SafeLine;
+use crate::view::text::format_number;
+use crate::view::theme::StyleRole;
+use crate::view::wait_location;
+use crate::view::widgets::heat_map::HeatMap;
+
+pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+    let figures = figures_width(pane);
+    let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
+    let mut inner = pane.framed(over_time("Cores", state, graph_width), hottest(evaluation));
+    let Some(span) = &evaluation.interval.cpu else {
+        inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
+        return;
+    };
+    let each = span.cpus.len().div_ceil(usize::from(inner.height()).max(1)).max(1);
+    let full = evaluation.thresholds().core_busy_ratio;
+    let columns = time_columns(state, evaluation, graph_width);
+    let mut rows = Vec::new();
+    for (y, cpus) in (0..inner.height()).zip(span.cpus.chunks(each)) {
+        rows.push(
+            (columns.iter())
+                .map(|summary| {
+                    let summary = summary.as_ref()?;
+                    cpus.iter().filter_map(|cpu| summary.cpu_busy(cpu.id)).reduce(f32::max)
+                })
+                .collect(),
+        );
+        inner.line(y, label(cpus));
+        let area = inner.area();
+        let right = Rect { x: area.right().saturating_sub(figures - 1), y: area.y + y, width: figures - 1, height: 1 };
+        if let Some(cpu) = busiest(cpus) {
+            inner.part(right).line(0, figure(evaluation, cpu, full, each > 1));
+        }
+    }
+    let area = inner.area();
+    let theme = inner.theme();
+    let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
+    let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
+    inner.part(graph).render(HeatMap { rows: &rows, style });
+}
+
+fn busiest(cpus: &[CpuUsage]) -> Option<&CpuUsage> {
+    cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()))
+}
+
+/// `cpu3`, or `64-127` for the busiest of several.
+fn label(cpus: &[CpuUsage]) -> SafeLine {
+    let words = match cpus {
+        [] => "".into(),
+        [only] => safe!("cpu{}", only.id.0),
+        [first, .., last] => safe!("{}-{}", first.id.0, last.id.0),
+    };
+    SafeLine::new(words, StyleRole::Dim)
+}
+
+/// `100% redis-server/2211 99.8%`
+fn figure(evaluation: &Evaluation, cpu: &CpuUsage, full: f64, of_several: bool) -> SafeLine {
+    let busy = cpu.busy();
+    let role = if busy >= full { StyleRole::Warning } else { StyleRole::Plain };
+    let mut line = SafeLine::new(safe!("{:>4}%", format_number(busy * 100.0, 4)), role);
+    if of_several {
+        line.push(safe!(" cpu{}", cpu.id.0), StyleRole::Plain);
+    }
+    if let Some((task, share)) = cpu.top_thread.filter(|(_, share)| share.0 >= 0.005) {
+        let name = wait_location::thread_name(&evaluation.interval.newer, task);
+        line.push(safe!(" {name} {}%", format_number(share.percent(), 4)), StyleRole::Dim);
+    }
+    line
+}
+
+fn hottest(evaluation: &Evaluation) -> SafeLine {
+    let span = evaluation.interval.cpu.as_ref();
+    let Some(cpu) = span.and_then(|span| busiest(&span.cpus)).filter(|cpu| cpu.busy() >= 0.005) else {
+        return SafeLine::default();
+    };
+    SafeLine::new(safe!("hottest cpu{} {}%", cpu.id.0, format_number(cpu.busy() * 100.0, 4)), StyleRole::Dim)
+}

@@ -1,0 +1,102 @@
+//! The CPU pane: how the CPU time was spent over time, and in the interval displayed.
+
+use ratatui::layout::Rect;
+
+use super::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
+use crate::findings::Evaluation;
+use crate::safe;
+use crate::state::State;
+use crate::view::pane::Pane;
+use crate::view::safe_line::SafeLine;
+use crate::view::text::format_number;
+use crate::view::theme::StyleRole;
+use crate::view::widgets::stacked_area::{Layer, StackedArea};
+
+/// The layers from the bottom, as in `IntervalSummary::cpu_time`.
+const LAYERS: [(char, StyleRole); 6] = [
+    ('█', StyleRole::User),
+    ('▓', StyleRole::System),
+    ('▒', StyleRole::Irq),
+    ('╳', StyleRole::Steal),
+    ('╱', StyleRole::Blocked),
+    (' ', StyleRole::Free),
+];
+
+pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+    let figures = figures_width(pane);
+    let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
+    let title = over_time("CPU", state, graph_width);
+    let mut inner = pane.framed(title, iowait_note(evaluation));
+    if evaluation.interval.cpu.is_none() {
+        inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
+        return;
+    }
+    let area = inner.area();
+    draw_axis(&mut inner);
+    let columns: Vec<Option<[f32; 6]>> =
+        time_columns(state, evaluation, graph_width).into_iter().map(|summary| summary?.cpu_time()).collect();
+    let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
+    let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
+    inner.part(graph).render(StackedArea { columns: &columns, layers });
+    let legend = Rect { x: graph.right() + 1, width: figures - 1, ..area };
+    draw_legend(evaluation, &mut inner.part(legend));
+}
+
+fn iowait_note(evaluation: &Evaluation) -> SafeLine {
+    let iowait = evaluation.interval.idle_blocked.as_ref().and_then(|blocked| blocked.cross_checks.iowait);
+    iowait.map_or_else(SafeLine::default, |iowait| {
+        SafeLine::new(safe!("iowait says {} %", format_number(iowait * 100.0, 4)), StyleRole::Dim)
+    })
+}
+
+/// Per cent of all CPUs, at the top, in the middle and at the bottom.
+fn draw_axis(pane: &mut Pane) {
+    let last = pane.height().saturating_sub(1);
+    for (row, label) in [(0, " 100 %"), (last / 2, "  50 %"), (last, "   0 %")] {
+        pane.line(row, (label, StyleRole::Dim));
+    }
+}
+
+/// The figures of the interval, in the order of the layers from the top.
+fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
+    let interval = &*evaluation.interval;
+    let Some(span) = &interval.cpu else { return };
+    let total = &span.total;
+    let (least, most, blocked, free) = match &interval.idle_blocked {
+        Some(blocked) if blocked.lower_bound => ("≥", "≤", Some(blocked.ratio), Some(blocked.free)),
+        Some(blocked) => ("", "", Some(blocked.ratio), Some(blocked.free)),
+        None => ("", "", None, None),
+    };
+    let thresholds = evaluation.thresholds();
+    let blocked_role =
+        if blocked.is_some_and(|ratio| ratio >= thresholds.blocked_ratio) { StyleRole::Critical } else { StyleRole::Bold };
+    let steal_role = if total.steal >= thresholds.stolen_ratio { StyleRole::Warning } else { StyleRole::Plain };
+    let rows = [
+        (('·', StyleRole::Free), "free", most, free, StyleRole::Bold),
+        (('╱', StyleRole::Blocked), "blocked-idle", least, blocked, blocked_role),
+        (('╳', StyleRole::Steal), "steal", "", Some(total.steal), steal_role),
+        (('▒', StyleRole::Irq), "irq", "", Some(total.irq + total.softirq), StyleRole::Plain),
+        (('▓', StyleRole::System), "system", "", Some(total.system), StyleRole::Plain),
+        (('█', StyleRole::User), "user", "", Some(total.user + total.nice), StyleRole::Plain),
+    ];
+    let row =
+        |((glyph, glyph_role), label, bound, share, role): ((char, StyleRole), &'static str, &str, Option<f64>, StyleRole)| {
+            let zero = share.is_some_and(|share| share <= 0.0);
+            let value = share.map_or("-".into(), |share| safe!("{bound}{}%", format_number(share * 100.0, 4)));
+            let mut line = SafeLine::default();
+            line.push_glyphs([(glyph, glyph_role)]);
+            line.push(safe!(" {label:<12}"), StyleRole::Dim);
+            line.with(safe!(" {value:>7}"), if zero { StyleRole::Dim } else { role })
+        };
+    let cpus = format_number(span.busy() * interval.online_cpus().max(1) as f64, 4);
+    let busy = SafeLine::new("busy ", StyleRole::Dim)
+        .with(safe!("{}%", format_number(span.busy() * 100.0, 4)), StyleRole::Bold)
+        .with(safe!(" = {cpus} CPUs"), StyleRole::Dim);
+    let mut lines: Vec<SafeLine> = rows.into_iter().map(row).collect();
+    if usize::from(pane.height()) > lines.len() {
+        lines.push(busy);
+    }
+    for (y, line) in (0..pane.height()).zip(lines) {
+        pane.line(y, line);
+    }
+}

@@ -1,0 +1,183 @@
+//! A part of the frame: the only way from the screens to ratatui's buffer.
+//!
+//! A pane accepts literals, `SafeText` and widgets that are listed as `SafeWidget`. No screen names the buffer, a `Span` or a
+//! `Line` of ratatui, so that text from outside cannot be drawn before it is sanitized.
+
+use std::rc::Rc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect, Spacing};
+use ratatui::style::{Modifier, Style};
+use ratatui::symbols::merge::MergeStrategy;
+use ratatui::widgets::{Block, Clear, Sparkline, Widget};
+
+use super::safe_line::SafeLine;
+use super::theme::{StyleRole, Theme};
+use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::graph::Graph;
+use super::widgets::heat_map::HeatMap;
+use super::widgets::log_graph::LogGraph;
+use super::widgets::stacked_area::StackedArea;
+
+/// A widget whose text, if it has any, was a literal or `SafeText`.
+pub trait SafeWidget: Widget {}
+
+impl SafeWidget for StackedBar<'_, Style> {}
+
+impl SafeWidget for Graph<'_> {}
+
+impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for HeatMap<'_, F> {}
+
+impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
+
+/// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
+pub struct Pane<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    theme: Theme,
+}
+
+impl<'a> Pane<'a> {
+    pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Pane<'a> {
+        let area = buffer.area;
+        Pane { buffer, area, theme }
+    }
+
+    /// A rectangle inside this one.
+    pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Pane<'_> {
+        let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
+        Pane { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
+    }
+
+    /// The part with these coordinates in the frame.
+    pub fn part(&mut self, area: Rect) -> Pane<'_> {
+        Pane { area: self.area.intersection(area), buffer: &mut *self.buffer, theme: self.theme }
+    }
+
+    /// Divides the rows.
+    pub fn rows<const N: usize>(&self, constraints: [Constraint; N]) -> [Rect; N] {
+        Layout::vertical(constraints).areas(self.area)
+    }
+
+    /// Divides the columns, with a blank column between two.
+    pub fn columns<const N: usize>(&self, constraints: [Constraint; N]) -> [Rect; N] {
+        Layout::horizontal(constraints).spacing(1).areas(self.area)
+    }
+
+    pub fn area(&self) -> Rect {
+        self.area
+    }
+
+    pub fn width(&self) -> u16 {
+        self.area.width
+    }
+
+    pub fn height(&self) -> u16 {
+        self.area.height
+    }
+
+    /// The style of the glyphs of a graph.
+    pub fn graph_style(&self, role: StyleRole) -> Style {
+        self.theme.graph_style(role)
+    }
+
+    pub fn theme(&self) -> Theme {
+        self.theme
+    }
+
+    /// Divides the rows; the frames of neighbors share a line.
+    pub fn framed_rows(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::vertical(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Divides the columns; the frames of neighbors share a line.
+    pub fn framed_columns(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
+        Layout::horizontal(constraints).spacing(Spacing::Overlap(1)).split(self.area)
+    }
+
+    /// Draws a frame with a title at its left end and a note at its right end; returns the pane inside.
+    pub fn framed(&mut self, title: impl Into<SafeLine>, note: impl Into<SafeLine>) -> Pane<'_> {
+        let room = usize::from(self.area.width.saturating_sub(4));
+        let title = title.into().truncated(room);
+        let note = note.into().truncated(room.saturating_sub(title.width() + 2));
+        let spaced = |line: SafeLine| {
+            let mut spaced = SafeLine::new(" ", StyleRole::Plain);
+            spaced.append(line);
+            // Without the modifiers of the border, over which it is drawn.
+            let plain = Style::new().remove_modifier(Modifier::all());
+            spaced.with(" ", StyleRole::Plain).into_styled(self.theme).style(plain)
+        };
+        let mut block = Block::bordered()
+            .border_style(self.theme.style(StyleRole::Dim))
+            .merge_borders(MergeStrategy::Exact)
+            .title_top(spaced(title));
+        if !note.is_empty() {
+            block = block.title_top(spaced(note).right_aligned());
+        }
+        let inner = block.inner(self.area);
+        block.render(self.area, self.buffer);
+        self.part(inner)
+    }
+
+    /// Draws a widget on the whole pane.
+    pub fn render(&mut self, widget: impl SafeWidget) {
+        widget.render(self.area, self.buffer);
+    }
+
+    /// Draws a stacked bar on the first row.
+    pub fn stacked_bar(&mut self, segments: &[Segment<StyleRole>]) {
+        let style = |segment: &Segment<StyleRole>| Segment {
+            share: segment.share,
+            glyph: segment.glyph,
+            style: self.theme.graph_style(segment.style),
+        };
+        let segments: Vec<Segment<Style>> = segments.iter().map(style).collect();
+        self.render(StackedBar(&segments));
+    }
+
+    /// Draws ratatui's sparkline on the whole pane, a value in each column from the left.
+    pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
+        let style = self.theme.graph_style(role);
+        Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
+    }
+
+    /// Draws a line at the left end of a row; what does not fit is cut with `…`.
+    pub fn line(&mut self, y: u16, line: impl Into<SafeLine>) {
+        self.draw_line(y, &line.into().truncated(usize::from(self.area.width)), 0);
+    }
+
+    /// Draws a line at the right end of a row.
+    pub fn line_right(&mut self, y: u16, line: impl Into<SafeLine>) {
+        let line = line.into().truncated(usize::from(self.area.width));
+        let x = self.area.width.saturating_sub(u16::try_from(line.width()).unwrap_or(u16::MAX));
+        self.draw_line(y, &line, x);
+    }
+
+    fn draw_line(&mut self, y: u16, line: &SafeLine, x: u16) {
+        if y < self.area.height {
+            let line = line.styled(self.theme);
+            self.buffer.set_line(self.area.x + x, self.area.y + y, &line, self.area.width.saturating_sub(x));
+        }
+    }
+
+    /// Clears text and colors.
+    pub fn clear(&mut self) {
+        Clear.render(self.area, self.buffer);
+    }
+
+    /// Draws a horizontal rule.
+    pub fn rule(&mut self, y: u16) {
+        let mut line = SafeLine::default();
+        line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), usize::from(self.area.width)));
+        self.line(y, line);
+    }
+
+    /// Draws these rows in the style of the cursor.
+    pub fn highlight_rows(&mut self, y: u16, height: u16) {
+        let style = self.theme.cursor_style();
+        let rows = Rect { y: self.area.y + y, height, ..self.area };
+        self.buffer.set_style(rows.intersection(self.area), style);
+    }
+}

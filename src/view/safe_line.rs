@@ -1,0 +1,152 @@
+//! A line of sanitized text: parts, each in its role. Becomes a `Line` of ratatui with the styles of a theme.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::safe_text::SafeText;
+use super::text::truncate;
+use super::theme::{StyleRole, Theme};
+
+/// Parts of a line from left to right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafeLine {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    text: SafeText,
+    role: StyleRole,
+    /// Glyphs of a graph, not words
+    is_graph: bool,
+}
+
+impl Part {
+    fn style(&self, theme: Theme) -> Style {
+        if self.is_graph { theme.graph_style(self.role) } else { theme.style(self.role) }
+    }
+}
+
+impl SafeLine {
+    pub fn new(text: impl Into<SafeText>, role: StyleRole) -> SafeLine {
+        SafeLine::default().with(text, role)
+    }
+
+    /// The line with one more part.
+    #[must_use]
+    pub fn with(mut self, text: impl Into<SafeText>, role: StyleRole) -> SafeLine {
+        self.push(text, role);
+        self
+    }
+
+    pub fn push(&mut self, text: impl Into<SafeText>, role: StyleRole) {
+        self.parts.push(Part { text: text.into(), role, is_graph: false });
+    }
+
+    /// Appends blanks up to a column.
+    pub fn pad_to(&mut self, column: usize) {
+        let missing = column.saturating_sub(self.width());
+        if missing > 0 {
+            self.push(SafeText::blanks(missing), StyleRole::Plain);
+        }
+    }
+
+    /// Appends the parts of another line.
+    pub fn append(&mut self, other: SafeLine) {
+        self.parts.extend(other.parts);
+    }
+
+    /// Appends one glyph a cell; cells of one role become one part.
+    pub fn push_glyphs(&mut self, glyphs: impl IntoIterator<Item = (char, StyleRole)>) {
+        let part = |run: &mut String, role| Part { text: SafeText::sanitize(std::mem::take(run)), role, is_graph: true };
+        let mut run = String::new();
+        let mut run_role = StyleRole::Plain;
+        for (glyph, role) in glyphs {
+            if role != run_role && !run.is_empty() {
+                self.parts.push(part(&mut run, run_role));
+            }
+            run_role = role;
+            run.push(glyph);
+        }
+        if !run.is_empty() {
+            self.parts.push(part(&mut run, run_role));
+        }
+    }
+
+    /// Width in cells.
+    pub fn width(&self) -> usize {
+        self.parts.iter().map(|part| part.text.width()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(|part| part.text.is_empty())
+    }
+
+    /// The line cut to this number of cells, with `…` if it was longer.
+    #[must_use]
+    pub fn truncated(mut self, cells: usize) -> SafeLine {
+        if self.width() <= cells {
+            return self;
+        }
+        let mut left = cells;
+        let mut kept = Vec::with_capacity(self.parts.len());
+        let mut parts = std::mem::take(&mut self.parts).into_iter().peekable();
+        while let Some(part) = parts.next() {
+            let (text, width, is_last) = (&part.text, part.text.width(), parts.peek().is_none());
+            // The part that reaches the end is cut, so that the sign of the cut is visible.
+            if width >= left && !(is_last && width == left) {
+                let longer = if width > left { text.as_str().to_owned() } else { format!("{text} ") };
+                kept.push(Part { text: SafeText::sanitize(truncate(&longer, left).into_owned()), ..part });
+                break;
+            }
+            left -= width;
+            kept.push(part);
+        }
+        SafeLine { parts: kept }
+    }
+
+    /// With the styles of a theme.
+    pub(super) fn styled(&self, theme: Theme) -> Line<'_> {
+        self.parts.iter().map(|part| Span::styled(part.text.as_str(), part.style(theme))).collect()
+    }
+
+    /// The same, for a widget that keeps its text.
+    pub(super) fn into_styled(self, theme: Theme) -> Line<'static> {
+        let span = |part: Part| {
+            let style = part.style(theme);
+            Span::styled(part.text.into_cow(), style)
+        };
+        self.parts.into_iter().map(span).collect()
+    }
+}
+
+impl<T: Into<SafeText>> From<(T, StyleRole)> for SafeLine {
+    fn from((text, role): (T, StyleRole)) -> SafeLine {
+        SafeLine::new(text, role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &SafeLine) -> String {
+        line.parts.iter().map(|part| part.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_long_line_ends_with_a_sign() {
+        let line = SafeLine::new("abc", StyleRole::Plain).with("defg", StyleRole::Bold);
+        let cut = |cells| text(&line.clone().truncated(cells));
+        assert_eq!([7, 5, 4, 3, 1].map(cut), ["abcdefg", "abcd…", "abc…", "ab…", "…"]);
+    }
+
+    #[test]
+    fn cells_of_one_role_are_one_part() {
+        let mut line = SafeLine::default();
+        line.push_glyphs([('a', StyleRole::Plain), ('b', StyleRole::Plain), ('c', StyleRole::Dim)]);
+        assert_eq!(line.parts.len(), 2);
+        line.pad_to(6);
+        assert_eq!(text(&line), "abc   ");
+    }
+}

@@ -1,0 +1,56 @@
+//! Levels of many items over time: a row of cells for each item, the darker the higher.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::Widget;
+
+/// Glyphs from the lowest to the highest level.
+const LEVELS: [char; 5] = ['·', '░', '▒', '▓', '█'];
+
+/// The level of 0 … 1 as a glyph. Only what is nearly full is the last one.
+pub fn heat_glyph(share: f32) -> char {
+    let level = match share {
+        share if share >= 0.95 => 4,
+        share if share >= 0.6 => 3,
+        share if share >= 0.3 => 2,
+        share if share >= 0.05 => 1,
+        _ => 0,
+    };
+    LEVELS.get(level).copied().unwrap_or('█')
+}
+
+/// A cell for each item (rows) and time (columns).
+pub struct HeatMap<'a, F> {
+    /// Row by row from the top; `None`: no data
+    pub rows: &'a [Vec<Option<f32>>],
+    /// The style of a value
+    pub style: F,
+}
+
+impl<F: Fn(f32) -> Style> Widget for HeatMap<'_, F> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let area = area.intersection(buffer.area);
+        for (row, values) in area.rows().zip(self.rows) {
+            for (place, value) in row.columns().zip(values) {
+                if let (Some(value), Some(cell)) = (*value, buffer.cell_mut(place.as_position())) {
+                    cell.set_char(heat_glyph(value)).set_style((self.style)(value));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_nearly_full_is_full() {
+        let area = Rect::new(0, 0, 5, 2);
+        let mut buffer = Buffer::empty(area);
+        let rows = [vec![Some(0.0), Some(0.1), None, Some(0.94), Some(1.0)], vec![Some(0.5)]];
+        HeatMap { rows: &rows, style: |_| Style::new() }.render(area, &mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["·░ ▓█", "▒    "]));
+    }
+}

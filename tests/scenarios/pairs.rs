@@ -1,0 +1,279 @@
+//! Two scenarios side by side on one machine, drawn at random: each fault is still found beside the other one, and is the
+//! consequence of its own causes only. `STALLTOP_SEED` and `STALLTOP_PAIRS` draw others, and more.
+
+use std::collections::BTreeSet;
+use std::env;
+
+use stalltop::findings::{Finding, FindingKey, Kind, Severity, Subject};
+
+use crate::format::{Case, Core, Phase};
+use crate::machine::Machine;
+use crate::{evaluate, files, sentences};
+
+/// Intervals of each pair: findings are raised, and the order has settled, before the last third of them.
+const INTERVALS: u32 = 12;
+
+/// Pids of the second scenario are higher by this.
+const PID_OFFSET: u32 = 200_000;
+
+/// Findings about the sum of both scenarios: neither alone needs to have them.
+const SUMS: [Kind; 3] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated];
+
+#[test]
+fn of_two_scenarios_on_one_machine_both_faults_are_found() {
+    let from_environment = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = from_environment("STALLTOP_SEED").unwrap_or(14);
+    let pairs = from_environment("STALLTOP_PAIRS").unwrap_or(40);
+    let cases: Vec<Case> = files().into_iter().flat_map(|(_, file)| file.case).filter(is_eligible).collect();
+    let mut random = Random(seed);
+    let (mut played, mut wrong) = (0, Vec::new());
+    while played < pairs {
+        let (first, second) = (random.below(cases.len()), random.below(cases.len()));
+        let (a, b) = (&cases[first], &cases[second]);
+        if first == second || !are_compatible(&a.phase[0], &b.phase[0]) {
+            continue;
+        }
+        played += 1;
+        let name = format!("seed {seed}: {:?} beside {:?}", a.title, b.title);
+        Pair::new(a, b).check(|complaint| wrong.push(format!("{name}: {complaint}")));
+    }
+    assert!(wrong.is_empty(), "{} complaints of {pairs} pairs:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A linear congruential generator (Knuth's MMIX).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+}
+
+/// A constant load of one phase whose parts can be moved to other CPUs, and that raises more than notes.
+fn is_eligible(case: &Case) -> bool {
+    let [phase] = case.phase.as_slice() else { return false };
+    let bound = phase.process.iter().any(|process| process.allowed.is_some() || process.ends || process.renewed.is_some())
+        || phase.cgroup.iter().any(|group| group.cpus.is_some());
+    let counted = phase.exits.is_some() || phase.forks.is_some() || phase.lost > 0.0 || phase.connection_scan_interval != 1;
+    let constant = phase.gap_seconds == 0.0 && phase.suspended_seconds == 0.0 && phase.seconds == 1.0;
+    let kills = phase.memory.as_ref().is_some_and(|memory| memory.oom_kills > 0);
+    let raises = phase.expect.finding.iter().any(|finding| finding.severity > Severity::Note);
+    !case.hidepid && !bound && !counted && constant && !kills && raises
+}
+
+/// Whether no figure of the host is in both.
+fn are_compatible(a: &Phase, b: &Phase) -> bool {
+    let has_peer = |phase: &Phase| phase.process.iter().any(|process| process.waits.peer > 0);
+    let is_blocked = |phase: &Phase| {
+        phase.process.iter().any(|process| process.holder.is_some() || process.waits.memory > 0 || process.waits.hidden > 0)
+    };
+    let both = [
+        (a.tcp.is_some() || !a.peer.is_empty(), b.tcp.is_some() || !b.peer.is_empty()),
+        (a.udp.is_some(), b.udp.is_some()),
+        (a.listen.is_some(), b.listen.is_some()),
+        (!a.waiting.is_empty(), !b.waiting.is_empty()),
+        (!a.softnet.is_empty(), !b.softnet.is_empty()),
+        (a.memory.is_some(), b.memory.is_some()),
+        (has_peer(a), has_peer(b)),
+        // Their blocked threads are one figure of the host: different causes only.
+        (is_blocked(a), is_blocked(b)),
+    ];
+    both.iter().all(|&(in_a, in_b)| !(in_a && in_b))
+}
+
+/// A case on the CPUs from `first_cpu` of a machine whose other CPUs are idle; the second of a pair has other names.
+fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
+    let mut phase = case.phase[0].clone();
+    let of_cpu = |cpu: u32| phase.core.iter().find(|core| core.cpu == cpu).map_or(&phase.cpu, |core| &core.shares).clone();
+    let core = (0..case.cpus).map(|cpu| Core { cpu: cpu + first_cpu, shares: of_cpu(cpu) }).collect();
+    phase.core = core;
+    phase.cpu = crate::format::Shares::default();
+    phase.softnet.iter_mut().for_each(|softnet| softnet.cpu += first_cpu);
+    phase.intervals = INTERVALS;
+    for process in &mut phase.process {
+        process.on_cpu += first_cpu;
+        if is_second {
+            process.pid += PID_OFFSET;
+            process.parent += if process.parent > 2 { PID_OFFSET } else { 0 };
+            process.queue.iter_mut().filter_map(|queue| queue.holder.as_mut()).for_each(|pid| *pid += PID_OFFSET);
+            process.pipe.iter_mut().for_each(|pipe| pipe.other += PID_OFFSET);
+        }
+    }
+    if is_second {
+        let rename = |name: &mut String| name.push_str("-second");
+        let disks = phase.disk.iter_mut();
+        disks
+            .flat_map(|disk| std::iter::once(&mut disk.name).chain(&mut disk.stands_on).chain(&mut disk.serial))
+            .for_each(rename);
+        phase.process.iter_mut().filter_map(|process| process.holder.as_mut()?.disk.as_mut()).for_each(rename);
+        phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
+        phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
+        phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
+        phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
+        let groups = phase.cgroup.iter_mut();
+        groups
+            .flat_map(|group| std::iter::once(&mut group.path).chain(group.io.iter_mut().map(|io| &mut io.disk)))
+            .for_each(rename);
+    }
+    Case { title: case.title.clone(), must_not_raise: None, cpus, hidepid: false, phase: vec![phase] }
+}
+
+/// The phase in which both happen.
+fn merged(a: &Phase, b: &Phase) -> Phase {
+    let mut both = a.clone();
+    let b = b.clone();
+    both.core.extend(b.core);
+    both.process.extend(b.process);
+    both.disk.extend(b.disk);
+    both.nic.extend(b.nic);
+    both.peer.extend(b.peer);
+    both.softnet.extend(b.softnet);
+    both.waiting.extend(b.waiting);
+    both.cgroup.extend(b.cgroup);
+    both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
+    both.weight.extend(b.weight);
+    both.tcp = both.tcp.or(b.tcp);
+    both.udp = both.udp.or(b.udp);
+    both.listen = both.listen.or(b.listen);
+    both.memory = both.memory.or(b.memory);
+    both.pressure.cpu = both.pressure.cpu.max(b.pressure.cpu);
+    both.pressure.io = both.pressure.io.max(b.pressure.io);
+    both.pressure.memory = both.pressure.memory.max(b.pressure.memory);
+    both.load += b.load;
+    both.runnable = both.runnable.zip(b.runnable).map(|(a, b)| a + b);
+    both
+}
+
+/// The active findings after each interval.
+fn play(case: &Case) -> Vec<Vec<Finding>> {
+    let mut after_each = Vec::new();
+    evaluate(case, &mut Machine::new(case), |_, evaluated| after_each.push(evaluated.active.iter().cloned().collect()));
+    after_each
+}
+
+/// What a finding is about: the numbers of devices differ between a scenario alone and beside the other one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(Kind, String);
+
+impl Key {
+    fn new(finding: &Finding) -> Key {
+        Key(finding.kind, about(&finding.subject))
+    }
+}
+
+fn about(subject: &Subject) -> String {
+    match subject {
+        Subject::Disk { name, .. } => name.to_string_lossy(),
+        other => format!("{other:?}"),
+    }
+}
+
+struct Pair {
+    /// The findings of each scenario alone on the machine of both, and on its own one
+    alone: [Vec<Finding>; 2],
+    on_own: [Vec<Finding>; 2],
+    /// Its part of the CPUs
+    parts: [f64; 2],
+    together: Vec<Vec<Finding>>,
+}
+
+impl Pair {
+    fn new(a: &Case, b: &Case) -> Pair {
+        let cpus = a.cpus + b.cpus;
+        let placed = [placed(a, 0, cpus, false), placed(b, a.cpus, cpus, true)];
+        let both = Case { phase: vec![merged(&placed[0].phase[0], &placed[1].phase[0])], ..placed[0].clone() };
+        let last = |case: &Case| play(case).pop().unwrap_or_default();
+        let own = |case: &Case, is_second| {
+            let mut own = self::placed(case, 0, case.cpus, is_second);
+            own.phase[0].intervals = INTERVALS;
+            last(&own)
+        };
+        Pair {
+            alone: [last(&placed[0]), last(&placed[1])],
+            on_own: [own(a, false), own(b, true)],
+            parts: [a, b].map(|case| f64::from(case.cpus) / f64::from(cpus)),
+            together: play(&both),
+        }
+    }
+
+    fn check(&self, mut complain: impl FnMut(String)) {
+        let Some(last) = self.together.last() else { return };
+        let find = |key: &Key| last.iter().find(|finding| Key::new(finding) == *key);
+        for (at, alone) in self.alone.iter().enumerate() {
+            for finding in alone.iter().filter(|finding| finding.severity > Severity::Note && self.is_required(finding, at)) {
+                match find(&Key::new(finding)) {
+                    None => complain(format!("lost: {} among {}", sentences(std::slice::from_ref(finding)), sentences(last))),
+                    Some(now) if now.severity < Severity::Warning => {
+                        complain(format!("only a note: {}, alone {}", sentences(std::slice::from_ref(now)), finding.sentence));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let owners = |key: &Key| -> [bool; 2] {
+            [0, 1].map(|at| self.alone[at].iter().chain(&self.on_own[at]).any(|finding| Key::new(finding) == *key))
+        };
+        for finding in last {
+            let owner = owners(&Key::new(finding));
+            if owner == [false, false] && !SUMS.contains(&finding.kind) {
+                complain(format!("in neither of them: {}", sentences(std::slice::from_ref(finding))));
+            }
+            // A figure of the host may be of both.
+            let Some(cause) = finding.follows_from.as_ref().filter(|cause| cause.subject != Subject::Host) else { continue };
+            let of_cause = owners(&Key(cause.kind, about(&cause.subject)));
+            if finding.subject != Subject::Host && !(0..2).any(|at| owner[at] && of_cause[at]) {
+                complain(format!("follows from a fault of the other one, {cause:?}: {}", finding.sentence));
+            }
+        }
+        self.check_first(last, &mut complain);
+        let settled: BTreeSet<Vec<FindingKey>> = self.together[self.together.len() * 2 / 3..]
+            .iter()
+            .map(|findings| findings.iter().map(Finding::key).collect())
+            .collect();
+        if settled.len() > 1 {
+            complain(format!("the order changes at constant load: {settled:?}"));
+        }
+    }
+
+    /// Whether a finding must be there beside the other scenario: not one about a share of the host, of which the other scenario
+    /// uses a part.
+    fn is_required(&self, finding: &Finding, at: usize) -> bool {
+        let own = self.on_own[at].iter().find(|own| Key::new(own) == Key::new(finding));
+        match finding.subject {
+            // A difference of sums: ticks of the other scenario for which no task ran hide it.
+            _ if finding.kind == Kind::HiddenCpu => false,
+            // A function that is not known may wait for a device of the other scenario.
+            _ if finding.sentence.contains("not for storage") => false,
+            Subject::Host if finding.unit == "ratio" => {
+                own.is_some_and(|own| own.value * self.parts[at] >= own.threshold * 1.05 && own.severity > Severity::Note)
+            }
+            // Where the other scenario fills the remaining CPUs the host is saturated, and no single thread is.
+            _ if finding.kind == Kind::SaturatedThread => own.is_some(),
+            // On a busy host a CPU that no single thread fills is not reported.
+            _ if finding.kind == Kind::SaturatedCore => false,
+            _ => true,
+        }
+    }
+
+    /// No incident of the same severity loses clearly more of the host's time than the first one.
+    fn check_first(&self, last: &[Finding], mut complain: impl FnMut(String)) {
+        let Some(first) = last.first() else { return };
+        let incidents = last.chunk_by(|_, finding| finding.follows_from.is_some());
+        let weight = |incident: &[Finding]| {
+            let worst = incident.iter().map(|finding| finding.severity).max();
+            (worst, incident.iter().map(|finding| finding.explained_share).fold(0.0, f64::max))
+        };
+        let weights: Vec<_> = incidents.map(weight).collect();
+        let (first_severity, first_share) = weights[0];
+        for &(severity, share) in &weights[1..] {
+            if severity > first_severity || severity == first_severity && share > first_share * 1.25 + 0.05 {
+                complain(format!(
+                    "the first is {}, of {first_share}, before one of {share}: {}",
+                    first.sentence,
+                    sentences(last)
+                ));
+            }
+        }
+    }
+}
