@@ -205,7 +205,9 @@ impl Window {
             // A security module, or the kernel, protects these tasks from root, too.
             let privileged = self.host.as_ref().is_some_and(|host| host.privilege.has_cap_sys_ptrace);
             match what {
-                HIDDEN_WAIT_CHANNELS if privileged => (what, format!("not readable, protected from root{counted}")),
+                HIDDEN_WAIT_CHANNELS | HIDDEN_NAMESPACES if privileged => {
+                    (what, format!("not readable, protected from root{counted}"))
+                }
                 _ => (what, format!("{why}{counted}")),
             }
         };

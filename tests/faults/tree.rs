@@ -53,6 +53,7 @@ impl Tree {
             format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))
         };
         tree.write("proc/net/softnet_stat", softnet(0) + &softnet(1));
+        tree.write("proc/net/snmp6", "Udp6InDatagrams 100\nUdp6InErrors 4\nUdp6OutDatagrams 90\nUdp6RcvbufErrors 4\n");
         // Of the first disk, which both have.
         tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
         tree.write("sys/class/block/sda/loop/backing_file", [b"/images/", &without(&tree.name, b"\n\0")[..], b"\n"].concat());

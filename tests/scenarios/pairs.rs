@@ -110,6 +110,7 @@ fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
         phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
         phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
         phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
+        phase.namespace.iter_mut().for_each(|namespace| namespace.pid += PID_OFFSET);
         phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
         let groups = phase.cgroup.iter_mut();
         groups
@@ -127,6 +128,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.process.extend(b.process);
     both.disk.extend(b.disk);
     both.nic.extend(b.nic);
+    both.namespace.extend(b.namespace);
     both.peer.extend(b.peer);
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);

@@ -123,7 +123,7 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
         },
     );
     line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
-    line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample));
+    line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample, privilege.has_cap_sys_ptrace));
     line("their queueing disciplines, accept queues and SYN queues (setns)", closed_namespaces(sample));
     lines
 }
@@ -143,13 +143,16 @@ fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)
 }
 
 /// Which network namespaces are not read.
-fn hidden_namespaces(sample: &Sample) -> Option<(String, &'static str)> {
+fn hidden_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(String, &'static str)> {
     let namespaces = match &sample.network_namespaces {
         Err(why) => return Some((why.to_string(), "")),
         Ok(namespaces) => namespaces,
     };
     if namespaces.hidden_processes > 0 {
         let processes = plural(namespaces.hidden_processes, "process", "processes");
+        if has_cap_sys_ptrace {
+            return Some((format!("those of {processes} are denied in spite of CAP_SYS_PTRACE"), ""));
+        }
         return Some((
             format!("those of {processes} are hidden"),
             "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop",

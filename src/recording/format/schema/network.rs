@@ -26,7 +26,7 @@ columns! { NetworkNamespace: 160 {
 } }
 columns! { NamespaceNic: 42 { namespace, nic } }
 columns! { UdpSocket: 16 { local_address, inode, queued_bytes, drops, owner } }
-columns! { Udp6: 12 { datagrams_in, errors_in, datagrams_out, receive_buffer_errors, send_buffer_errors } }
+columns! { Udp6: 8 { datagrams_in, errors_in, datagrams_out, receive_buffer_errors, send_buffer_errors } }
 
 columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections, udp_sockets, udp6 } }
 
