@@ -43,6 +43,7 @@ use std::sync::Arc;
 pub use evaluator::Evaluator;
 pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
 pub use generated_docs::findings_docs;
+pub use network_scope::namespace_owner;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};
 pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};

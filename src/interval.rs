@@ -224,6 +224,15 @@ impl Interval {
         self.newer.at
     }
 
+    /// The interface of these figures, as the newer sample has it.
+    pub fn nic(&self, span: &network::NicSpan) -> Option<&crate::sample::network::Nic> {
+        let newer = &self.newer;
+        match span.namespace {
+            None => newer.nics.as_ref().ok()?.get(span.index),
+            Some(_) => newer.network_namespaces.as_ref().ok()?.nics.get(span.index).map(|inside| &inside.nic),
+        }
+    }
+
     /// Number of online CPUs; 0 if /proc/stat could not be read.
     pub fn online_cpus(&self) -> usize {
         self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())

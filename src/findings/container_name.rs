@@ -1,4 +1,4 @@
-//! The name of a container, from the path of its cgroup as container runtimes write it.
+//! The name of a container, or of a service unit, from the path of its cgroup as container runtimes and systemd write it.
 
 /// Digits of the id of a container, as `docker ps` shows them.
 const ID_DIGITS: usize = 12;
@@ -8,6 +8,11 @@ pub fn container_name(cgroup: &[u8]) -> Option<String> {
     let path = str::from_utf8(cgroup).ok()?;
     // The innermost component: a container may contain others.
     path.split('/').rev().zip(path.split('/').rev().skip(1).chain([""])).find_map(|(name, above)| describe(name, above, path))
+}
+
+/// The innermost service unit of systemd in the path: `nginx.service`.
+pub fn service_unit(cgroup: &[u8]) -> Option<&str> {
+    str::from_utf8(cgroup).ok()?.rsplit('/').find(|name| name.ends_with(".service"))
 }
 
 /// A component of the path, with the one above it.
@@ -71,5 +76,7 @@ mod tests {
         assert_eq!(name("/machine.slice/machine-web.scope"), expected("container web (systemd-nspawn)"));
         assert_eq!(name("/system.slice/nginx.service"), None);
         assert_eq!(name("/"), None);
+        assert_eq!(service_unit(b"/system.slice/nginx.service"), Some("nginx.service"));
+        assert_eq!(service_unit(b"/user.slice/user-0.slice/session-3.scope"), None);
     }
 }

@@ -1,10 +1,10 @@
 //! The network namespaces of an interval, so that one rule evaluates each: that of stalltop, and those of containers and other
 //! processes.
 
-use super::container_name::container_name;
+use super::container_name::{container_name, service_unit};
 use super::finding::Subject;
 use super::formatting::lossy_name;
-use crate::ids::{NicId, ProcessId};
+use crate::ids::NicId;
 use crate::interval::Interval;
 use crate::interval::network::namespaces::{NamespaceSpan, drop_rate};
 use crate::interval::network::{NicSpan, ProtocolSpan};
@@ -45,11 +45,7 @@ impl<'a> NetworkScope<'a> {
 
     /// The interface of these figures, as it was last seen.
     pub fn nic(&self, span: &NicSpan) -> Option<&'a Nic> {
-        let newer = &self.interval.newer;
-        match self.namespace {
-            None => newer.nics.as_ref().ok()?.get(span.index),
-            Some(_) => newer.network_namespaces.as_ref().ok()?.nics.get(span.index).map(|inside| &inside.nic),
-        }
+        self.interval.nic(span)
     }
 
     /// Listening sockets with connections in their accept queue.
@@ -91,9 +87,9 @@ impl<'a> NetworkScope<'a> {
     pub fn place(&self) -> String {
         match self.namespace {
             None => String::new(),
-            Some(namespace) => match self.container(namespace) {
-                Some(container) => format!(" in the network of {container}"),
-                None => format!(" in the network namespace of {}", describe_process(&namespace.comm, namespace.process)),
+            Some(namespace) => match Owner::new(self.interval, namespace) {
+                Owner::Container(container) => format!(" in the network of {container}"),
+                Owner::Process(process) => format!(" in the network namespace of {process}"),
             },
         }
     }
@@ -112,16 +108,37 @@ impl<'a> NetworkScope<'a> {
     }
 
     fn namespace_subject(&self, namespace: &NetworkNamespace, nic: Option<NicId>) -> Subject {
-        let owner = self.container(namespace).unwrap_or_else(|| describe_process(&namespace.comm, namespace.process));
+        let owner = Owner::new(self.interval, namespace).into_text();
         Subject::NetworkNamespace { inode: namespace.inode, owner: Name::from(owner.as_str()), nic }
-    }
-
-    fn container(&self, namespace: &NetworkNamespace) -> Option<String> {
-        let process = self.interval.process(namespace.process.pid)?;
-        container_name(process.facts.cgroup.as_ref().ok()?.path.as_bytes())
     }
 }
 
-fn describe_process(comm: &Name, process: ProcessId) -> String {
-    format!("{} ({})", lossy_name(comm), process.pid)
+/// Whose network namespace it is: `container 0123456789ab (docker)`, `nginx (1234)`, `nginx (1234) of nginx.service`. `None` if no
+/// sample of the interval has it.
+pub fn namespace_owner(interval: &Interval, inode: u64) -> Option<String> {
+    let namespace = interval.newer.network_namespaces.as_ref().ok()?.namespace(inode)?;
+    Some(Owner::new(interval, namespace).into_text())
+}
+
+enum Owner {
+    Container(String),
+    Process(String),
+}
+
+impl Owner {
+    fn new(interval: &Interval, namespace: &NetworkNamespace) -> Owner {
+        let process = interval.process(namespace.process.pid);
+        let cgroup = process.and_then(|process| process.facts.cgroup.as_ref().ok()).map(|cgroup| cgroup.path.as_bytes());
+        if let Some(container) = cgroup.and_then(container_name) {
+            return Owner::Container(container);
+        }
+        let unit = cgroup.and_then(service_unit).map_or_else(String::new, |unit| format!(" of {unit}"));
+        Owner::Process(format!("{} ({}){unit}", lossy_name(&namespace.comm), namespace.process.pid))
+    }
+
+    fn into_text(self) -> String {
+        match self {
+            Owner::Container(owner) | Owner::Process(owner) => owner,
+        }
+    }
 }

@@ -51,7 +51,9 @@ pub type LinkOverrides = Arc<Vec<(String, Link)>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSpan {
     pub id: NicId,
-    /// Index into the newer sample's interfaces, which have name and facts
+    /// Inode of its network namespace; `None`: that of stalltop
+    pub namespace: Option<u64>,
+    /// Index into the newer sample's interfaces of that namespace, which have name and facts (`Interval::nic`)
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
@@ -126,6 +128,7 @@ impl NicSpan {
         let saturation = saturation.and_then(|sum| PerSecond::over(sum, seconds));
         let mut span = NicSpan {
             id: newer.id.clone(),
+            namespace: None,
             index,
             rx,
             tx,

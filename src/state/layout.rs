@@ -122,7 +122,7 @@ pub(super) fn hides_other_users(state: &State) -> bool {
     state.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
 }
 
-/// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, remote hosts.
+/// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, other network namespaces, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
     let listeners = state
         .current
@@ -133,7 +133,23 @@ pub fn network_footer_rows(state: &State) -> u16 {
         state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
     let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
     let squeezed = state.current.as_ref().is_some_and(|evaluation| saturated_softnet(&evaluation.interval).next().is_some());
-    5 + listeners + u16::from(squeezed) + peers
+    let inside = state.current.as_ref().map_or(0, |evaluation| busiest_namespace_nics(&evaluation.interval).len());
+    let inside = if inside > 0 { 1 + u16::try_from(inside).unwrap_or(u16::MAX) } else { 0 };
+    5 + listeners + u16::from(squeezed) + inside + peers
+}
+
+/// Interfaces of other network namespaces that the network screen shows.
+const MAX_NAMESPACE_NICS: usize = 6;
+
+/// The interfaces of other network namespaces that carried packets, without loopback; those with most bytes first.
+pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
+    let inside = interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
+    let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
+    let is_shown = |nic: &&NicSpan| moved(nic) > 0.0 && interval.nic(nic).is_some_and(|nic| !nic.facts.loopback);
+    let mut nics: Vec<&NicSpan> = inside.filter(is_shown).collect();
+    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics.truncate(MAX_NAMESPACE_NICS);
+    nics
 }
 
 /// CPUs with drops or time squeezes in /proc/net/softnet_stat.

@@ -24,7 +24,8 @@ pub(in crate::interval) fn between(older: &Sample, newer: &Sample, seconds: f64)
         let is_inside = |(_, nic): &(usize, &NamespaceNic)| nic.namespace == row.inode;
         let nics = now.nics.iter().enumerate().filter(is_inside).filter_map(|(index, inside)| {
             let earlier = was.nics.iter().find(|nic| nic.namespace == row.inode && nic.nic.id == inside.nic.id)?;
-            NicSpan::between(index, &earlier.nic, &inside.nic, seconds, None)
+            let span = NicSpan::between(index, &earlier.nic, &inside.nic, seconds, None)?;
+            Some(NicSpan { namespace: Some(row.inode), ..span })
         });
         Some(NamespaceSpan { inode: row.inode, protocols: ProtocolSpan::between(before, row, seconds), nics: nics.collect() })
     };
