@@ -114,6 +114,7 @@ impl Host {
                 rwnd_limited_us: Counter(watched / 100 * self.busy.1),
                 sndbuf_limited_us: Counter(0),
             }),
+            worst_process: None,
         }
     }
 }

@@ -567,6 +567,7 @@ fn peer(d: &mut Dice) -> RemoteHost {
             rwnd_limited_us: d.counter(),
             sndbuf_limited_us: d.counter(),
         }),
+        worst_process: d.maybe(|d| (process_id(d), d.name())),
     }
 }
 

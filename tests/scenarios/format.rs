@@ -487,6 +487,8 @@ pub struct Peer {
     pub receiver: f64,
     #[serde(default)]
     pub send_buffer: f64,
+    /// The process of its worst connection
+    pub process: Option<String>,
 }
 
 /// Received packets of one CPU, per second.

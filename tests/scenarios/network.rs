@@ -35,7 +35,7 @@ impl<'a> Network<'a> {
     }
 }
 
-fn owner(name: &String) -> (ProcessId, Name) {
+pub fn owner(name: &String) -> (ProcessId, Name) {
     (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name.as_str()))
 }
 
