@@ -56,6 +56,7 @@ impl Network {
                 dropped: Counter(drops * k),
                 overlimits: Counter(overlimits * k),
                 requeues: Counter(0),
+                ingress_dropped: None,
             });
         }
         if let Some((cpu, packets, squeezes, drops)) = self.softnet {

@@ -411,6 +411,7 @@ fn nic(d: &mut Dice) -> Nic {
             dropped: d.counter(),
             overlimits: d.counter(),
             requeues: d.counter(),
+            ingress_dropped: d.maybe(Dice::counter),
         }),
     }
 }

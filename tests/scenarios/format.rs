@@ -332,6 +332,8 @@ pub struct Qdisc {
     pub dropped: f64,
     #[serde(default)]
     pub overlimits: f64,
+    /// Drops of its ingress filters
+    pub ingress_dropped: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
