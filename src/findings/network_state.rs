@@ -20,9 +20,9 @@ const SYN_RETRY_NS: u64 = 8_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct NetworkState {
     /// Interfaces that drop packets, with the number of consecutive intervals
-    dropping_intervals: Vec<(NicId, u32)>,
+    dropping_intervals: Box<[(NicId, u32)]>,
     /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
-    backlogged_samples: Vec<(NicId, u32)>,
+    backlogged_samples: Box<[(NicId, u32)]>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     listen_drop_ns: Option<u64>,
     /// The end of the last interval in which a SYN queue here was full (CLOCK_BOOTTIME)
@@ -32,15 +32,6 @@ pub struct NetworkState {
 }
 
 impl NetworkState {
-    /// Of a namespace that no earlier interval had.
-    pub const NEW: NetworkState = NetworkState {
-        dropping_intervals: Vec::new(),
-        backlogged_samples: Vec::new(),
-        listen_drop_ns: None,
-        syn_queue_full_ns: None,
-        local_drop: None,
-    };
-
     /// Updates the state with an interval that ends at `now_ns` (CLOCK_BOOTTIME).
     pub fn update(&mut self, scope: &NetworkScope, now_ns: u64, thresholds: &Thresholds) {
         let dropping = scope.nics.iter().filter(|nic| nic_conditions::is_dropping(nic, thresholds));

@@ -2,7 +2,7 @@
 //! contain it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
@@ -26,7 +26,7 @@ pub struct RuleState {
     /// Of the network namespace of stalltop
     network: NetworkState,
     /// Of other network namespaces with a condition, by inode
-    namespaces: Vec<(u64, NetworkState)>,
+    namespaces: Box<[(u64, NetworkState)]>,
     /// Remote hosts at the last scan of the connections: not every interval has one
     remote_hosts: Option<Arc<RemoteHostsSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
@@ -93,12 +93,13 @@ impl RuleState {
             }
         }
         namespaces.retain(|(_, state)| !state.is_empty());
-        self.namespaces = namespaces;
+        self.namespaces = namespaces.into();
     }
 
     /// The state of a network namespace, by its inode; `None`: that of stalltop.
     pub fn network(&self, inode: Option<u64>) -> &NetworkState {
-        static NEW: NetworkState = NetworkState::NEW;
+        /// Of a namespace that no earlier interval had.
+        static NEW: LazyLock<NetworkState> = LazyLock::new(NetworkState::default);
         let Some(inode) = inode else { return &self.network };
         self.namespaces.iter().find(|(other, _)| *other == inode).map_or(&NEW, |(_, state)| state)
     }

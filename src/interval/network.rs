@@ -90,6 +90,8 @@ pub struct QdiscSpan {
     pub backlog_packets: u64,
     pub dropped: Option<PerSecond>,
     pub overlimits: Option<PerSecond>,
+    /// Received packets that filters of the interface dropped (ingress, clsact); `None` without such
+    pub ingress_dropped: Option<PerSecond>,
 }
 
 impl DirectionSpan {
@@ -166,6 +168,7 @@ impl QdiscSpan {
             backlog_packets: newer.backlog_packets,
             dropped: rate(|qdisc| qdisc.dropped),
             overlimits: rate(|qdisc| qdisc.overlimits),
+            ingress_dropped: PerSecond::between(newer.ingress_dropped, same.and_then(|qdisc| qdisc.ingress_dropped), seconds),
         }
     }
 }

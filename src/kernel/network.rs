@@ -201,7 +201,7 @@ impl NetworkReader {
         let udp_sockets = self.udp_sockets.sample(root, &udp, &udp6);
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| parse_softnet(&self.buffer));
         let peers = if root.is_host() {
-            self.remote_hosts.sample(tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
+            self.remote_hosts.sample(root, tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
         } else {
             Err(Absent::NotRead)
         };

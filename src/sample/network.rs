@@ -76,6 +76,8 @@ pub struct Qdisc {
     pub dropped: Counter,
     pub overlimits: Counter,
     pub requeues: Counter,
+    /// Drops of the ingress or clsact discipline of the same interface: by filters (tc police, eBPF); `None` without one
+    pub ingress_dropped: Option<Counter>,
 }
 
 /// Counters of the whole network namespace.

@@ -61,6 +61,14 @@ impl Tree {
             // It has a mount that we have not, and its file is there.
             tree.write("proc/700/mountinfo", [&mounts[..], b"4711 1 8:0 / /srv rw - ext4 /dev/sda rw\n"].concat());
         }
+        // One process is in another network namespace.
+        tree.link("proc/self/ns/net", b"net:[4026531840]");
+        tree.link("proc/700/ns/net", b"net:[4026532000]");
+        for file in ["dev", "snmp", "netstat"] {
+            if let Ok(text) = fs::read(tree.path().join("proc/net").join(file)) {
+                tree.write(format!("proc/700/net/{file}"), text);
+            }
+        }
         tree.write("proc/net/sockstat", "sockets: used 4\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 0\n");
         tree.write("proc/net/sockstat6", "TCP6: inuse 0\n");
         tree.step(0);

@@ -411,6 +411,7 @@ fn nic(d: &mut Dice) -> Nic {
             dropped: d.counter(),
             overlimits: d.counter(),
             requeues: d.counter(),
+            ingress_dropped: d.maybe(Dice::counter),
         }),
     }
 }
@@ -567,6 +568,7 @@ fn peer(d: &mut Dice) -> RemoteHost {
             rwnd_limited_us: d.counter(),
             sndbuf_limited_us: d.counter(),
         }),
+        worst_process: d.maybe(|d| (process_id(d), d.name())),
     }
 }
 

@@ -332,6 +332,8 @@ pub struct Qdisc {
     pub dropped: f64,
     #[serde(default)]
     pub overlimits: f64,
+    /// Drops of its ingress filters
+    pub ingress_dropped: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -487,6 +489,8 @@ pub struct Peer {
     pub receiver: f64,
     #[serde(default)]
     pub send_buffer: f64,
+    /// The process of its worst connection
+    pub process: Option<String>,
 }
 
 /// Received packets of one CPU, per second.

@@ -35,7 +35,7 @@ impl<'a> Network<'a> {
     }
 }
 
-fn owner(name: &String) -> (ProcessId, Name) {
+pub fn owner(name: &String) -> (ProcessId, Name) {
     (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name.as_str()))
 }
 
@@ -54,6 +54,7 @@ impl Machine {
             if let Some(qdisc) = &nic.qdisc {
                 add("qdisc dropped", qdisc.dropped);
                 add("qdisc overlimits", qdisc.overlimits);
+                add("ingress dropped", qdisc.ingress_dropped.unwrap_or(0.0));
             }
         }
         if let Some(tcp) = network.tcp {
@@ -186,6 +187,7 @@ impl Machine {
             dropped: read("qdisc dropped"),
             overlimits: read("qdisc overlimits"),
             requeues: Counter(0),
+            ingress_dropped: qdisc.ingress_dropped.map(|_| read("ingress dropped")),
         });
         let facts = |facts: &mut NicFacts| {
             facts.speed_mbps = nic.mbps.ok_or(Absent::Unsupported);

@@ -60,11 +60,12 @@ impl QdiscDump {
     }
 }
 
-/// The root disciplines, and the overlimits of their children, read so far.
+/// The root disciplines, the overlimits of their children and the drops of ingress filters, read so far.
 #[derive(Debug, Default)]
 pub struct QdiscTrees {
     roots: FxHashMap<u32, Qdisc>,
     child_overlimits: FxHashMap<u32, u64>,
+    ingress_drops: FxHashMap<u32, Counter>,
 }
 
 impl QdiscTrees {
@@ -78,11 +79,12 @@ impl QdiscTrees {
         else {
             return;
         };
-        // Ingress disciplines have no queue.
+        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
+        // Ingress and clsact have filters and no queue.
         if parent == TC_H_INGRESS {
+            self.ingress_drops.insert(interface, Counter(u64::from(queue.drops)));
             return;
         }
-        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
         if parent != TC_H_ROOT {
             let below = self.child_overlimits.entry(interface).or_default();
             *below = below.saturating_add(u64::from(queue.overlimits));
@@ -95,6 +97,7 @@ impl QdiscTrees {
             dropped: Counter(u64::from(queue.drops)),
             overlimits: Counter(u64::from(queue.overlimits)),
             requeues: Counter(u64::from(queue.requeues)),
+            ingress_dropped: None,
         };
         self.roots.insert(interface, discipline);
     }
@@ -105,6 +108,11 @@ impl QdiscTrees {
         for (interface, below) in self.child_overlimits {
             if let Some(root) = self.roots.get_mut(&interface) {
                 root.overlimits = root.overlimits.max(Counter(below));
+            }
+        }
+        for (interface, drops) in self.ingress_drops {
+            if let Some(root) = self.roots.get_mut(&interface) {
+                root.ingress_dropped = Some(drops);
             }
         }
         self.roots
@@ -185,6 +193,7 @@ mod tests {
         let tree = &whole[&7];
         assert_eq!((tree.kind.as_bytes(), tree.backlog_packets, tree.backlog_bytes), (&b"prio"[..], 3, 4500));
         assert_eq!((tree.dropped, tree.overlimits), (Counter(5), Counter(90)));
+        assert_eq!((tree.ingress_dropped, whole[&8].ingress_dropped), (Some(Counter(900)), None));
         assert_eq!((whole[&8].dropped, whole[&8].overlimits), (Counter(1), Counter(2)));
     }
 

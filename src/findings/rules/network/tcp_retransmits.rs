@@ -5,8 +5,9 @@ use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::interval::network::NicSpan;
+use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::units::{PerSecond, Ratio};
 
 pub const TCP_RETRANSMITS: Rule = Rule {
@@ -14,7 +15,8 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
-               queueing discipline dropped them. Retransmits caused by a full local accept queue or \
+               queueing discipline dropped them, and names the remote host with most of them and the process that \
+               sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
     caveats: "Tail-loss probes and spurious retransmits count too. ",
     next_steps: &[
@@ -75,6 +77,8 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         }
         None => String::new(),
     };
+    let top = scope.namespace.is_none().then(|| top_remote_host(context)).flatten();
+    let most = top.map(|(host, rate)| describe_remote_host(host, rate)).unwrap_or_default();
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
@@ -82,7 +86,7 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP retransmits {} segments per second{}, {} of those sent{cause}",
+            "TCP retransmits {} segments per second{}, {} of those sent{most}{cause}",
             significant_digits(again.0),
             scope.place(),
             percent(share.0)
@@ -93,10 +97,36 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             evidence_optional("syn_retransmits_per_second", protocols.syn_retransmits.map(|_| requests)),
             evidence_optional("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
             evidence_optional("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
+            top.map_or(evidence_optional("top_remote_host", None), |(host, _)| {
+                evidence_text("top_remote_host", host.address.to_string().as_str())
+            }),
+            evidence_optional("top_remote_host_retransmitted_per_second", top.map(|(_, rate)| rate)),
+            top.and_then(|(host, _)| host.worst_process.as_ref())
+                .map_or(evidence_optional("top_process", None), |(_, name)| evidence_text("top_process", name.clone())),
         ],
         explained_share: 0.0,
     })
 }
+
+/// The remote host to which most segments were retransmitted at the last scan of the connections, and how many per second.
+/// `None` if none has `MIN_TOP_HOST_SHARE` of them.
+fn top_remote_host<'a>(context: &RuleContext<'a>) -> Option<(&'a RemoteHostSpan, f64)> {
+    let span = context.state.remote_hosts()?;
+    let rates = || span.rows.iter().filter_map(|host| Some((host, host.segments_retransmitted?.0)));
+    let all: f64 = rates().map(|(_, rate)| rate).sum();
+    let top = rates().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (top.1 > 0.0 && top.1 >= all * MIN_TOP_HOST_SHARE).then_some(top)
+}
+
+/// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`
+fn describe_remote_host(host: &RemoteHostSpan, rate: f64) -> String {
+    let process = host.worst_process.as_ref();
+    let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
+    format!("; most{process} to {}: {} per second", host.address, significant_digits(rate))
+}
+
+/// Share of the retransmitted segments from which one remote host is named. docs/metrics.md, "Fixed thresholds".
+const MIN_TOP_HOST_SHARE: f64 = 0.5;
 
 /// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
 /// docs/metrics.md, "Fixed thresholds".

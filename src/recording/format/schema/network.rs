@@ -44,6 +44,7 @@ columns! { RemoteHost: 48 {
     active,
     send_backlogged,
     send_limits,
+    worst_process,
 } }
 columns! { RttSums: 6 { count, srtt_us, min_rtt_us } }
 columns! { SendLimitTimes: 6 { observed_us, busy_us, rwnd_limited_us, sndbuf_limited_us } }
