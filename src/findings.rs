@@ -9,7 +9,6 @@
 
 mod causes;
 mod cgroups;
-mod container_name;
 pub mod cross_checks;
 mod device_waiters;
 mod disk_latency;

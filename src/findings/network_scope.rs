@@ -1,11 +1,11 @@
 //! The network namespaces of an interval, so that one rule evaluates each: that of stalltop, and those of containers and other
 //! processes.
 
-use super::container_name::{container_name, service_unit};
 use super::finding::Subject;
 use super::formatting::lossy_name;
 use crate::ids::NicId;
 use crate::interval::Interval;
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::network::namespaces::{NamespaceSpan, drop_rate};
 use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::sample::network::namespaces::NetworkNamespace;
@@ -82,7 +82,7 @@ impl<'a> NetworkScope<'a> {
         sockets.into_iter().next()
     }
 
-    /// For a sentence: ` in the network of container 0123456789ab (docker)`, ` in the network namespace of nginx (1234)`; empty
+    /// For a sentence: ` in the network of container web-1 (docker)`, ` in the network namespace of nginx (1234)`; empty
     /// for that of stalltop.
     pub fn place(&self) -> String {
         match self.namespace {
@@ -113,7 +113,7 @@ impl<'a> NetworkScope<'a> {
     }
 }
 
-/// Whose network namespace it is: `container 0123456789ab (docker)`, `nginx (1234)`, `nginx (1234) of nginx.service`. `None` if no
+/// Whose network namespace it is: `container web-1 (docker)`, `nginx (1234)`, `nginx (1234) of nginx.service`. `None` if no
 /// sample of the interval has it.
 pub fn namespace_owner(interval: &Interval, inode: u64) -> Option<String> {
     let namespace = interval.newer.network_namespaces.as_ref().ok()?.namespace(inode)?;
@@ -128,11 +128,16 @@ enum Owner {
 impl Owner {
     fn new(interval: &Interval, namespace: &NetworkNamespace) -> Owner {
         let process = interval.process(namespace.process.pid);
-        let cgroup = process.and_then(|process| process.facts.cgroup.as_ref().ok()).map(|cgroup| cgroup.path.as_bytes());
-        if let Some(container) = cgroup.and_then(container_name) {
-            return Owner::Container(container);
-        }
-        let unit = cgroup.and_then(service_unit).map_or_else(String::new, |unit| format!(" of {unit}"));
+        let cgroup = process.and_then(|process| process.facts.cgroup.as_ref().ok());
+        let name = cgroup.map(|cgroup| CgroupName::from_path(&interval.newer, cgroup.path.as_bytes()));
+        let unit = match name {
+            // All cgroups of a container, and all containers of a pod, are in one network namespace.
+            Some(name @ CgroupName { kind: NameKind::Container | NameKind::Pod, .. }) => {
+                return Owner::Container(CgroupName { below: String::new(), ..name }.describe());
+            }
+            Some(CgroupName { kind: NameKind::Unit, name, .. }) if name.ends_with(".service") => format!(" of {name}"),
+            _ => String::new(),
+        };
         Owner::Process(format!("{} ({}){unit}", lossy_name(&namespace.comm), namespace.process.pid))
     }
 
