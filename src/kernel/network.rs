@@ -35,7 +35,7 @@ use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
 use self::namespaces::NamespaceReader;
 use self::qdisc::QdiscReader;
-use self::remote_hosts::{ConnectionCounters, RemoteHostReader};
+use self::remote_hosts::{ConnectionCounters, ConnectionTable, RemoteHostReader};
 use self::syn_queues::SynQueueReader;
 use self::udp_sockets::UdpSocketReader;
 use self::waiting_connections::WaitingConnectionReader;
@@ -220,7 +220,7 @@ impl NetworkReader {
         }
     }
 
-    /// The connections that wait for their remote end, at the scan of the connections in `protocols`.
+    /// The connections that wait for their remote end, at the scan of the connections in `protocols` and in `namespaces`.
     pub fn waiting_connections(
         &mut self,
         root: &Root,
@@ -230,7 +230,10 @@ impl NetworkReader {
         if !root.is_host() {
             return Err(Absent::NotRead);
         }
-        Ok(self.waiting_connections.sample(self.remote_hosts.connections(), root, files, machine))
+        let Self { waiting_connections, remote_hosts, namespaces, .. } = self;
+        let tables: Vec<&ConnectionTable> =
+            std::iter::once(remote_hosts.connections()).chain(namespaces.connection_tables()).collect();
+        Ok(waiting_connections.sample(&tables, root, files, machine))
     }
 
     /// The network namespaces of the processes in others than that of stalltop. `tasks` is of the same scan as `members`.

@@ -460,6 +460,7 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
         retries: d.u32(),
         receiver: d.maybe(|d| (process_id(d), d.name())),
         unread_bytes: d.u64(),
+        receiving_threads: d.u32(),
     }
 }
 

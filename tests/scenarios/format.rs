@@ -456,6 +456,8 @@ pub struct Waiting {
     pub receiver: Option<String>,
     #[serde(default)]
     pub unread_kb: u64,
+    #[serde(default)]
+    pub receiving_threads: u32,
 }
 
 /// A remote host.

@@ -381,6 +381,7 @@ impl Machine {
             retries: waiting.retries,
             receiver: waiting.receiver.as_ref().map(|name| process(name, 901)),
             unread_bytes: waiting.unread_kb * 1024,
+            receiving_threads: waiting.receiving_threads,
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! An open file or socket of a namespace keeps it alive: all are closed at the sample after its last process has ended.
 
+mod connections;
 mod entry;
 mod links;
 
@@ -13,14 +14,16 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::SockProtocol;
 
+use self::connections::{ConnectionScan, WaitCounters};
 use self::entry::run_in_namespace;
 use self::links::Link;
 use super::dev::{self, DevLine};
 use super::ethtool::Ethtool;
 use super::listeners::{self, socket_owner::SocketOwners};
 use super::netlink::Netlink;
-use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp};
+use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_window_probes};
 use super::qdisc::QdiscDump;
+use super::remote_hosts::ConnectionTable;
 use super::syn_queues::{self, FullCounts};
 use super::udp_sockets::UdpSocketReader;
 use crate::ids::{NicId, ProcessId};
@@ -71,6 +74,12 @@ impl NamespaceReader {
         }
         Ok(all)
     }
+
+    /// The connections of each namespace in which a socket could be opened, as last scanned.
+    pub fn connection_tables(&self) -> impl Iterator<Item = &ConnectionTable> {
+        let scan = |known: &'_ KnownNamespace| known.socket.as_ref()?.connections.as_ref();
+        self.known.values().filter_map(scan).map(ConnectionScan::connections)
+    }
 }
 
 #[derive(Debug)]
@@ -111,6 +120,7 @@ struct Counters {
     udp: Reading<Udp>,
     tcp_ext: Reading<TcpExt>,
     ip_octets: Reading<(Counter, Counter)>,
+    window_probes: Option<Counter>,
 }
 
 #[derive(Debug)]
@@ -119,12 +129,13 @@ struct Interface {
     facts: Arc<NicFacts>,
 }
 
-/// An rtnetlink socket in the namespace.
+/// An rtnetlink socket in the namespace, and others.
 #[derive(Debug)]
 struct Socket {
     netlink: Netlink,
     ethtool: Option<Ethtool>,
     qdiscs: QdiscDump,
+    connections: Option<ConnectionScan>,
 }
 
 impl KnownNamespace {
@@ -154,13 +165,25 @@ impl KnownNamespace {
     fn sample(&mut self, root: &Root, all: &mut NetworkNamespaces, owners: &mut SocketOwners, buffer: &mut Vec<u8>) {
         if self.socket.is_none() && root.is_host() && self.last_entry.is_none_or(|last| last.elapsed() >= RETRY_ENTRY) {
             self.last_entry = Some(Instant::now());
-            let open = || Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok()));
+            let open = || {
+                let connections = Netlink::open(SockProtocol::NetlinkSockDiag).ok().map(ConnectionScan::new);
+                Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok(), connections))
+            };
             let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
-            self.socket = opened.ok().map(|(netlink, ethtool)| Socket { netlink, ethtool, qdiscs: QdiscDump::default() });
+            self.socket = opened.ok().map(|(netlink, ethtool, connections)| Socket {
+                netlink,
+                ethtool,
+                qdiscs: QdiscDump::default(),
+                connections,
+            });
             self.interfaces.clear();
         }
         let last = self.last_counters;
-        let Counters { tcp, udp, tcp_ext, ip_octets } = self.read_counters(root, buffer);
+        let Counters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.read_counters(root, buffer);
+        if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
+            let counters = WaitCounters::new(tcp_ext, window_probes);
+            socket.connections.take_if(|scan| scan.update(counters).is_err());
+        }
         let mut row = NetworkNamespace {
             inode: self.inode,
             process: self.process,
@@ -198,7 +221,8 @@ impl KnownNamespace {
         let netstat = self.files.netstat.read(root, buffer);
         let tcp_ext = netstat.and_then(|()| parse_tcp_ext(buffer));
         let ip_octets = netstat.and_then(|()| parse_ip_octets(buffer));
-        let counters = Counters { tcp, udp, tcp_ext, ip_octets };
+        let window_probes = netstat.ok().and_then(|()| parse_window_probes(buffer));
+        let counters = Counters { tcp, udp, tcp_ext, ip_octets, window_probes };
         self.last_counters = [snmp, netstat].iter().all(Result::is_ok).then_some(counters);
         counters
     }

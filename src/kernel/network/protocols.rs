@@ -66,6 +66,11 @@ pub fn parse_tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
         .ok_or(Absent::Malformed)
 }
 
+/// TCPWinProbe of the lines `TcpExt:` of /proc/net/netstat: probes of a closed window.
+pub fn parse_window_probes(netstat: &[u8]) -> Option<Counter> {
+    NamedValues::parse(netstat, b"TcpExt:").ok()?.read_into(|counter| counter("TCPWinProbe"))
+}
+
 /// InOctets and OutOctets of the lines `IpExt:` of /proc/net/netstat.
 pub fn parse_ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
     let table = NamedValues::parse(netstat, b"IpExt:")?;

@@ -16,7 +16,7 @@ use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
 pub use socket_queries::ConnectionCounters;
-pub use waiting_sockets::WaitingSocket;
+pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket};
 
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
@@ -55,6 +55,18 @@ pub struct RemoteHostReader {
 }
 
 impl RemoteHostReader {
+    /// For the network namespace of the socket.
+    pub fn with_socket(netlink: Netlink) -> RemoteHostReader {
+        RemoteHostReader { netlink: Some(netlink), ..RemoteHostReader::default() }
+    }
+
+    /// Scans the connections now, without their hosts. After an error the next scan would be of the calling thread's namespace.
+    pub fn scan_connections(&mut self) -> Reading<()> {
+        self.update_connections(None)?;
+        self.connection_table.finish_dump(0);
+        Ok(())
+    }
+
     /// The remote hosts at the last scan of the connections. A scan is made now unless scans are expensive; the result has its
     /// time. `counted`: the counters of /proc/net/snmp, read before.
     pub fn sample(&mut self, root: &Root, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {

@@ -62,6 +62,7 @@ columns! { WaitingConnections: 32 {
     retries,
     receiver,
     unread_bytes,
+    receiving_threads,
 } }
 
 impl Columns for ConnectionWait {
