@@ -77,8 +77,8 @@ impl NamespaceReader {
 
     /// The connections of each namespace in which a socket could be opened, as last scanned.
     pub fn connection_tables(&self) -> impl Iterator<Item = &ConnectionTable> {
-        let scan = |known: &'_ KnownNamespace| known.socket.as_ref()?.connections.as_ref();
-        self.known.values().filter_map(scan).map(ConnectionScan::connections)
+        let scans = self.known.values().filter_map(|known| known.socket.as_ref()?.connections.as_ref());
+        scans.map(ConnectionScan::connections)
     }
 }
 

@@ -63,7 +63,8 @@ impl WaitingConnectionReader {
         };
         if self.next_search.is_none_or(|at| Instant::now() >= at) {
             let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
-            let ends = sockets.iter().flat_map(|socket| [Some(socket.inode), receiver(socket).map(|(inode, _)| inode)]);
+            let ends =
+                sockets.iter().copied().flat_map(|socket| [Some(socket.inode), receiver(socket).map(|(inode, _)| inode)]);
             self.owners.search_now(root, ends.flatten().filter(|&inode| inode != 0));
             self.search_threads(&sockets, files, machine);
             let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
