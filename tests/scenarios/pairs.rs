@@ -68,7 +68,13 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
     let is_blocked = |phase: &Phase| {
         phase.process.iter().any(|process| process.holder.is_some() || process.waits.memory > 0 || process.waits.hidden > 0)
     };
+    // SYNs and SYN/ACKs that are sent again are one counter.
+    let repeats_handshakes = |phase: &Phase| {
+        phase.tcp.as_ref().is_some_and(|tcp| tcp.syn > 0.0)
+            || phase.listen.as_ref().is_some_and(|listen| listen.cookies + listen.syn_drops > 0.0)
+    };
     let both = [
+        (repeats_handshakes(a), repeats_handshakes(b)),
         (a.tcp.is_some() || !a.peer.is_empty(), b.tcp.is_some() || !b.peer.is_empty()),
         (a.udp.is_some(), b.udp.is_some()),
         (a.listen.is_some(), b.listen.is_some()),
