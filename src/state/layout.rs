@@ -186,7 +186,8 @@ pub fn protocol_rows(state: &State) -> u16 {
 /// Interfaces of other network namespaces that the network screen shows.
 const MAX_NAMESPACE_NICS: usize = 6;
 
-/// The interfaces of other network namespaces that carried packets, without loopback; those with most bytes first.
+/// The interfaces of other network namespaces that carried packets, without loopback: those with most bytes, in the
+/// order of their namespaces.
 pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
     let inside = interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
     let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
@@ -194,6 +195,8 @@ pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
     let mut nics: Vec<&NicSpan> = inside.filter(is_shown).collect();
     nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     nics.truncate(MAX_NAMESPACE_NICS);
+    // Both ends of a pair carry the same: rows that change places cannot be read.
+    nics.sort_by_key(|nic| nic.index);
     nics
 }
 

@@ -17,7 +17,7 @@ const INTERVALS: u32 = 12;
 const PID_OFFSET: u32 = 200_000;
 
 /// Findings about the sum of both scenarios: neither alone needs to have them.
-const SUMS: [Kind; 3] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated];
+const SUMS: [Kind; 4] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated, Kind::HiddenCpu];
 
 #[test]
 fn of_two_scenarios_on_one_machine_both_faults_are_found() {
