@@ -20,6 +20,8 @@ mod headline;
 mod hung_kernel_threads;
 mod hung_threads;
 mod kernel_thread_tracker;
+mod network_scope;
+mod network_state;
 mod next_steps;
 mod nic_conditions;
 mod page_waits;
@@ -44,6 +46,7 @@ pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, S
 pub use formatting::short_path;
 pub use generated_docs::findings_docs;
 pub use headline::headline;
+pub use network_scope::namespace_owner;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};
 pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};

@@ -16,10 +16,15 @@ fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
     match subject {
         Subject::Task { id, .. } => vec![("PID", id.pid.to_string()), ("TID", id.tid.to_string())],
         Subject::Group { id: GroupId::Process(process), .. } => vec![("PID", process.pid.to_string())],
-        Subject::Nic(nic) => vec![("IF", lossy_name(&nic.name))],
+        Subject::Nic(nic) | Subject::NetworkNamespace { nic: Some(nic), .. } => vec![("IF", lossy_name(&nic.name))],
         Subject::Disk { name, .. } => vec![("DEVICE", lossy_name(name))],
         Subject::RemoteHost(address) => vec![("ADDRESS", lossy_name(address))],
-        Subject::Host | Subject::Cpu(_) | Subject::Group { .. } | Subject::Cgroup(_) | Subject::Socket(_) => Vec::new(),
+        Subject::NetworkNamespace { nic: None, .. }
+        | Subject::Host
+        | Subject::Cpu(_)
+        | Subject::Group { .. }
+        | Subject::Cgroup(_)
+        | Subject::Socket(_) => Vec::new(),
     }
 }
 
