@@ -20,6 +20,7 @@ use crate::recording::format::schema::{
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
+use crate::sample::process_list::{ProcessList, ProcessListBuilder};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{GroupWait, Waits};
 use crate::sample::{Absent, Name, Sample};
@@ -53,17 +54,16 @@ struct Level {
     sample: Arc<Sample>,
     /// Names that are known after it.
     name_count: usize,
-    tables: Vec<Rows>,
+    tables: Vec<Arc<Rows>>,
     processes: ProcessTable,
     cells: usize,
 }
 
-/// The processes of a frame as rows, as the frame gave them: a value that only a later version has must survive as a number, since
-/// later differences are taken from it. Most are those of an earlier level: per process a place is copied, and no row.
+/// The processes that a frame has changed or added as rows, as the frame gave them: a value that only a later version has must survive
+/// as a number, since later differences are taken from it.
 #[derive(Default)]
 struct ProcessTable {
-    places: Vec<ProcessPlace>,
-    /// The processes that this frame has changed or added
+    /// Sorted by pid
     rows: Rows,
     /// Their threads, one process after the other
     threads: Rows,
@@ -71,26 +71,19 @@ struct ProcessTable {
     thread_ends: Vec<usize>,
 }
 
-/// Where the rows of a process are.
-#[derive(Clone, Copy)]
-struct ProcessPlace {
-    level: u32,
-    /// In `ProcessTable::rows` of that level
-    index: u32,
-}
-
 impl ProcessTable {
-    /// A process, and its threads as consecutive rows.
-    fn process(&self, index: usize) -> Option<(&[u64], &[u64])> {
-        let first = index.checked_sub(1).map_or(Some(0), |before| self.thread_ends.get(before).copied())?;
-        Some((self.rows.row(index)?, self.threads.range(first..*self.thread_ends.get(index)?)))
+    /// The process with this pid, and its threads as consecutive rows.
+    fn process(&self, pid: u32) -> Option<(&[u64], &[u64])> {
+        let at = self.rows.find(u64::from(pid))?;
+        let first = at.checked_sub(1).map_or(Some(0), |before| self.thread_ends.get(before).copied())?;
+        Some((self.rows.row(at)?, self.threads.range(first..*self.thread_ends.get(at)?)))
     }
 }
 
 /// A decoded frame.
 struct Decoded {
     sample: Arc<Sample>,
-    tables: Vec<Rows>,
+    tables: Vec<Arc<Rows>>,
     processes: ProcessTable,
     cells: usize,
 }
@@ -238,33 +231,33 @@ impl FrameDecoder<'_> {
     }
 
     /// The rows of a table that needs nothing else; a table without a section did not change. Also the last of `tables`.
-    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Rows>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
-        let none = Rows::new(table.width);
-        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
-        let rows = match self.sections.changes(table, cells)? {
-            Some(changes) => changes.to_rows(reference)?,
-            None => reference.clone(),
+    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Arc<Rows>>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
+        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len()));
+        let rows = match (self.sections.changes(table, cells)?, reference) {
+            (Some(changes), Some(reference)) => Arc::new(changes.to_rows(reference)?),
+            (Some(changes), None) => Arc::new(changes.to_rows(&Rows::new(table.width))?),
+            (None, Some(reference)) => Arc::clone(reference),
+            (None, None) => Arc::new(Rows::new(table.width)),
         };
         tables.push(rows);
-        tables.last().ok_or(Malformed("a table is missing"))
+        tables.last().map(Arc::as_ref).ok_or(Malformed("a table is missing"))
     }
 
     /// The processes, and their rows that later frames refer to.
-    fn processes(&self, cells: &mut usize) -> Result<(Vec<Arc<Process>>, ProcessTable), Malformed> {
-        let reference = self.levels.last();
-        let old_places = reference.map(|level| level.processes.places.as_slice()).unwrap_or_default();
-        let old_tasks = reference.and_then(|level| level.sample.tasks.as_ref().ok());
-        let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+    fn processes(&self, cells: &mut usize) -> Result<(ProcessList, ProcessTable), Malformed> {
+        let nothing = ProcessList::default();
+        let old_tasks = self.levels.last().and_then(|level| level.sample.tasks.as_ref().ok());
+        let old_list = old_tasks.map_or(&nothing, |tasks| &tasks.processes);
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
+            return Ok((old_list.clone(), ProcessTable::default()));
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
         let mut rows = Rows::with_capacity(PROCESSES.width, changes.row_count());
         let mut old_threads = Rows::with_capacity(THREADS.width, changes.row_count());
-        let old_rows = |at: usize| self.process_rows(*old_places.get(at)?);
+        let old_rows = |at: usize| self.process_rows(old_list.get(at)?.pid);
         changes.apply(
-            old_places.len(),
+            old_list.len(),
             |at| old_rows(at).map(|(row, _)| row),
             None,
             |new| match new {
@@ -280,38 +273,31 @@ impl FrameDecoder<'_> {
             Some(changes) => changes.to_rows_after(&old_threads, None)?,
             None => old_threads,
         };
-        let mut list = Vec::with_capacity(old_list.len() + rows.len());
-        let mut places = Vec::with_capacity(old_list.len() + rows.len());
+        let mut list = ProcessListBuilder::new(old_list);
         let mut thread_ends = Vec::with_capacity(rows.len());
-        let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
             match step {
-                Plan::Same(range) => {
-                    let same = old_list.get(range.clone()).zip(old_places.get(range));
-                    let (processes, same_places) =
-                        same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
-                    list.extend_from_slice(processes);
-                    places.extend_from_slice(same_places);
-                }
+                Plan::Same(places) => list.keep(places),
                 Plan::Build { at, old } => {
                     let row = rows.row(at).unwrap_or_default();
-                    let old = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
+                    let before = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
                     let first_thread = thread_ends.last().copied().unwrap_or(0);
-                    let process = self.process(row, old, (&threads, first_thread))?;
+                    let process = self.process(row, before, (&threads, first_thread))?;
                     thread_ends.push(first_thread + process.threads.len());
-                    list.push(self.shared(process, list.len()));
-                    places.push(ProcessPlace { level, index: u32::try_from(at).unwrap_or(u32::MAX) });
+                    let shared = self.shared(process, list.len());
+                    list.push(shared, old);
                 }
             }
         }
         if thread_ends.last().copied().unwrap_or(0) != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list, ProcessTable { places, rows, threads, thread_ends }))
+        Ok((list.finish(), ProcessTable { rows, threads, thread_ends }))
     }
 
-    fn process_rows(&self, place: ProcessPlace) -> Option<(&[u64], &[u64])> {
-        self.levels.get(place.level as usize)?.processes.process(place.index as usize)
+    /// The rows of a process of the sample that is referred to: those of the last frame that changed it.
+    fn process_rows(&self, pid: u32) -> Option<(&[u64], &[u64])> {
+        self.levels.iter().rev().find_map(|level| level.processes.process(pid))
     }
 
     /// A process from its row and the rows of its threads, with the place of the first. `old`: its row and itself in the sample

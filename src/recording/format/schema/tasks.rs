@@ -10,6 +10,7 @@ use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
+use crate::sample::process_list::ProcessList;
 use crate::sample::task::{
     ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
     Thread, WaitState,
@@ -64,6 +65,20 @@ impl Columns for Arc<ProcessFacts> {
     fn describe(path: &str, at: usize, list: &mut Vec<Described>) {
         ProcessFacts::describe(path, at, list);
     }
+}
+
+/// It takes no columns: processes are a table of their own.
+impl Columns for ProcessList {
+    const WIDTH: usize = 0;
+
+    fn put(&self, _: &mut [u64], _: &mut Interner) {}
+
+    fn take(_: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(ProcessList::default())
+    }
+
+    #[cfg(test)]
+    fn describe(_: &str, _: usize, _: &mut Vec<Described>) {}
 }
 
 /// The number of threads. Their rows are a table of their own.
