@@ -129,7 +129,7 @@ mod tests {
             &[a.clone(), d.clone()],
             &[process(1, Running), process(2, Sleeping), c.clone(), process(5, Sleeping), d.clone(), process(9, Blocked)],
         ];
-        let older_list = ProcessList::from(older.clone());
+        let older_list = ProcessList::from(older.to_vec());
         for newer in cases {
             let newer_list = ProcessList::from(newer.to_vec());
             let mut visited = Vec::new();

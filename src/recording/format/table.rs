@@ -50,20 +50,6 @@ impl Rows {
         self.cells.get(from..from.checked_add(self.width)?)
     }
 
-    /// Place of the row whose first column has this value; the rows must be sorted by it.
-    pub fn find(&self, first: u64) -> Option<usize> {
-        let (mut below, mut end) = (0, self.len());
-        while below < end {
-            let middle = below.midpoint(end);
-            match self.row(middle)?.first()?.cmp(&first) {
-                std::cmp::Ordering::Less => below = middle + 1,
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Greater => end = middle,
-            }
-        }
-        None
-    }
-
     /// The values of consecutive rows; nothing where the table has fewer.
     pub fn range(&self, places: Range<usize>) -> &[u64] {
         let cells = places.start.saturating_mul(self.width)..places.end.saturating_mul(self.width);

@@ -59,11 +59,12 @@ struct Level {
     cells: usize,
 }
 
-/// The processes that a frame has changed or added as rows, as the frame gave them: a value that only a later version has must survive
-/// as a number, since later differences are taken from it.
+/// The processes of a frame as rows, as the frame gave them: a value that only a later version has must survive as a number, since
+/// later differences are taken from it. Most are those of an earlier level: per process a place is copied, and no row.
 #[derive(Default)]
 struct ProcessTable {
-    /// Sorted by pid
+    places: Vec<ProcessPlace>,
+    /// The processes that this frame has changed or added
     rows: Rows,
     /// Their threads, one process after the other
     threads: Rows,
@@ -71,12 +72,19 @@ struct ProcessTable {
     thread_ends: Vec<usize>,
 }
 
+/// Where the rows of a process are.
+#[derive(Clone, Copy)]
+struct ProcessPlace {
+    level: u32,
+    /// In `ProcessTable::rows` of that level
+    index: u32,
+}
+
 impl ProcessTable {
-    /// The process with this pid, and its threads as consecutive rows.
-    fn process(&self, pid: u32) -> Option<(&[u64], &[u64])> {
-        let at = self.rows.find(u64::from(pid))?;
-        let first = at.checked_sub(1).map_or(Some(0), |before| self.thread_ends.get(before).copied())?;
-        Some((self.rows.row(at)?, self.threads.range(first..*self.thread_ends.get(at)?)))
+    /// A process, and its threads as consecutive rows.
+    fn process(&self, index: usize) -> Option<(&[u64], &[u64])> {
+        let first = index.checked_sub(1).map_or(Some(0), |before| self.thread_ends.get(before).copied())?;
+        Some((self.rows.row(index)?, self.threads.range(first..*self.thread_ends.get(index)?)))
     }
 }
 
@@ -246,18 +254,19 @@ impl FrameDecoder<'_> {
     /// The processes, and their rows that later frames refer to.
     fn processes(&self, cells: &mut usize) -> Result<(ProcessList, ProcessTable), Malformed> {
         let nothing = ProcessList::default();
-        let old_tasks = self.levels.last().and_then(|level| level.sample.tasks.as_ref().ok());
-        let old_list = old_tasks.map_or(&nothing, |tasks| &tasks.processes);
+        let reference = self.levels.last();
+        let old_places = reference.map(|level| level.processes.places.as_slice()).unwrap_or_default();
+        let old_list = reference.and_then(|level| level.sample.tasks.as_ref().ok()).map_or(&nothing, |tasks| &tasks.processes);
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.clone(), ProcessTable::default()));
+            return Ok((old_list.clone(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
         let mut rows = Rows::with_capacity(PROCESSES.width, changes.row_count());
         let mut old_threads = Rows::with_capacity(THREADS.width, changes.row_count());
-        let old_rows = |at: usize| self.process_rows(old_list.get(at)?.pid);
+        let old_rows = |at: usize| self.process_rows(*old_places.get(at)?);
         changes.apply(
-            old_list.len(),
+            old_places.len(),
             |at| old_rows(at).map(|(row, _)| row),
             None,
             |new| match new {
@@ -274,10 +283,16 @@ impl FrameDecoder<'_> {
             None => old_threads,
         };
         let mut list = ProcessListBuilder::new(old_list);
+        let mut places = Vec::with_capacity(old_places.len() + rows.len());
         let mut thread_ends = Vec::with_capacity(rows.len());
+        let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
             match step {
-                Plan::Same(places) => list.keep(places),
+                Plan::Same(range) => {
+                    let same = old_places.get(range.clone()).filter(|_| range.end <= old_list.len());
+                    places.extend_from_slice(same.ok_or(Malformed("a process is not in the sample that is referred to"))?);
+                    list.keep(range);
+                }
                 Plan::Build { at, old } => {
                     let row = rows.row(at).unwrap_or_default();
                     let before = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
@@ -286,18 +301,18 @@ impl FrameDecoder<'_> {
                     thread_ends.push(first_thread + process.threads.len());
                     let shared = self.shared(process, list.len());
                     list.push(shared, old);
+                    places.push(ProcessPlace { level, index: u32::try_from(at).unwrap_or(u32::MAX) });
                 }
             }
         }
         if thread_ends.last().copied().unwrap_or(0) != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list.finish(), ProcessTable { rows, threads, thread_ends }))
+        Ok((list.finish(), ProcessTable { places, rows, threads, thread_ends }))
     }
 
-    /// The rows of a process of the sample that is referred to: those of the last frame that changed it.
-    fn process_rows(&self, pid: u32) -> Option<(&[u64], &[u64])> {
-        self.levels.iter().rev().find_map(|level| level.processes.process(pid))
+    fn process_rows(&self, place: ProcessPlace) -> Option<(&[u64], &[u64])> {
+        self.levels.get(place.level as usize)?.processes.process(place.index as usize)
     }
 
     /// A process from its row and the rows of its threads, with the place of the first. `old`: its row and itself in the sample
