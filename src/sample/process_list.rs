@@ -1,8 +1,8 @@
 //! The processes of a sample, in blocks that samples share.
 //!
 //! From one sample to the next few processes change. A block without a change is the same allocation in both lists: it is neither
-//! copied when the next list is made, nor compared when the two are paired. With 20 of 2,000 processes busy that is a fifth of the
-//! CPU time of `report`.
+//! copied when the next list is made, nor compared when the two are paired. With 20 of 2,000 processes busy `report` takes 7 % less
+//! CPU time than with one list, and a scan copies no list.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -189,7 +189,8 @@ impl<'a> ProcessListBuilder<'a> {
                 self.flush();
             }
             let whole = self.pending.is_empty() && place == block.start && block.end() <= places.end;
-            if whole && block.processes.len() >= MIN_BLOCK {
+            let is_last = self.at + 1 == self.older.blocks.len();
+            if whole && (is_last || block.processes.len() >= MIN_BLOCK) {
                 self.blocks.push(Block { start: self.len, processes: Arc::clone(&block.processes) });
                 self.len += block.processes.len();
                 place = block.end();
@@ -391,7 +392,7 @@ mod tests {
             assert_eq!(shared, kept.count());
             list = next;
         }
-        assert!(list.blocks.len() <= list.len() / MIN_BLOCK + 1, "the blocks do not crumble");
+        assert!(list.blocks.len() <= list.len() / MIN_BLOCK + 2, "the blocks do not crumble");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! A new field is appended to the list and takes columns that older recordings leave 0. No field is ever moved or removed: the
 //! number after the type is how many columns the struct reserves, those for later fields included.
 //!
-//! `take` is inlined down to the single columns, so that a row is checked for its width once and not once a field: a quarter less
-//! CPU time of decoding a sample (2,000 processes, 20 busy).
+//! `take` is inlined down to the single columns, so that a row is checked for its width once and not once a field. Together with
+//! `read::row_changes`, which keeps differences in columns, that is a third of the instructions of decoding a sample.
 
 use super::names::{Interner, Names};
 use super::wire::{Malformed, unzigzag, zigzag};
