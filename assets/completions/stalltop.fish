@@ -60,7 +60,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l ops -d 'Run
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l config -d 'Read this configuration file instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l nic-speed -d 'Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd' -r
-complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Record command names without their arguments'
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Record command names without their arguments, and no names of containers'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l at -d 'Start at this time: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
@@ -80,6 +80,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l for -d 'Eval
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -s i -l interval -d 'Time between samples [default: 1s, or a quarter of --for if that is less]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l only -d 'Only findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -107,6 +109,8 @@ swapping\t''
 oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l ignore -d 'Ignore findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -134,6 +138,7 @@ swapping\t''
 oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l threshold -d 'Use another threshold: the main one of a kind (disk-latency=5), or one by its name (latency-critical-multiple=20)' -r -f -a "idle-but-blocked=\t''
 kernel-lock-contention=\t''
+file-lock-queue=\t''
 saturated-core=\t''
 saturated-thread=\t''
 cpu-saturated=\t''
@@ -165,6 +170,8 @@ blocked-critical-threads-per-cpu=\t''
 kernel-lock-threads=\t''
 kernel-lock-cpus=\t''
 kernel-lock-warning-ratio=\t''
+file-lock-threads=\t''
+file-lock-warning-threads=\t''
 core-busy-ratio=\t''
 thread-busy-ratio=\t''
 box-idle-below-ratio=\t''

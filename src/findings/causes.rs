@@ -1,12 +1,18 @@
 //! Causes before consequences: which active finding follows from which, and the order of the findings that results.
 //! docs/metrics.md, "Causes and order".
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cgroups::limit_applies;
 use super::device_waiters::leads_to_device;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::IdleBlocked;
+use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -22,32 +28,35 @@ const MIN_LOST_SHARE: f64 = 0.25;
 const ORDER_MARGIN_RATIO: f64 = 1.25;
 const ORDER_MARGIN_SHARE: f64 = 0.05;
 
-/// The most direct cause of a finding among the others, as this interval shows it.
-pub fn direct_cause(context: &RuleContext, finding: &Finding, others: &[&Finding]) -> Option<FindingKey> {
-    let causes = others.iter().filter(|cause| {
-        // A note does not explain more than a note.
-        let explains = cause.severity > Severity::Note || finding.severity == Severity::Note;
-        explains && follows(context, finding, cause)
-    });
-    let nearest = |cause: &&&Finding| (cause_rank(cause.kind), std::cmp::Reverse(cause.severity));
-    causes.min_by_key(nearest).map(|cause| cause.key())
+/// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
+const CAUSES: [Kind; 10] = [
+    Kind::MemoryPressure,
+    Kind::IoThrottled,
+    Kind::DiskStalled,
+    Kind::DiskLatency,
+    Kind::NicSaturated,
+    Kind::IdleButBlocked,
+    Kind::KernelLockContention,
+    Kind::HungTask,
+    Kind::SaturatedThread,
+    Kind::CpuSaturated,
+];
+
+/// Whether other findings can follow from one of this kind.
+pub fn may_be_cause(kind: Kind) -> bool {
+    CAUSES.contains(&kind)
 }
 
-/// The root causes first: memory before devices before the threads that wait.
-fn cause_rank(kind: Kind) -> usize {
-    const ROOTS_FIRST: [Kind; 10] = [
-        Kind::MemoryPressure,
-        Kind::IoThrottled,
-        Kind::DiskStalled,
-        Kind::DiskLatency,
-        Kind::NicSaturated,
-        Kind::IdleButBlocked,
-        Kind::KernelLockContention,
-        Kind::HungTask,
-        Kind::SaturatedThread,
-        Kind::CpuSaturated,
-    ];
-    ROOTS_FIRST.iter().position(|&root| root == kind).unwrap_or(ROOTS_FIRST.len())
+/// The most direct cause of a finding among these, as this interval shows it.
+pub fn direct_cause(context: &RuleContext, finding: &Finding, causes: &[Arc<Finding>]) -> Option<FindingKey> {
+    let found = causes.iter().filter(|cause| {
+        // A note does not explain more than a note.
+        let explains = cause.severity > Severity::Note || finding.severity == Severity::Note;
+        let is_itself = || cause.kind == finding.kind && cause.subject == finding.subject;
+        explains && follows(context, finding, cause) && !is_itself()
+    });
+    let rank = |kind: Kind| CAUSES.iter().position(|&cause| cause == kind);
+    found.min_by_key(|cause| (rank(cause.kind), std::cmp::Reverse(cause.severity))).map(|cause| cause.key())
 }
 
 /// Whether a finding is a consequence of another one.
@@ -55,10 +64,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
     let blocked = context.interval.idle_blocked.as_ref();
     let is_waited_for = |device: DiskId| blocked.is_some_and(|blocked| waits_for_device(context, blocked, device));
     match (finding.kind, cause.kind) {
-        (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, &finding.subject, &cause.subject),
-        (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context),
+        (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, finding, &cause.subject),
+        (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context, &cause.subject),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
-            is_short_of_memory(context) && disk(&finding.subject).is_some_and(is_waited_for)
+            is_short_of_memory(context, &cause.subject) && disk(&finding.subject).is_some_and(is_waited_for)
         }
         (Kind::Swapping, Kind::MemoryPressure) => true,
         (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
@@ -95,23 +104,31 @@ fn nic(subject: &Subject) -> Option<&NicId> {
     if let Subject::Nic(id) = subject { Some(id) } else { None }
 }
 
-/// Whether the thread, or a thread of the process, uses most of the CPU.
-fn is_core_of(context: &RuleContext, core: &Subject, threads: &Subject) -> bool {
-    let (Some(cpu), Subject::Cpu(id)) = (&context.interval.cpu, core) else { return false };
+/// Whether the thread, or a thread of the process, uses most of the CPU, and the CPU was not saturated before the thread came there.
+fn is_core_of(context: &RuleContext, finding: &Finding, threads: &Subject) -> bool {
+    let (Some(cpu), Subject::Cpu(id)) = (&context.interval.cpu, &finding.subject) else { return false };
     let Some(core) = cpu.cpus.iter().find(|core| core.id == *id) else { return false };
     let is_of = |task: TaskId| match threads {
         Subject::Task { id, .. } => *id == task,
         Subject::Group { id: GroupId::Process(process), .. } => process.pid == task.pid,
         _ => false,
     };
-    core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE)
+    // The time of a move is known to an interval.
+    let interval_ns = (context.interval.seconds * 1e9) as u64;
+    let was_there = |task| context.state.last_moved_ns(task).is_none_or(|at| finding.since.boottime_ns + 2 * interval_ns >= at);
+    core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE && was_there(task))
 }
 
-/// Whether most blocked threads wait for pages or for memory.
-fn is_short_of_memory(context: &RuleContext) -> bool {
+/// Whether most blocked threads wait for pages or for memory, and are in the cgroup that lacks memory.
+fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
+    let is_inside = |pid: u32| match subject {
+        Subject::Cgroup(group) => context.process(pid).is_none_or(|process| limit_applies(Controller::Memory, group, process)),
+        _ => true,
+    };
+    let lacks = |thread: &BlockedThread| waits_for_page(context, thread) && is_inside(thread.task.pid);
     let sightings = |for_pages: bool| -> u64 {
         let threads = context.interval.blocked_threads.iter();
-        threads.filter(|thread| !for_pages || waits_for_page(context, thread)).map(|thread| u64::from(thread.seen_count)).sum()
+        threads.filter(|thread| !for_pages || lacks(thread)).map(|thread| u64::from(thread.seen_count)).sum()
     };
     let (for_pages, all) = (sightings(true), sightings(false));
     all > 0 && reaches_threshold(for_pages as f64 / all as f64, MIN_PAGE_WAIT_SHARE)
@@ -162,10 +179,10 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
     let mut incidents: Vec<Incident> = Vec::new();
     let (roots, consequences): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(|finding| finding.follows_from.is_none());
-    let mut root_of: Vec<(FindingKey, usize)> = Vec::new();
+    let mut root_of: BTreeMap<FindingKey, usize> = BTreeMap::new();
     for (at, root) in roots.into_iter().enumerate() {
-        root_of.push((root.key(), at));
-        incidents.push(Incident { members: vec![root] });
+        root_of.insert(root.key(), at);
+        incidents.push(Incident { place: None, members: vec![root] });
     }
     let mut left = consequences;
     left.sort_by(by_weight);
@@ -173,10 +190,10 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         let before = left.len();
         let mut later = Vec::new();
         for finding in left {
-            let root = root_of.iter().find(|(key, _)| Some(key) == finding.follows_from.as_ref()).map(|&(_, at)| at);
+            let root = finding.follows_from.as_ref().and_then(|cause| root_of.get(cause).copied());
             match root.and_then(|at| Some((at, incidents.get_mut(at)?))) {
                 Some((at, incident)) => {
-                    root_of.push((finding.key(), at));
+                    root_of.insert(finding.key(), at);
                     incident.members.push(finding);
                 }
                 None => later.push(finding),
@@ -184,20 +201,22 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         }
         // Two findings that name each other, or a cause that ended: they stand alone.
         if later.len() == before {
-            incidents
-                .extend(later.drain(..).map(|finding| Incident { members: vec![Finding { follows_from: None, ..finding }] }));
+            let alone = |finding| Incident { place: None, members: vec![Finding { follows_from: None, ..finding }] };
+            incidents.extend(later.drain(..).map(alone));
         }
         left = later;
     }
-    let place =
-        |incident: &Incident| previous.iter().position(|key| Some(key) == incident.members.first().map(Finding::key).as_ref());
-    incidents.sort_by_key(|incident| place(incident).unwrap_or(usize::MAX));
+    let places: BTreeMap<&FindingKey, usize> = previous.iter().enumerate().map(|(at, key)| (key, at)).collect();
+    for incident in &mut incidents {
+        incident.place = incident.members.first().and_then(|root| places.get(&root.key()).copied());
+    }
+    incidents.sort_by_key(|incident| incident.place.unwrap_or(usize::MAX));
     // Insertion: an incident passes those before it only where it clearly outweighs them.
     for end in 1..incidents.len() {
         let mut at = end;
         while at > 0
             && incidents.get(at).zip(incidents.get(at - 1)).is_some_and(|(this, before)| {
-                let margin = if place(this).is_some() && place(before).is_some() { Margin::Clear } else { Margin::Any };
+                let margin = if this.place.is_some() && before.place.is_some() { Margin::Clear } else { Margin::Any };
                 this.outweighs(before, margin)
             })
         {
@@ -210,6 +229,8 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
 
 /// A root cause and what follows from it.
 struct Incident {
+    /// Where its root cause stood after the last interval
+    place: Option<usize>,
     /// The root cause first
     members: Vec<Finding>,
 }

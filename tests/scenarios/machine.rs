@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::wait_counts::GroupWaits;
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
+use stalltop::sample::cgroup::owner::ContainerRuntime;
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
@@ -280,6 +281,15 @@ impl Machine {
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
         let weight = |weight: &format::Weight| CgroupWeight { id: cgroup_id(&weight.path), weight: weight.weight };
         sample.cgroup_weights = phase.weight.iter().map(weight).collect();
+        let container = |container: &format::Container| ContainerName {
+            id: container.id.as_str().into(),
+            runtime: if container.pod.is_some() { ContainerRuntime::Containerd } else { ContainerRuntime::Docker },
+            name: container.name.as_str().into(),
+            pod_uid: None,
+            pod: container.pod.as_deref().map(Name::from),
+            namespace: container.namespace.as_deref().map(Name::from),
+        };
+        sample.container_names = phase.container.iter().map(container).collect();
         let stall = |word: &str| {
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })
@@ -675,13 +685,20 @@ fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
 }
 
-/// Connections whose requests are unread; the first thread of the process is on storage, or running.
+/// Connections whose requests are unread; the first thread of the process is on storage, behind a lock, running, or stopped.
 fn add_unread_connections(phase: &Phase, waits: &mut Waits) {
     for process in phase.process.iter().filter(|process| process.unread_connections > 0) {
         let group = group_index(process, &waits.groups);
-        let class = if process.waits.storage > 0 { WaitClass::Disk } else { WaitClass::Running };
+        let class = match &process.waits {
+            waits if waits.storage > 0 => WaitClass::Disk,
+            waits if waits.lock_by_call > 0 => WaitClass::Lock,
+            _ => WaitClass::Running,
+        };
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
-        waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        // Sub-samples do not see stopped threads.
+        if !matches!(process.state, 'T' | 't') {
+            waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        }
         let connection =
             ServerSocket { group, pid: process.pid, local_port: Some(6379), unread_bytes: 14, ..ServerSocket::default() };
         waits.server_sockets.extend((0..process.unread_connections).map(|_| connection));

@@ -12,7 +12,7 @@ use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::Malformed;
 use crate::ids::{CpuId, GroupId};
-use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupWeight, ContainerName, IoLimit};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
@@ -23,7 +23,7 @@ use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
 use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    WaitQueue,
+    UnreadServer, WaitQueue,
 };
 use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
 pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
@@ -53,6 +53,7 @@ columns! { Sample: 512 {
     operations,
     cgroup_weights,
     read_delays,
+    container_names,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us } }
@@ -138,9 +139,11 @@ pub const LISTS: &[List] = lists! {
     33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     34 "sockets of blocked servers": ServerSocket, keys 3, steps 4, |s| Ok(&s.waits.server_sockets), |s| Ok(&mut s.waits.server_sockets);
     35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
+    36 "groups whose sockets were not read": UnreadServer, keys 1, steps 1, |s| Ok(&s.waits.unread_servers), |s| Ok(&mut s.waits.unread_servers);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
+    51 "names of containers": ContainerName, keys 1, steps 1, |s| Ok(&s.container_names), |s| Ok(&mut s.container_names);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 
@@ -158,6 +161,9 @@ fn described<T: Columns>() -> Vec<super::columns::Described> {
     T::describe("", 0, &mut list);
     list
 }
+
+/// The section that is left empty with `Redaction::Arguments`.
+pub const CONTAINER_NAMES: u64 = 51;
 
 /// The rows of a table.
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {

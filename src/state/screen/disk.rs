@@ -1,0 +1,30 @@
+//! The disk screen: a row for each device that is not idle.
+
+use crate::state::layout::{self, ListLines};
+use crate::state::panes::Band;
+use crate::state::rows;
+use crate::state::screen::{ScreenDefinition, rows_of};
+use crate::state::sort;
+
+pub const SCREEN: ScreenDefinition = ScreenDefinition {
+    label: "disk",
+    sort_columns: sort::DISK_COLUMNS,
+    rows: |state, evaluation, filter| rows::disks(state, evaluation, state.sort(), filter),
+    fixed_order_reason: |_| None,
+    finding_lines: |_, _| 1,
+    list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
+    bands: &[
+        Band { panes: &["await over time"], rows: |_, _| (8, u16::MAX), priority: 0 },
+        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, 12), priority: 2 },
+        Band {
+            panes: &["devices"],
+            rows: |state, _| {
+                let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+                // Frame, headings, and the notes below.
+                (7, 6 + rows_of(lines))
+            },
+            priority: 1,
+        },
+    ],
+    list_pane: Some(3),
+};
