@@ -15,6 +15,7 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
+pub mod process_list;
 pub mod task;
 pub mod waits;
 

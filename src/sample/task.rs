@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::{Controller, Memberships};
+use super::process_list::ProcessList;
 use super::waits::{WaitClass, class};
 use super::{Absent, Name, Reading};
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
@@ -17,7 +18,7 @@ use crate::units::Counter;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tasks {
     /// Sorted by pid.
-    pub processes: Vec<Arc<Process>>,
+    pub processes: ProcessList,
     /// Names of their owners; shared between samples until a new uid appears.
     pub users: Arc<BTreeMap<u32, Name>>,
     /// What could not be seen.
@@ -37,8 +38,7 @@ pub struct ReadTime {
 impl Tasks {
     /// The process with this pid.
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
-        let at = self.processes.binary_search_by_key(&pid, |process| process.pid).ok()?;
-        self.processes.get(at)
+        self.processes.find(pid)
     }
 
     /// CLOCK_BOOTTIME when the counters of the process were read, ns, within a few ms; `None` at the time of the sample.
@@ -49,11 +49,11 @@ impl Tasks {
 
     /// The processes of a group.
     pub fn members<'a>(&'a self, group: &'a GroupId) -> impl Iterator<Item = &'a Arc<Process>> {
-        let among = match group {
-            GroupId::Process(id) => self.process(id.pid).map_or(&[][..], std::slice::from_ref),
-            GroupId::Siblings { .. } => &self.processes,
+        let (one, all) = match group {
+            GroupId::Process(id) => (self.process(id.pid), None),
+            GroupId::Siblings { .. } => (None, Some(&self.processes)),
         };
-        among.iter().filter(move |process| match group {
+        one.into_iter().chain(all.into_iter().flatten()).filter(move |process| match group {
             GroupId::Process(id) => process.id() == *id,
             GroupId::Siblings { parent, .. } => process.ppid == *parent && process.group() == *group,
         })
