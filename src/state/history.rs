@@ -2,6 +2,8 @@
 //!
 //! Values come from the catalogue of columns; nothing is computed here.
 
+mod graph_figures;
+
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -15,6 +17,7 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
+pub use graph_figures::{CpuTime, GraphFigure};
 
 /// Summaries of at most `MAX_INTERVALS` intervals, sorted by time.
 #[derive(Clone, Debug, Default)]
@@ -100,38 +103,29 @@ impl History {
         self.summaries.iter()
     }
 
-    /// The columns of a graph that does not scroll: each time has its column, a new interval overwrites the oldest one, and the
-    /// column after the newest is blank. So two columns change with an interval, whatever the width. `step_ns` is the time of a
-    /// column.
-    pub fn sweep(&self, at: Instant, step_ns: u64, count: u16) -> Vec<Option<&IntervalSummary>> {
-        let mut columns = vec![None; usize::from(count)];
-        let (Some(origin), Some(width)) = (self.sweep_origin_ns, u64::from(count).checked_sub(1).filter(|&width| width > 0))
-        else {
-            return columns;
-        };
-        let step = step_ns.max(1);
-        let slot = |ns: u64| (i128::from(ns) - i128::from(origin)).div_euclid(i128::from(step));
-        let newest = slot(at.boottime_ns);
-        let oldest = newest - i128::from(width) + 1;
+    /// By index, in the order of time.
+    pub fn get(&self, index: usize) -> Option<&IntervalSummary> {
+        self.summaries.get(index)
+    }
+
+    /// Those of a range of indices; the range is cut at the end.
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = &IntervalSummary> {
+        let end = range.end.min(self.summaries.len());
+        self.summaries.range(range.start.min(end)..end)
+    }
+
+    /// Those that end at or before `at`, with their index.
+    pub fn until(
+        &self,
+        at: Instant,
+    ) -> impl DoubleEndedIterator<Item = (usize, &IntervalSummary)> + ExactSizeIterator {
         let end = self.summaries.partition_point(|summary| summary.at.boottime_ns <= at.boottime_ns);
-        let mut next = newest + 1;
-        for summary in self.summaries.range(..end).rev() {
-            // An interval that is longer than a column fills several.
-            let last = slot(summary.at.boottime_ns);
-            let covered = (f64::from(summary.seconds) * 1e9 / step as f64).round().max(1.0) as i128;
-            let first = (last - covered + 1).max(oldest);
-            for number in first..next.min(last + 1) {
-                let column = usize::try_from(number.rem_euclid(i128::from(count))).unwrap_or(0);
-                if let Some(cell) = columns.get_mut(column) {
-                    *cell = Some(summary);
-                }
-            }
-            next = next.min(first);
-            if first <= oldest {
-                break;
-            }
-        }
-        columns
+        self.summaries.range(..end).enumerate()
+    }
+
+    /// Begin of the first column of all sweeps.
+    pub(super) fn sweep_origin_ns(&self) -> Option<u64> {
+        self.sweep_origin_ns
     }
 
     /// The last `count` cells of a graph that ends at `at`, oldest first; `None` marks missing intervals.
@@ -354,22 +348,6 @@ fn finding_key(finding: &Finding) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sweep_overwrites_its_oldest_column() {
-        let mut history = History::default();
-        let mut frames = Vec::new();
-        for second in 1..=7_u64 {
-            let at = Instant { boottime_ns: second * 1_000_000_000, ..Instant::default() };
-            history.insert(IntervalSummary { at, ..IntervalSummary::default() });
-            let columns = history.sweep(at, 1_000_000_000, 5);
-            let digit = |column: &Option<&IntervalSummary>| {
-                column.map_or("-".to_owned(), |summary| (summary.at.boottime_ns / 1_000_000_000).to_string())
-            };
-            frames.push(columns.iter().map(digit).collect::<String>());
-        }
-        assert_eq!(frames, ["1----", "12---", "123--", "1234-", "-2345", "6-345", "67-45"]);
-    }
 
     #[test]
     fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {

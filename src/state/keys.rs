@@ -33,6 +33,10 @@ pub enum Action {
     SampleForward,
     MinuteBack,
     MinuteForward,
+    ShorterGraphs,
+    LongerGraphs,
+    WholeGraphs,
+    ToggleSpan,
     JumpToTime,
     NextFinding,
     PreviousFinding,
@@ -182,6 +186,22 @@ pub const BINDINGS: &[Binding] = &[
             (Char('{'), Action::MinuteBack),
             (Char('}'), Action::MinuteForward),
         ],
+        screens: &[],
+    },
+    Binding {
+        key_label: "< >  Z",
+        description: "graphs show a shorter / longer time (1s to 24h), all of it",
+        keys: &[
+            (Char('<'), Action::ShorterGraphs),
+            (Char('>'), Action::LongerGraphs),
+            (Char('Z'), Action::WholeGraphs),
+        ],
+        screens: &[],
+    },
+    Binding {
+        key_label: "v",
+        description: "a span: [ ] ← → extend it, tables show its figures, w saves it",
+        keys: &[(Char('v'), Action::ToggleSpan)],
         screens: &[],
     },
     Binding {

@@ -26,8 +26,11 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         }
         Event::Evaluation(evaluation) => state.append_evaluation(evaluation),
         Event::SeekCompleted { evaluation, preceding } => state.complete_seek(evaluation, &preceding),
+        Event::SeekStarted(evaluation) => state.start_seek(evaluation),
+        Event::Span { interval, intervals } => state.show_span(interval, intervals),
         Event::Position(position) => state.position = Some(position),
         Event::Timeline(timeline) => state.timeline = timeline,
+        Event::Summaries(summaries) => summaries.iter().for_each(|summary| state.recording_series.add(summary)),
         Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.finding_history.replace(findings);
@@ -61,6 +64,7 @@ impl State {
             return;
         }
         self.newest = None;
+        self.is_provisional = false;
         self.current = Some(evaluation);
         self.rebuild_rows();
     }

@@ -27,13 +27,14 @@ use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::sparkline::sparkline;
+use super::widgets::time_cursor::CURSOR;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
+use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
@@ -49,7 +50,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
     if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
-        pane.line(y, cpu_history(state, evaluation, width));
+        pane.line(y, cpu_history(state, width));
         y += 1;
     }
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
@@ -105,18 +106,20 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
 /// Rows of the body from which the CPU time has a line of its past.
 const MIN_HISTORY_HEIGHT: u16 = 19;
 
-/// How much of the CPU time was busy, and how much idle but blocked, over time. It does not scroll: see `panes`.
-fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
+/// How much of the CPU time was busy, and how much idle but blocked, over time: the maximum of each column.
+fn cpu_history(state: &State, width: u16) -> SafeLine {
     let graph = (width.saturating_sub(30)) / 2;
-    let columns = panes::time_columns(state, evaluation, graph);
+    let columns = state.graph_columns(graph);
     let mut line = SafeLine::default();
-    let time = |summary: &Option<&IntervalSummary>| summary.as_ref()?.cpu_time();
-    let busy = |[user, system, irq, ..]: [f32; 6]| user + system + irq;
-    line.push("     busy ", StyleRole::Dim);
-    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((busy(time(column)?), StyleRole::User)))));
-    let blocked = |[.., blocked, _]: [f32; 6]| blocked;
-    line.push("  blocked-idle ", StyleRole::Dim);
-    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((blocked(time(column)?), StyleRole::Blocked)))));
+    for (label, time, role) in
+        [("     busy ", CpuTime::Busy, StyleRole::User), ("  blocked-idle ", CpuTime::Blocked, StyleRole::Blocked)]
+    {
+        line.push(label, StyleRole::Dim);
+        let cells = columns.spreads(&GraphFigure::CpuTime(time)).into_iter().map(|spread| Some((spread?.max, role)));
+        let glyphs = sparkline(graph, cells).enumerate();
+        let is_cursor = |at: usize| columns.cursor.is_some_and(|cursor| usize::from(cursor) == at);
+        line.push_glyphs(glyphs.map(|(at, cell)| if is_cursor(at) { (CURSOR, StyleRole::Playback) } else { cell }));
+    }
     line
 }
 

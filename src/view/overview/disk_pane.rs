@@ -1,12 +1,13 @@
 //! The pane of disks: their figures, and the latency of the slowest operation over time, on a logarithmic axis against its
 //! baseline.
 
-use super::panes::{AXIS_WIDTH, graph_title, table_and_graph, time_columns};
+use super::panes::{AXIS_WIDTH, graph_title, shown_time, table_and_graph};
 use super::tables;
 use crate::findings::{Evaluation, Severity};
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::state::State;
+use crate::state::history::GraphFigure;
 use crate::units::Millis;
 use crate::units::format;
 use crate::view::disk::{latency_finding_severity, latency_status};
@@ -69,21 +70,23 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
     let status = latency_status(evaluation, disk.id, operation);
     let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
     let width = pane.width().saturating_sub(AXIS_WIDTH);
-    let columns = time_columns(state, evaluation, width);
-    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
+    let columns = state.graph_columns(width);
+    let spreads = columns.spreads(&GraphFigure::DiskAwait(disk.id, operation));
+    let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [
         SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
         SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
         SafeLine::new(", log axis", StyleRole::Dim),
+        SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
     let known = || {
-        values
+        spreads
             .iter()
             .flatten()
-            .copied()
+            .flat_map(|spread| [spread.mean, spread.max])
             .filter(|&time| time > 0.0)
             .chain(baseline)
             .chain(baseline.map(|baseline| baseline * SLOW))
@@ -111,5 +114,8 @@ fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));
     }
-    pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX).render(graph);
+    let mut area = pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX);
+    area.render(graph);
+    let area = area.area();
+    pane.time_cursor(columns.cursor, area);
 }

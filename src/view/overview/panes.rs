@@ -8,17 +8,19 @@
 //! tasks
 //! ```
 //!
-//! Graphs do not scroll: a new interval overwrites the oldest column, so that few bytes are sent.
+//! Graphs do not scroll (`state::graph_columns`), so that few bytes are sent.
 
 use ratatui::layout::{Constraint, Rect};
 
 use super::{cores_pane, cpu_pane, disk_pane, network_pane, system_pane, tables, waits_pane};
 use crate::findings::Evaluation;
-use crate::state::history::IntervalSummary;
+use crate::safe;
 use crate::state::{OverviewPane, State};
 use crate::units::time;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
+use crate::view::text;
 use crate::view::theme::StyleRole;
 
 /// Rows of a band of panes, with its frame.
@@ -122,20 +124,26 @@ fn draw_pane(which: OverviewPane, state: &State, evaluation: &Evaluation, pane: 
     }
 }
 
-/// The columns of a graph over time, a summary of an interval or nothing in each.
-pub fn time_columns<'a>(state: &'a State, evaluation: &Evaluation, width: u16) -> Vec<Option<&'a IntervalSummary>> {
-    state.history.sweep(evaluation.interval.at(), step_ns(state), width)
-}
-
-/// `CPU, last 1m52s`
+/// `CPU, last 1m52s`; in a replay `CPU, 12:03:10–12:05:02`; with `│ max` where a column shows several intervals.
 pub fn over_time(what: &'static str, state: &State, width: u16) -> SafeLine {
-    let seconds = f64::from(width.saturating_sub(1)) * step_ns(state) as f64 / 1e9;
-    let span = crate::safe!(", last {}", time::duration(seconds));
-    SafeLine::new(what, StyleRole::Bold).with(span, StyleRole::Dim)
+    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", shown_time(state, width)), StyleRole::Dim)
 }
 
-fn step_ns(state: &State) -> u64 {
-    state.setup.interval_ms.max(1).saturating_mul(1_000_000)
+/// The time that a graph of this width shows.
+pub fn shown_time(state: &State, width: u16) -> SafeText {
+    let peaks = if state.graph_columns(width).has_peaks { "  │ max" } else { "" };
+    let Some(window) = state.graph_window() else {
+        let seconds = f64::from(width.saturating_sub(1)) * state.sweep_step_ns(width) as f64 / 1e9;
+        return safe!("last {}{peaks}", time::duration(seconds));
+    };
+    let zone = &state.setup.time_zone;
+    let day = |at| text::format_day_prefix(at, zone, state.spans_days());
+    let clock = |at| match window.length_ns() {
+        7_200_000_000_000.. => text::format_hours_minutes(at, zone),
+        _ => time::time_of_day(at, zone),
+    };
+    let (start, end) = (window.start_ns, window.end_ns);
+    safe!("{}{}–{} ({}){peaks}", day(start), clock(start), clock(end), time::duration(window.length_ns() as f64 / 1e9))
 }
 
 /// Cells of the axis of a graph in the left half, so that the same time is in the same column of all of them.
