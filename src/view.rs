@@ -35,6 +35,7 @@ use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
+use crate::state::screen::with_screens;
 use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use crate::units::time;
 use pane::Pane;
@@ -59,9 +60,13 @@ struct ScreenView {
     sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
 }
 
-/// In the order of `Screen::ALL`.
-const SCREENS: [ScreenView; Screen::ALL.len()] =
-    [overview::SCREEN, cpu::SCREEN, disk::SCREEN, network::SCREEN, tasks::SCREEN, findings::SCREEN];
+macro_rules! list_views {
+    ($($variant:ident => $file:ident,)*) => {
+        const SCREENS: [ScreenView; Screen::ALL.len()] = [$($file::SCREEN),*];
+    };
+}
+
+with_screens!(list_views);
 
 fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]

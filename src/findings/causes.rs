@@ -1,6 +1,9 @@
 //! Causes before consequences: which active finding follows from which, and the order of the findings that results.
 //! docs/metrics.md, "Causes and order".
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::device_waiters::leads_to_device;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
@@ -22,32 +25,35 @@ const MIN_LOST_SHARE: f64 = 0.25;
 const ORDER_MARGIN_RATIO: f64 = 1.25;
 const ORDER_MARGIN_SHARE: f64 = 0.05;
 
-/// The most direct cause of a finding among the others, as this interval shows it.
-pub fn direct_cause(context: &RuleContext, finding: &Finding, others: &[&Finding]) -> Option<FindingKey> {
-    let causes = others.iter().filter(|cause| {
-        // A note does not explain more than a note.
-        let explains = cause.severity > Severity::Note || finding.severity == Severity::Note;
-        explains && follows(context, finding, cause)
-    });
-    let nearest = |cause: &&&Finding| (cause_rank(cause.kind), std::cmp::Reverse(cause.severity));
-    causes.min_by_key(nearest).map(|cause| cause.key())
+/// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
+const CAUSES: [Kind; 10] = [
+    Kind::MemoryPressure,
+    Kind::IoThrottled,
+    Kind::DiskStalled,
+    Kind::DiskLatency,
+    Kind::NicSaturated,
+    Kind::IdleButBlocked,
+    Kind::KernelLockContention,
+    Kind::HungTask,
+    Kind::SaturatedThread,
+    Kind::CpuSaturated,
+];
+
+/// Whether other findings can follow from one of this kind.
+pub fn may_be_cause(kind: Kind) -> bool {
+    CAUSES.contains(&kind)
 }
 
-/// The root causes first: memory before devices before the threads that wait.
-fn cause_rank(kind: Kind) -> usize {
-    const ROOTS_FIRST: [Kind; 10] = [
-        Kind::MemoryPressure,
-        Kind::IoThrottled,
-        Kind::DiskStalled,
-        Kind::DiskLatency,
-        Kind::NicSaturated,
-        Kind::IdleButBlocked,
-        Kind::KernelLockContention,
-        Kind::HungTask,
-        Kind::SaturatedThread,
-        Kind::CpuSaturated,
-    ];
-    ROOTS_FIRST.iter().position(|&root| root == kind).unwrap_or(ROOTS_FIRST.len())
+/// The most direct cause of a finding among these, as this interval shows it.
+pub fn direct_cause(context: &RuleContext, finding: &Finding, causes: &[Arc<Finding>]) -> Option<FindingKey> {
+    let found = causes.iter().filter(|cause| {
+        // A note does not explain more than a note.
+        let explains = cause.severity > Severity::Note || finding.severity == Severity::Note;
+        let is_itself = || cause.kind == finding.kind && cause.subject == finding.subject;
+        explains && follows(context, finding, cause) && !is_itself()
+    });
+    let rank = |kind: Kind| CAUSES.iter().position(|&cause| cause == kind);
+    found.min_by_key(|cause| (rank(cause.kind), std::cmp::Reverse(cause.severity))).map(|cause| cause.key())
 }
 
 /// Whether a finding is a consequence of another one.
@@ -162,10 +168,10 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
     let mut incidents: Vec<Incident> = Vec::new();
     let (roots, consequences): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(|finding| finding.follows_from.is_none());
-    let mut root_of: Vec<(FindingKey, usize)> = Vec::new();
+    let mut root_of: BTreeMap<FindingKey, usize> = BTreeMap::new();
     for (at, root) in roots.into_iter().enumerate() {
-        root_of.push((root.key(), at));
-        incidents.push(Incident { members: vec![root] });
+        root_of.insert(root.key(), at);
+        incidents.push(Incident { place: None, members: vec![root] });
     }
     let mut left = consequences;
     left.sort_by(by_weight);
@@ -173,10 +179,10 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         let before = left.len();
         let mut later = Vec::new();
         for finding in left {
-            let root = root_of.iter().find(|(key, _)| Some(key) == finding.follows_from.as_ref()).map(|&(_, at)| at);
+            let root = finding.follows_from.as_ref().and_then(|cause| root_of.get(cause).copied());
             match root.and_then(|at| Some((at, incidents.get_mut(at)?))) {
                 Some((at, incident)) => {
-                    root_of.push((finding.key(), at));
+                    root_of.insert(finding.key(), at);
                     incident.members.push(finding);
                 }
                 None => later.push(finding),
@@ -184,20 +190,22 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         }
         // Two findings that name each other, or a cause that ended: they stand alone.
         if later.len() == before {
-            incidents
-                .extend(later.drain(..).map(|finding| Incident { members: vec![Finding { follows_from: None, ..finding }] }));
+            let alone = |finding| Incident { place: None, members: vec![Finding { follows_from: None, ..finding }] };
+            incidents.extend(later.drain(..).map(alone));
         }
         left = later;
     }
-    let place =
-        |incident: &Incident| previous.iter().position(|key| Some(key) == incident.members.first().map(Finding::key).as_ref());
-    incidents.sort_by_key(|incident| place(incident).unwrap_or(usize::MAX));
+    let places: BTreeMap<&FindingKey, usize> = previous.iter().enumerate().map(|(at, key)| (key, at)).collect();
+    for incident in &mut incidents {
+        incident.place = incident.members.first().and_then(|root| places.get(&root.key()).copied());
+    }
+    incidents.sort_by_key(|incident| incident.place.unwrap_or(usize::MAX));
     // Insertion: an incident passes those before it only where it clearly outweighs them.
     for end in 1..incidents.len() {
         let mut at = end;
         while at > 0
             && incidents.get(at).zip(incidents.get(at - 1)).is_some_and(|(this, before)| {
-                let margin = if place(this).is_some() && place(before).is_some() { Margin::Clear } else { Margin::Any };
+                let margin = if this.place.is_some() && before.place.is_some() { Margin::Clear } else { Margin::Any };
                 this.outweighs(before, margin)
             })
         {
@@ -210,6 +218,8 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
 
 /// A root cause and what follows from it.
 struct Incident {
+    /// Where its root cause stood after the last interval
+    place: Option<usize>,
     /// The root cause first
     members: Vec<Finding>,
 }

@@ -2,6 +2,7 @@
 //! last 3 intervals show it, and ends after 5 intervals without it. Its severity changes by the same rule, so that a figure near
 //! a threshold does not raise and end a finding again and again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::causes;
@@ -9,7 +10,7 @@ use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
 use super::rules::RULES;
-use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
+use super::{ActiveFindings, Evaluation, Finding, FindingKey, RuleConfig, Severity};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
 use crate::sample::{Instant, Sample};
@@ -21,7 +22,7 @@ pub struct Evaluator {
     baselines: Baselines,
     latency_window: LatencyWindow,
     rule_state: RuleState,
-    tracked: Vec<TrackedFinding>,
+    tracked: BTreeMap<FindingKey, TrackedFinding>,
     /// The order of the active findings after the last interval
     order: Vec<FindingKey>,
     /// End and length of the last evaluated interval
@@ -143,7 +144,7 @@ impl Evaluator {
                 thresholds,
                 state: &rule_state,
             };
-            for tracked in &mut self.tracked {
+            for tracked in self.tracked.values_mut() {
                 tracked.begin_interval();
             }
             for rule in RULES {
@@ -153,7 +154,7 @@ impl Evaluator {
                     self.track(rule, candidate, &interval);
                 }
             }
-            self.tracked.retain(|tracked| match tracked.levels[0] {
+            self.tracked.retain(|_, tracked| match tracked.levels[0] {
                 SeverityState { raised: true, clean_intervals: CLEAN_INTERVALS_TO_END.., .. } => {
                     ended.push(tracked.to_ended());
                     false
@@ -197,7 +198,7 @@ impl Evaluator {
         let away = if slept { interval.suspended_seconds } else { hole };
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * MAX_GAP_INTERVALS || begin < end;
         let mut ended = Vec::new();
-        self.tracked.retain_mut(|tracked| {
+        self.tracked.retain(|_, tracked| {
             tracked.levels.iter_mut().for_each(|level| level.shown_mask = 0);
             let raised = tracked.is_raised();
             if raised && over {
@@ -211,36 +212,28 @@ impl Evaluator {
     fn track(&mut self, rule: &Rule, candidate: Candidate, interval: &Interval) {
         let began = interval.older.at;
         let limit_seconds = self.rule_config.thresholds.limit_seconds;
-        let at = self.tracked.iter().position(|tracked| tracked.matches(rule.kind, &candidate.subject));
-        let tracked = match at.and_then(|at| self.tracked.get_mut(at)) {
-            Some(tracked) => tracked,
-            None => {
-                self.tracked.push(TrackedFinding::new(new_finding(rule, candidate.clone(), began), interval.at()));
-                let Some(tracked) = self.tracked.last_mut() else { return };
-                tracked
-            }
-        };
+        let key = FindingKey { kind: rule.kind, subject: candidate.subject.clone() };
+        let new = || TrackedFinding::new(new_finding(rule, candidate.clone(), began), interval.at());
+        let tracked = self.tracked.entry(key).or_insert_with(new);
         tracked.observe(rule, candidate, interval, limit_seconds);
     }
 
     /// Updates the cause of each active finding. A cause that this interval does not show remains until it ends: findings of one
     /// incident do not separate for a moment.
     fn update_causes(&mut self, context: &RuleContext) {
-        let findings: Vec<Arc<Finding>> =
-            self.tracked.iter().filter(|tracked| tracked.is_raised()).map(|tracked| Arc::clone(&tracked.finding)).collect();
-        for tracked in self.tracked.iter_mut().filter(|tracked| tracked.is_raised()) {
-            let others: Vec<&Finding> =
-                findings.iter().map(AsRef::as_ref).filter(|other| !tracked.matches(other.kind, &other.subject)).collect();
-            let is_active =
-                |key: &FindingKey| others.iter().any(|other| other.kind == key.kind && other.subject == key.subject);
-            let cause = causes::direct_cause(context, &tracked.finding, &others);
+        let raised = self.tracked.values().filter(|tracked| tracked.is_raised());
+        let causes: Vec<Arc<Finding>> =
+            raised.map(|tracked| &tracked.finding).filter(|finding| causes::may_be_cause(finding.kind)).cloned().collect();
+        let is_active = |key: &FindingKey| causes.iter().any(|cause| cause.kind == key.kind && cause.subject == key.subject);
+        for tracked in self.tracked.values_mut().filter(|tracked| tracked.is_raised()) {
+            let cause = causes::direct_cause(context, &tracked.finding, &causes);
             tracked.cause = cause.or(tracked.cause.take().filter(is_active));
         }
     }
 
     /// Active findings, root causes first.
     fn active_findings(&self) -> ActiveFindings {
-        let raised = self.tracked.iter().filter(|tracked| tracked.is_raised());
+        let raised = self.tracked.values().filter(|tracked| tracked.is_raised());
         let finding =
             |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
         causes::order(raised.map(finding).collect(), &self.order).into()
@@ -264,10 +257,6 @@ impl TrackedFinding {
             last_shown: at,
             cause: None,
         }
-    }
-
-    fn matches(&self, kind: Kind, subject: &Subject) -> bool {
-        self.finding.kind == kind && self.finding.subject == *subject
     }
 
     fn is_raised(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Keys and clicks: looks up the action in the key table and carries it out.
 
 use super::event::{ClickTarget, Effect, Key, Notice};
-use super::keys::{self, Action};
+use super::keys::{self, Action, Screens};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
 use super::screen::Screen;
@@ -41,10 +41,10 @@ impl State {
             Key::Function(number) => format!("F{number}"),
             _ => return Effect::Nothing,
         };
-        let place = match keys::screens_for_key(key).unwrap_or_default() {
-            [] => "does nothing".to_owned(),
-            [only] => format!("is for screen {} ({})", only.digit(), only.label()),
-            [first, .., last] => format!("is for screens {} to {}", first.digit(), last.digit()),
+        let place = match keys::screens_for_key(key).and_then(Screens::ends) {
+            None => "does nothing".to_owned(),
+            Some((only, last)) if only == last => format!("is for screen {} ({})", only.digit(), only.label()),
+            Some((first, last)) => format!("is for screens {} to {}", first.digit(), last.digit()),
         };
         self.notify(Notice::new(format!("{name} {place}: ? shows all keys")));
         Effect::Redraw

@@ -1,4 +1,4 @@
-//! The table of key bindings. The help page is generated from it.
+//! The table of key bindings. The help page is generated from it. The key of a screen is its number in the list of screens.
 
 use super::event::Key;
 use super::screen::Screen;
@@ -59,20 +59,51 @@ pub struct Binding {
     pub key_label: &'static str,
     pub description: &'static str,
     pub keys: &'static [(Key, Action)],
-    /// The screens on which the keys work; empty: all
-    pub screens: &'static [Screen],
+    /// The screens on which the keys work
+    pub screens: Screens,
+}
+
+/// The screens on which keys work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screens {
+    All,
+    /// Those whose list can be sorted
+    Sortable,
+    Only(Screen),
+}
+
+impl Screens {
+    pub fn contain(self, screen: Screen) -> bool {
+        match self {
+            Screens::All => true,
+            Screens::Sortable => !screen.sort_columns().is_empty(),
+            Screens::Only(only) => only == screen,
+        }
+    }
+
+    /// The first and the last of them, unless they are all screens.
+    pub fn ends(self) -> Option<(Screen, Screen)> {
+        let mut some = Screen::ALL.into_iter().filter(|&screen| self != Screens::All && self.contain(screen));
+        let first = some.next()?;
+        Some((first, some.next_back().unwrap_or(first)))
+    }
 }
 
 /// The action of a key on a screen. A binding for this screen precedes one for all screens.
 pub fn action(screen: Screen, key: Key) -> Option<Action> {
-    let on = |binding: &&Binding| binding.screens.contains(&screen);
-    let everywhere = |binding: &&Binding| binding.screens.is_empty();
+    if let Char(digit) = key
+        && let Some(screen) = Screen::with_key(digit)
+    {
+        return Some(Action::Show(screen));
+    }
+    let on = |binding: &&Binding| binding.screens != Screens::All && binding.screens.contain(screen);
+    let everywhere = |binding: &&Binding| binding.screens == Screens::All;
     let find = |binding: &Binding| binding.keys.iter().find(|bound| bound.0 == key).map(|bound| bound.1);
     BINDINGS.iter().filter(on).find_map(find).or_else(|| BINDINGS.iter().filter(everywhere).find_map(find))
 }
 
 /// The screens on which a key works; `None` if it is not bound.
-pub fn screens_for_key(key: Key) -> Option<&'static [Screen]> {
+pub fn screens_for_key(key: Key) -> Option<Screens> {
     BINDINGS.iter().find(|binding| binding.keys.iter().any(|bound| bound.0 == key)).map(|binding| binding.screens)
 }
 
@@ -81,20 +112,10 @@ use Key::{Char, Control, Function};
 /// All keys, in the order of the help page.
 pub const BINDINGS: &[Binding] = &[
     Binding {
-        key_label: "1 … 6 Tab  z",
-        description: "overview, CPU, disk, network, tasks, findings; z: a pane of 1",
-        keys: &[
-            (Char('1'), Action::Show(Screen::Overview)),
-            (Char('2'), Action::Show(Screen::Cpu)),
-            (Char('3'), Action::Show(Screen::Disk)),
-            (Char('4'), Action::Show(Screen::Network)),
-            (Char('5'), Action::Show(Screen::Tasks)),
-            (Char('6'), Action::Show(Screen::Findings)),
-            (Key::Tab, Action::NextScreen),
-            (Key::BackTab, Action::PreviousScreen),
-            (Char('z'), Action::ZoomPane),
-        ],
-        screens: &[],
+        key_label: "Tab  z",
+        description: "next screen; z: a pane of 1",
+        keys: &[(Key::Tab, Action::NextScreen), (Key::BackTab, Action::PreviousScreen), (Char('z'), Action::ZoomPane)],
+        screens: Screens::All,
     },
     Binding {
         key_label: "↑ ↓  j k",
@@ -111,13 +132,13 @@ pub const BINDINGS: &[Binding] = &[
             (Char('g'), Action::First),
             (Char('G'), Action::Last),
         ],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "Enter / Esc",
         description: "details of the selected row / back",
         keys: &[(Key::Enter, Action::OpenDetails), (Key::Escape, Action::Back)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "/",
@@ -128,7 +149,7 @@ pub const BINDINGS: &[Binding] = &[
             (Function(3), Action::Filter),
             (Function(4), Action::Filter),
         ],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "s  S",
@@ -140,7 +161,7 @@ pub const BINDINGS: &[Binding] = &[
             (Key::Left, Action::PreviousSort),
             (Char('S'), Action::ReverseSort),
         ],
-        screens: &[Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks],
+        screens: Screens::Sortable,
     },
     Binding {
         key_label: "t  T  c",
@@ -151,31 +172,31 @@ pub const BINDINGS: &[Binding] = &[
             (Function(5), Action::ToggleTree),
             (Char('c'), Action::ToggleWaitClasses),
         ],
-        screens: &[Screen::Tasks],
+        screens: Screens::Only(Screen::Tasks),
     },
     Binding {
         key_label: "p",
         description: "remote hosts / interfaces",
         keys: &[(Char('p'), Action::ToggleRemoteHosts)],
-        screens: &[Screen::Network],
+        screens: Screens::Only(Screen::Network),
     },
     Binding {
         key_label: "a",
         description: "CPUs by number / busiest first",
         keys: &[(Char('a'), Action::ToggleCpuOrder)],
-        screens: &[Screen::Cpu],
+        screens: Screens::Only(Screen::Cpu),
     },
     Binding {
         key_label: "o",
         description: "go to the start of the finding",
         keys: &[(Char('o'), Action::GoToFindingStart)],
-        screens: &[Screen::Findings],
+        screens: Screens::Only(Screen::Findings),
     },
     Binding {
         key_label: "Space",
         description: "pause / resume (live: back to now)",
         keys: &[(Char(' '), Action::TogglePause)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "[ ]  { }",
@@ -186,7 +207,7 @@ pub const BINDINGS: &[Binding] = &[
             (Char('{'), Action::MinuteBack),
             (Char('}'), Action::MinuteForward),
         ],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "< >  Z",
@@ -208,25 +229,25 @@ pub const BINDINGS: &[Binding] = &[
         key_label: "b  n N",
         description: "jump to a time, to the next / previous finding",
         keys: &[(Char('b'), Action::JumpToTime), (Char('n'), Action::NextFinding), (Char('N'), Action::PreviousFinding)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "w",
         description: "save the samples in memory (the last minutes) to a file",
         keys: &[(Char('w'), Action::Save)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "R  m  M",
         description: "start / stop recording, set a mark, go to the next mark",
         keys: &[(Char('R'), Action::ToggleRecording), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "+ -",
         description: "longer / shorter interval; in a replay: faster / slower",
         keys: &[(Char('+'), Action::Plus), (Char('='), Action::Plus), (Char('-'), Action::Minus)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "h ?  q",
@@ -241,7 +262,7 @@ pub const BINDINGS: &[Binding] = &[
             (Control('z'), Action::Suspend),
             (Control('l'), Action::Redraw),
         ],
-        screens: &[],
+        screens: Screens::All,
     },
 ];
 
@@ -253,7 +274,7 @@ mod tests {
     fn each_key_has_one_action_per_screen() {
         for screen in Screen::ALL {
             let mut seen = Vec::new();
-            for binding in BINDINGS.iter().filter(|b| b.screens.is_empty() || b.screens.contains(&screen)) {
+            for binding in BINDINGS.iter().filter(|binding| binding.screens.contain(screen)) {
                 for (key, _) in binding.keys {
                     assert!(!seen.contains(key), "{key:?} twice on {screen:?}");
                     seen.push(*key);

@@ -99,7 +99,7 @@ impl KeyLineItem {
 
 /// The screens, as many hints as fit, then help and quit.
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    const DIGITS: [&str; Screen::ALL.len()] = ["1", "2", "3", "4", "5", "6"];
+    const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
     const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;

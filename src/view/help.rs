@@ -8,8 +8,8 @@ use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
 use crate::safe;
-use crate::state::State;
 use crate::state::keys::BINDINGS;
+use crate::state::{Screen, State};
 
 /// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
@@ -97,10 +97,14 @@ struct KeyLine {
 fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
     let room = description_width(width);
     let mut lines = Vec::new();
+    let screens: Vec<String> = Screen::ALL.iter().map(|screen| format!("{} {}", screen.digit(), screen.label())).collect();
+    for words in text::wrap(&screens.join(", "), room, usize::MAX) {
+        lines.push(KeyLine { key_label: if lines.is_empty() { "digits" } else { "" }, description: words, applies_here: true });
+    }
     for binding in BINDINGS {
-        let here = binding.screens.is_empty() || binding.screens.contains(&state.screen);
+        let here = binding.screens.contain(state.screen);
         let mut words = binding.description.to_owned();
-        if let (Some(first), Some(last)) = (binding.screens.first(), binding.screens.last()) {
+        if let Some((first, last)) = binding.screens.ends() {
             let (first, last) = (first.digit(), last.digit());
             words += &if first == last { format!(" (on {first})") } else { format!(" (on {first}–{last})") };
         }

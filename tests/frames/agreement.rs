@@ -86,8 +86,7 @@ fn help_is_complete_on_a_narrow_terminal() {
     update(&mut state, Event::Resize { width: 40, height: 60 });
     press(&mut state, "?");
     let frame = text(&state);
-    let keys = frame.replace("1 … 6", "");
-    assert!(!keys.contains('…') && keys.contains("selects text)"), "{frame}");
+    assert!(!frame.contains('…') && frame.contains("selects text)"), "{frame}");
 }
 
 #[test]
