@@ -28,6 +28,7 @@ mod list;
 mod network;
 mod overview;
 mod tasks;
+mod time_cells;
 mod timeline;
 mod wait_location;
 

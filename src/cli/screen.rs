@@ -21,6 +21,10 @@ pub struct Appearance {
     /// Draw without colors (as with NO_COLOR set)
     #[arg(long, visible_alias = "mono")]
     pub no_color: bool,
+    /// For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its
+    /// speed, or frames pile up
+    #[arg(long)]
+    pub slow: bool,
 }
 
 impl Appearance {

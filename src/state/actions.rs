@@ -65,6 +65,9 @@ impl State {
             Action::First => self.move_by(i64::from(i32::MIN)),
             Action::Last => self.move_by(i64::from(i32::MAX)),
             Action::OpenDetails => self.open_details(),
+            Action::Back if self.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
+                return self.end_span();
+            }
             Action::Back => self.close_details_or_clear_filter(),
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
@@ -86,9 +89,6 @@ impl State {
             Action::ShorterGraphs => return self.zoom_time(false),
             Action::LongerGraphs => return self.zoom_time(true),
             Action::ToggleSpan => return self.toggle_span(),
-            Action::Back if self.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
-                return self.end_span();
-            }
             Action::Save if self.span.is_some() => return Effect::SaveSpan,
             Action::WholeGraphs => return self.show_all_time(),
             Action::JumpToTime => self.open_prompt(PromptKind::Time),

@@ -54,6 +54,8 @@ pub enum Event {
     Notice(Notice),
     /// No more samples will come: end of the recording or closed pipe (`None`), or the error
     SourceEnded(Option<String>),
+    /// The terminal does not accept frames as fast as they are drawn
+    TerminalIsSlow,
     /// The current time. Sent about once a second, so that an overdue sample is reported.
     Now(Instant),
     /// The program was resumed or the terminal was overwritten: draw the whole frame

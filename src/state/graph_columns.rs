@@ -210,12 +210,7 @@ mod tests {
     use super::*;
 
     fn summary(second: u64) -> IntervalSummary {
-        let at = Instant {
-            boottime_ns: second * 1_000_000_000,
-            realtime_ns: second as i64 * 1_000_000_000,
-            ..Instant::default()
-        };
-        IntervalSummary { at, seconds: 1.0, ..IntervalSummary::default() }
+        IntervalSummary::of_second(second as i64 * 1_000_000_000, 0.5)
     }
 
     #[test]

@@ -217,13 +217,13 @@ pub const BINDINGS: &[Binding] = &[
             (Char('>'), Action::LongerGraphs),
             (Char('Z'), Action::WholeGraphs),
         ],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "v",
         description: "a span: [ ] ← → extend it, tables show its figures, w saves it",
         keys: &[(Char('v'), Action::ToggleSpan)],
-        screens: &[],
+        screens: Screens::All,
     },
     Binding {
         key_label: "b  n N",

@@ -51,7 +51,8 @@ impl ScreenLayout {
             screen => (screen.definition().finding_lines)(width, height),
         };
         // A tall overview has a horizontal rule below the active findings.
-        let has_panes = overview && (width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 || state.zoomed_pane.is_some());
+        let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 && !state.setup.terminal.is_slow;
+        let has_panes = overview && (is_large || state.zoomed_pane.is_some());
         let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
         let body = height.saturating_sub(top + 1 + u16::from(has_timeline));

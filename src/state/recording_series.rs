@@ -181,14 +181,11 @@ impl RecordingSeries {
 mod tests {
     use super::*;
     use crate::ids::CpuId;
-    use crate::sample::Instant;
 
     const CPU: GraphFigure = GraphFigure::CpuBusy(CpuId(0));
 
     fn summary(second: i64, jitter_ms: i64, busy: f32) -> IntervalSummary {
-        let realtime_ns = second * 1_000_000_000 + jitter_ms * 1_000_000;
-        IntervalSummary { at: Instant { realtime_ns, ..Instant::default() }, seconds: 1.0, ..IntervalSummary::default() }
-            .with_cpu_busy(busy)
+        IntervalSummary::of_second(second * 1_000_000_000 + jitter_ms * 1_000_000, busy)
     }
 
     /// A day with one busy second: it is the maximum of its column at any zoom.

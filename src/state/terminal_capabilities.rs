@@ -5,6 +5,8 @@
 pub struct TerminalCapabilities {
     pub colors: ColorSupport,
     pub glyphs: GlyphSet,
+    /// `--slow`, a serial line of at most 19,200 baud, or one that does not drain: few frames, no graphs
+    pub is_slow: bool,
 }
 
 /// Number of colors.
@@ -50,6 +52,7 @@ impl TerminalCapabilities {
         TerminalCapabilities {
             colors: colours,
             glyphs: option.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
+            is_slow: false,
         }
     }
 }

@@ -46,6 +46,10 @@ pub fn update(state: &mut State, event: Event) -> Effect {
                 return Effect::Nothing;
             }
         }
+        Event::TerminalIsSlow => {
+            state.setup.terminal.is_slow = true;
+            state.notify(Notice::new("slow terminal: a frame every 2 s, no graphs"));
+        }
         Event::Redraw => {}
     }
     Effect::Redraw

@@ -49,7 +49,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
-    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
+    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH && !state.setup.terminal.is_slow {
         pane.line(y, cpu_history(state, width));
         y += 1;
     }

@@ -115,8 +115,11 @@ impl IntervalSummary {
         CpuTime::ALL.len() + self.cpus.len() + self.disks.len() + 2 * self.nics.len()
     }
 
+    /// A second that ends at this time, with one CPU of this busy share.
     #[cfg(test)]
-    pub(in crate::state) fn with_cpu_busy(self, busy: f32) -> IntervalSummary {
-        IntervalSummary { cpus: [(busy * 200.0) as u8].into(), ..self }
+    pub(in crate::state) fn of_second(realtime_ns: i64, busy: f32) -> IntervalSummary {
+        let boottime_ns = u64::try_from(realtime_ns).unwrap_or(0);
+        let at = crate::sample::Instant { boottime_ns, realtime_ns, ..Default::default() };
+        IntervalSummary { at, seconds: 1.0, cpus: [(busy * 200.0) as u8].into(), ..IntervalSummary::default() }
     }
 }
