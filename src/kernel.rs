@@ -5,6 +5,7 @@
 //! the threads again that ran recently, are runnable or are blocked (`scan`), and counts what they wait for (`waits`).
 
 pub mod cgroup;
+mod containers;
 mod context_switches;
 pub mod cpu;
 pub mod delays;
@@ -85,6 +86,7 @@ pub struct Sampler {
     disk: disk::DiskReader,
     network: network::NetworkReader,
     cgroup: cgroup::CgroupReader,
+    containers: containers::ContainerReader,
     delays: delays::DelayReader,
     /// `None` unless enabled
     context_switches: Option<context_switches::ContextSwitchReader>,
@@ -122,6 +124,7 @@ impl Sampler {
             disk: disk::DiskReader::default(),
             network: network::NetworkReader::default(),
             cgroup: cgroup::CgroupReader::default(),
+            containers: containers::ContainerReader::default(),
             delays: delays::DelayReader::default(),
             context_switches: None,
             user_lookup: users::UserNames::default(),
@@ -280,6 +283,7 @@ impl Sampler {
             sample.cgroup_weights = self.cgroup.weights(&self.root, &tasks);
         }
         sample.tasks = Ok(tasks);
+        sample.container_names = self.containers.sample(&self.root, &sample);
         let machine = self.host.machine.as_bytes();
         sample.protocols.waiting_connections = self.network.waiting_connections(&self.root, self.scanner.files(), machine);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.scanner);

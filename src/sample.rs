@@ -58,6 +58,9 @@ pub struct Sample {
     /// CPU weights of the cgroups with runnable tasks, sorted by id; empty unless more tasks are runnable than there are CPUs
     pub cgroup_weights: Vec<cgroup::CgroupWeight>,
     pub read_delays: ReadDelays,
+    /// Names of the containers that processes or limited cgroups are in, as far as the runtimes' state files can be read, sorted
+    /// by id. Not recorded with `--redact`.
+    pub container_names: Vec<cgroup::ContainerName>,
 }
 
 impl Sample {
@@ -83,7 +86,16 @@ impl Sample {
             cost: SamplingCost::default(),
             cgroup_weights: Vec::new(),
             read_delays: ReadDelays::default(),
+            container_names: Vec::new(),
         }
+    }
+}
+
+impl Sample {
+    /// The name of the container with this id.
+    pub fn container_name(&self, id: &[u8]) -> Option<&cgroup::ContainerName> {
+        let place = self.container_names.binary_search_by(|known| known.id.as_bytes().cmp(id)).ok()?;
+        self.container_names.get(place)
     }
 }
 

@@ -58,7 +58,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("jiff", &["units", "findings", "state", "view", "report", "app"]),
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
-    ("serde_json", &["figures", "report", "baseline"]),
+    // The state files of container runtimes.
+    ("serde_json", &["kernel", "figures", "report", "baseline"]),
     ("csv", &["report"]),
     ("regex_lite", &["report"]),
     ("libm", &["state", "view", "report"]),

@@ -60,7 +60,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l ops -d 'Run
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l config -d 'Read this configuration file instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l nic-speed -d 'Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd' -r
-complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Record command names without their arguments'
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Record command names without their arguments, and no names of containers'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l at -d 'Start at this time: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r

@@ -18,7 +18,7 @@ pub struct Record {
     /// Stop after this time, such as 10m
     #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,
-    /// Record command names without their arguments
+    /// Record command names without their arguments, and no names of containers
     #[arg(long)]
     pub redact: bool,
     /// Stop before the file grows larger, such as 1G; with --rotate, begin the next file

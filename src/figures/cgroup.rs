@@ -3,6 +3,7 @@
 use super::{Cell, Column, FigureInput, Precision, TypedTable, Unit, unit_capacity};
 use crate::ids::CgroupVersion;
 use crate::interval::cgroup::CgroupSpan;
+use crate::interval::cgroup_names::CgroupName;
 
 type Figure = Column<CgroupSpan>;
 
@@ -56,7 +57,15 @@ columns! {
     PSI_MEMORY_FULL_RATIO = pressure_column("%mem-full", "psi_memory_full_ratio", |_, group| group.pressure.memory_full.into());
     ALLOWED_CPUS = Figure::text("cpuset", "allowed_cpus", "CPUs that its cpuset allows",
         |_, group| group.cpus.as_ref().into()).hidden_by_default();
+    OWNER = Figure::text("of", "owner", "what it belongs to: container, pod, unit (of systemd), or cgroup",
+        |input, group| Cell::Text(name(input, group).kind.word().into()));
+    NAME = Figure::text("Name", "name", "name of its container, pod or unit",
+        |input, group| Cell::Text(name(input, group).label().into()));
     CGROUP = Figure::text("Cgroup", "cgroup", "its path", |_, group| (&group.id.path).into());
+}
+
+fn name(input: &FigureInput, group: &CgroupSpan) -> CgroupName {
+    CgroupName::from_path(&input.interval.newer, group.id.path.as_bytes())
 }
 
 /// Pressure of the group's own tasks; v2.

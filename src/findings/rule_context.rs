@@ -4,8 +4,9 @@ use super::formatting;
 use super::rule_state::RuleState;
 use super::{Evidence, Severity, Subject, Thresholds, Value};
 use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status};
-use crate::ids::{DiskId, TaskId};
+use crate::ids::{CgroupId, DiskId, TaskId};
 use crate::interval::Interval;
+use crate::interval::cgroup_names::describe_cgroup;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::Name;
 use crate::sample::disk::{Disk, find_disk};
@@ -54,6 +55,11 @@ impl RuleContext<'_> {
     /// The name of a device for a sentence.
     pub fn disk_name(&self, id: DiskId) -> String {
         self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| formatting::lossy_name(&disk.name))
+    }
+
+    /// The words for a cgroup in a sentence: `container web-1 (docker)`, `unit nginx.service`, `cgroup /batch`.
+    pub fn cgroup_name(&self, id: &CgroupId) -> String {
+        describe_cgroup(&self.interval.newer, id.path.as_bytes())
     }
 
     /// The figures of a device in this interval.

@@ -1,5 +1,8 @@
 //! Control groups that have a limit (CPU quota, cpuset, memory, I/O), of cgroup v1 or v2. Read by `kernel/cgroup`.
 
+pub mod owner;
+
+use self::owner::ContainerRuntime;
 use super::Name;
 use crate::ids::{CgroupId, DiskId};
 use crate::units::Counter;
@@ -79,6 +82,20 @@ pub struct CgroupWeight {
     pub id: CgroupId,
     /// v1 cpu.shares (2 … 262,144, by default 1024), v2 cpu.weight (1 … 10,000, by default 100; 0: cpu.idle is 1)
     pub weight: u64,
+}
+
+/// The name of a container that some process is in, from the state files of its runtime (`kernel/containers`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerName {
+    /// As in the path of its cgroup: 64 hexadecimal digits.
+    pub id: Name,
+    pub runtime: ContainerRuntime,
+    pub name: Name,
+    /// The UID of its pod, as in the path of the cgroup.
+    pub pod_uid: Option<Name>,
+    pub pod: Option<Name>,
+    /// The Kubernetes namespace of the pod.
+    pub namespace: Option<Name>,
 }
 
 /// The I/O limits of a group on one device, and its I/O there.

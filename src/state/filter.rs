@@ -3,7 +3,9 @@
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::sample::task::{Process, Tasks};
+use crate::interval::cgroup_names::CgroupName;
+use crate::sample::Sample;
+use crate::sample::task::Process;
 
 /// How a filter matches.
 #[derive(Clone, Copy)]
@@ -42,15 +44,15 @@ impl FilterMatcher {
         pattern.score(Utf32Str::new(text, &mut self.buffer), matcher).is_some()
     }
 
-    /// Matches pid, command, user, command line and cgroup of a process.
-    pub fn matches_process(&mut self, process: &Process, sample: &Tasks) -> bool {
+    /// Matches pid, command, user, command line, cgroup and container of a process.
+    pub fn matches_process(&mut self, process: &Process, sample: &Sample) -> bool {
         const MAX_BYTES: usize = 200;
         let mut text = format!("{} {}", process.pid, String::from_utf8_lossy(process.comm.as_bytes()));
         let mut add = |bytes: &[u8]| {
             text.push(' ');
             text.push_str(&String::from_utf8_lossy(bytes.get(..MAX_BYTES).unwrap_or(bytes)));
         };
-        if let Some(user) = sample.users.get(&process.uid) {
+        if let Some(user) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.users.get(&process.uid)) {
             add(user.as_bytes());
         }
         if let Ok(line) = &process.facts.cmdline {
@@ -58,6 +60,9 @@ impl FilterMatcher {
         }
         if let Ok(cgroup) = &process.facts.cgroup {
             add(cgroup.path.as_bytes());
+            if !sample.container_names.is_empty() {
+                add(CgroupName::from_path(sample, cgroup.path.as_bytes()).label().as_bytes());
+            }
         }
         self.matches_text(&text)
     }

@@ -32,7 +32,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
     let activity = TaskActivity::new(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
     for (index, (process, row)) in span.processes_with_spans(&sample.processes).enumerate() {
-        if filter.is_active() && !filter.matches_process(process, sample) {
+        if filter.is_active() && !filter.matches_process(process, &interval.newer) {
             continue;
         }
         if with_threads {

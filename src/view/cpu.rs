@@ -17,6 +17,7 @@ use crate::figures::cpu::{self as figures, CpuRow};
 use crate::figures::{Column, thread};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::cgroup_names::describe_cgroup;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::short_lived::ShortLived;
 use crate::interval::task::ThreadSpan;
@@ -286,13 +287,13 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     match worst {
         Some(group) => {
             let quota = format_optional(group.quota_cpus, 5);
-            let path = SafeText::from_name(&group.id.path);
+            let name = SafeText::sanitize(&describe_cgroup(&interval.newer, group.id.path.as_bytes()));
             // Throttled time is summed over CPUs: above 1 it is a number of CPUs.
             let time = match group.throttled.map(|share| share.0) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),
                 share => safe!("{} % of the time", text::format_percent(share, 4)),
             };
-            pane.line(1, (safe!("▲ {path} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
+            pane.line(1, (safe!("▲ {name} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
         }
         None => {
             let words =

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat, Memberships};
+use stalltop::sample::cgroup::owner::ContainerRuntime;
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, Memberships};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -200,6 +201,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         delays: d.reading(|d| d.list(3, task_delays)),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32() },
+        container_names: d.list(3, container_name),
         // No recording has them.
         context_switches: Err(Absent::NotRead),
         tasks: d.reading(|d| {
@@ -575,6 +577,24 @@ fn cgroup(d: &mut Dice) -> Cgroup {
             memory_some_us: d.maybe(Dice::counter),
             memory_full_us: d.maybe(Dice::counter),
         },
+    }
+}
+
+/// A container with a name.
+pub fn container_names() -> Vec<ContainerName> {
+    let id = Name::from("4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970");
+    let runtime = ContainerRuntime::Docker;
+    vec![ContainerName { id, runtime, name: "web-1".into(), pod_uid: None, pod: None, namespace: None }]
+}
+
+fn container_name(d: &mut Dice) -> ContainerName {
+    ContainerName {
+        id: d.name(),
+        runtime: if d.bool() { ContainerRuntime::Podman } else { ContainerRuntime::Containerd },
+        name: d.name(),
+        pod_uid: d.maybe(Dice::name),
+        pod: d.maybe(Dice::name),
+        namespace: d.maybe(Dice::name),
     }
 }
 

@@ -13,7 +13,7 @@ use stalltop::recording::{
     DiskSpace, GapReason, HistoryRing, Inspection, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError,
     RecordingProgress, Redaction, Replayer, Storage, StreamEvent, StreamReader, Tail, save_recording,
 };
-use stalltop::sample::Absent;
+use stalltop::sample::{Absent, Sample};
 
 use crate::generator;
 use crate::support::places::{HEADER, frames};
@@ -393,7 +393,9 @@ fn a_disk_that_never_answers_does_not_block_the_end() {
 fn arguments_are_left_out_on_request() {
     let meta = Meta { redaction: Redaction::Arguments, ..generator::meta() };
     let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Arguments);
-    let samples = few_samples(70);
+    let named =
+        |sample: Arc<Sample>| Arc::new(Sample { container_names: generator::container_names(), ..Sample::clone(&sample) });
+    let samples: Vec<Arc<Sample>> = few_samples(70).into_iter().map(named).collect();
     samples.iter().for_each(|sample| assert!(tape.push(sample)));
     let mut saved = Vec::new();
     tape.write_to(&mut saved, &meta, &Default::default()).unwrap();
@@ -401,6 +403,7 @@ fn arguments_are_left_out_on_request() {
     assert_eq!(replayer.meta().redaction, Redaction::Arguments);
     for index in [0, 5, 69] {
         let (sample, original) = (replayer.sample(index).unwrap(), &samples[index]);
+        assert!(sample.container_names.is_empty(), "their names say what the machine is used for");
         for process in &sample.tasks.as_ref().unwrap().processes {
             assert_eq!(process.facts.cmdline, Err(Absent::Hidden));
             assert_eq!(process.comm, original.tasks.as_ref().unwrap().process(process.pid).unwrap().comm);

@@ -68,6 +68,8 @@ pub struct Phase {
     pub cgroup: Vec<Cgroup>,
     #[serde(default)]
     pub weight: Vec<Weight>,
+    #[serde(default)]
+    pub container: Vec<Container>,
     pub memory: Option<Memory>,
     /// Per cent of the time
     #[serde(default)]
@@ -487,6 +489,17 @@ pub struct Cgroup {
     pub cpus: Option<String>,
     #[serde(default)]
     pub io: Vec<IoLimit>,
+}
+
+/// A container whose name the state of its runtime has
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Container {
+    /// 64 hexadecimal digits
+    pub id: String,
+    pub name: String,
+    pub pod: Option<String>,
+    pub namespace: Option<String>,
 }
 
 /// The CPU weight of a cgroup

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::wait_counts::GroupWaits;
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
+use stalltop::sample::cgroup::owner::ContainerRuntime;
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
@@ -280,6 +281,15 @@ impl Machine {
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
         let weight = |weight: &format::Weight| CgroupWeight { id: cgroup_id(&weight.path), weight: weight.weight };
         sample.cgroup_weights = phase.weight.iter().map(weight).collect();
+        let container = |container: &format::Container| ContainerName {
+            id: container.id.as_str().into(),
+            runtime: if container.pod.is_some() { ContainerRuntime::Containerd } else { ContainerRuntime::Docker },
+            name: container.name.as_str().into(),
+            pod_uid: None,
+            pod: container.pod.as_deref().map(Name::from),
+            namespace: container.namespace.as_deref().map(Name::from),
+        };
+        sample.container_names = phase.container.iter().map(container).collect();
         let stall = |word: &str| {
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })

@@ -16,7 +16,8 @@ use crate::sample::{Absent, Host, Name};
 pub enum Redaction {
     #[default]
     Nothing,
-    /// Command lines are recorded as "hidden"; names and executables stay.
+    /// Command lines are recorded as "hidden", and the names of containers and pods are not recorded; names of commands and
+    /// executables stay.
     Arguments,
 }
 

@@ -12,7 +12,7 @@ use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::Malformed;
 use crate::ids::{CpuId, GroupId};
-use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupWeight, ContainerName, IoLimit};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
@@ -53,6 +53,7 @@ columns! { Sample: 512 {
     operations,
     cgroup_weights,
     read_delays,
+    container_names,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us } }
@@ -141,6 +142,7 @@ pub const LISTS: &[List] = lists! {
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
+    51 "names of containers": ContainerName, keys 1, steps 1, |s| Ok(&s.container_names), |s| Ok(&mut s.container_names);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 
@@ -158,6 +160,9 @@ fn described<T: Columns>() -> Vec<super::columns::Described> {
     T::describe("", 0, &mut list);
     list
 }
+
+/// The section that is left empty with `Redaction::Arguments`.
+pub const CONTAINER_NAMES: u64 = 51;
 
 /// The rows of a table.
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {

@@ -8,7 +8,7 @@ use crate::recording::format::meta::Redaction;
 use crate::recording::format::names::Interner;
 use crate::recording::format::references::{is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
-    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREADS, subtract_thread_counts, to_rows,
+    CONTAINER_NAMES, LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREADS, subtract_thread_counts, to_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::sample::task::{Process, ProcessFacts, Thread};
@@ -153,7 +153,8 @@ impl<'e> PayloadEncoder<'e> {
         let rows = to_rows(std::slice::from_ref(sample), self.names);
         self.write_table(SAMPLE, rows)?;
         for list in LISTS {
-            let rows = (list.rows)(sample, self.names);
+            let redacted = self.redaction == Redaction::Arguments && list.table.section == CONTAINER_NAMES;
+            let rows = if redacted { Rows::new(list.table.width) } else { (list.rows)(sample, self.names) };
             self.write_table(list.table, rows)?;
         }
         let rows = to_rows(&sub_sample_waits(sample)?, self.names);

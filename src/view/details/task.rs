@@ -4,6 +4,7 @@ use super::{GRAPH_COLUMN, Page, Plot};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{Microstates, visible_wait_class};
 use crate::safe;
@@ -151,6 +152,10 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("executable", executable);
     let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::from_name(&id.path));
     page.labelled("cgroup", cgroup);
+    let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
+    if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {
+        page.labelled(name.kind.word(), SafeText::sanitize(&name.describe()));
+    }
     let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
     if let Some(group) = limits {
         let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| format::short_bytes(limit.0 as f64));

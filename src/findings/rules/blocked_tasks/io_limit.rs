@@ -1,7 +1,7 @@
 //! Finds the I/O limit of a cgroup that a process has used up.
 
 use crate::findings::cgroups::limit_applies;
-use crate::findings::formatting::{bytes, lossy_name, significant_digits};
+use crate::findings::formatting::{bytes, significant_digits};
 use crate::findings::rule_context::RuleContext;
 use crate::ids::DiskId;
 use crate::interval::cgroup::{IoLimitKind, IoLimitSpan, IoLimitUsage};
@@ -17,8 +17,8 @@ pub struct ExhaustedLimit<'a> {
 }
 
 impl ExhaustedLimit<'_> {
-    /// `the I/O limit of cgroup /batch (50 reads/s)`
-    pub fn describe(&self) -> String {
+    /// `the I/O limit of cgroup /batch (50 reads/s)`, `the I/O limit of container db (docker) (50 reads/s)`
+    pub fn describe(&self, context: &RuleContext) -> String {
         let most = self.usage.limit.0;
         let most = match self.usage.kind {
             IoLimitKind::Reads => format!("{} reads/s", significant_digits(most)),
@@ -26,7 +26,7 @@ impl ExhaustedLimit<'_> {
             IoLimitKind::ReadBytes => format!("{}/s of reads", bytes(most)),
             IoLimitKind::WriteBytes => format!("{}/s of writes", bytes(most)),
         };
-        format!("the I/O limit of cgroup {} ({most})", lossy_name(&self.limit.cgroup.path))
+        format!("the I/O limit of {} ({most})", context.cgroup_name(&self.limit.cgroup))
     }
 
     /// Use ÷ limit.

@@ -2,14 +2,15 @@
 
 use crate::findings::disk_latency::{disk_names, latency_summary};
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, plural};
+use crate::findings::formatting::plural;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::rules::blocked_tasks::io_limit::{applicable_limits, most_exhausted_limit};
 use crate::findings::wait_chain::holder::describe_group;
-use crate::ids::DiskId;
+use crate::ids::{CgroupId, DiskId};
 use crate::interval::blocked_threads::BlockedThread;
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
@@ -95,18 +96,18 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         return None;
     }
     let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {
-        (Some(limit), _) => format!(" by {}", limit.describe()),
+        (Some(limit), _) => format!(" by {}", limit.describe(context)),
         _ if waits_for_writeback(holder) => {
             ", until dirty pages are written back: by a dirty page limit (vm.dirty_ratio, the cgroup's memory, the \
              device) or an I/O limit of the writeback"
                 .into()
         }
         (None, cgroup) => {
-            let own = cgroup.filter(|cgroup| cgroup.path.as_bytes() != b"/").map(|cgroup| lossy_name(&cgroup.path));
+            let own = cgroup.filter(|cgroup| cgroup.path.as_bytes() != b"/").map(|cgroup| own_cgroup(context, cgroup));
             match (own, may_be_limited) {
-                (Some(own), true) => format!(", most likely by an I/O limit of its cgroup ({own}) or of one above it"),
+                (Some(own), true) => format!(", most likely by an I/O limit of {own} or of one above it"),
                 (None, true) => ", most likely by an I/O limit of a cgroup".into(),
-                (Some(own), false) => format!("; no I/O limit of its cgroup ({own}) is known: possibly {OTHER_THROTTLES}"),
+                (Some(own), false) => format!("; no I/O limit of {own} is known: possibly {OTHER_THROTTLES}"),
                 (None, false) => format!("; no I/O limit is known: possibly {OTHER_THROTTLES}"),
             }
         }
@@ -144,6 +145,15 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         ],
         explained_share: group.ratio,
     })
+}
+
+/// `its cgroup (/batch)`, `its container web-1 (docker)`
+fn own_cgroup(context: &RuleContext, cgroup: &CgroupId) -> String {
+    let name = CgroupName::from_path(&context.interval.newer, cgroup.path.as_bytes());
+    match name.kind {
+        NameKind::Path => format!("its cgroup ({})", name.name),
+        _ => format!("its {}", name.describe()),
+    }
 }
 
 /// The devices and those below them: a limit applies to the device that has requests of its own.

@@ -9,6 +9,7 @@ use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
 use crate::findings::rules::cpu::starved_thread::starved_thread;
 use crate::ids::CgroupId;
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::cpu_affinity::AffinityWaiters;
 use crate::sample::cgroup::Controller;
 
@@ -38,7 +39,10 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     let cpuset = limiting_cpuset(context, affinity, first.pid);
     let list = lossy_name(&affinity.cpus_allowed_list);
     let whose = match &cpuset {
-        Some(id) => format!("cpuset {} allows", lossy_name(&id.path)),
+        Some(id) => match CgroupName::from_path(&context.interval.newer, id.path.as_bytes()) {
+            path if path.kind == NameKind::Path => format!("cpuset {} allows", path.name),
+            name => format!("the cpuset of {} allows", name.describe()),
+        },
         None => "their CPU affinity allows".into(),
     };
     let place = match affinity.cpus.as_slice() {

@@ -9,6 +9,7 @@ use crate::findings::formatting::{plural, significant_digits};
 use crate::findings::rule_context::RuleContext;
 use crate::findings::rules::cpu::starved_thread::Demand;
 use crate::ids::{CgroupId, CgroupVersion};
+use crate::interval::cgroup_names::describe_cgroup;
 
 /// The weight of the other group must be at least this multiple of that of the group of the starved thread.
 /// docs/metrics.md, "Fixed thresholds".
@@ -41,7 +42,7 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
         CgroupVersion::V1 => "cpu.shares",
         CgroupVersion::V2 => "cpu.weight",
     };
-    let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let name = |path: &[u8]| describe_cgroup(&context.interval.newer, path);
     let (group, other_group) = (name(path), name(other_path));
     if effective(other_weight) < effective(weight) * MIN_WEIGHT_RATIO {
         return None;
@@ -49,7 +50,7 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
     let own_weight = if weight == 0 { "cpu.idle 1".into() } else { format!("{file} {weight}") };
     let used = significant_digits(other.used);
     let whose = plural(f64::from(other.threads), "thread uses", "threads use");
-    Some(format!("cgroup {group} has {own_weight} beside {other_weight} of cgroup {other_group}, whose {whose} {used} CPU"))
+    Some(format!("{group} has {own_weight} beside {other_weight} of {other_group}, whose {whose} {used} CPU"))
 }
 
 fn cgroup_of<'a>(context: &'a RuleContext, demand: &Demand) -> Option<&'a CgroupId> {

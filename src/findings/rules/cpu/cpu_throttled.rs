@@ -2,7 +2,7 @@
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::formatting::{percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
@@ -61,10 +61,14 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
         } else {
             String::new()
         };
+        let name = context.cgroup_name(&group.id);
+        let idle_host = match available {
+            _ if available < IDLE_HOST_AVAILABLE => "",
+            _ if name.starts_with("cgroup ") => "idle host, throttled container: ",
+            _ => "idle host, throttled: ",
+        };
         let sentence = format!(
-            "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
-            if available >= IDLE_HOST_AVAILABLE { "idle host, throttled container: " } else { "" },
-            lossy_name(&group.id.path),
+            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {}",
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
             describe_members(context, members.as_ref(), &group.id, cpu_demand),

@@ -4,7 +4,7 @@
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::significant_digits;
-use crate::findings::formatting::{bytes, lossy_name, percent};
+use crate::findings::formatting::{bytes, percent};
 use crate::findings::page_waits::waits_for_page;
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
@@ -68,7 +68,7 @@ pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(again, ..)| *again > 0.0 && *again >= of_host * MIN_NAMED_CGROUP_SHARE);
     most.map_or_else(String::new, |(_, limit, group)| {
-        format!("; cgroup {} is at its limit of {}", lossy_name(&group.id.path), bytes(limit))
+        format!("; {} is at its limit of {}", context.cgroup_name(&group.id), bytes(limit))
     })
 }
 
@@ -149,8 +149,8 @@ impl<'a> CgroupThrashing<'a> {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
         let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
         let sentence = format!(
-            "cgroup {} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
-            lossy_name(&group.id.path),
+            "{} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
+            context.cgroup_name(&group.id),
             bytes(limit),
             rate(refaults),
             rate(faults),

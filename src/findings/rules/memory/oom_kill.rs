@@ -1,7 +1,7 @@
 //! Rule oom-kill: the kernel killed a process for lack of memory.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{bytes, lossy_name, plural};
+use crate::findings::formatting::{bytes, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::interval::cgroup::CgroupSpan;
@@ -32,8 +32,8 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
     });
     let limit = |group: &CgroupSpan| group.memory_limit.map_or_else(|| "-".into(), |limit| bytes(limit.0 as f64));
     let whose = match (counted, at_limit) {
-        (Some(group), _) => format!("; in cgroup {}, whose limit is {}", lossy_name(&group.id.path), limit(group)),
-        (None, Some(group)) => format!("; cgroup {} is at its memory limit", lossy_name(&group.id.path)),
+        (Some(group), _) => format!("; in {}, whose limit is {}", context.cgroup_name(&group.id), limit(group)),
+        (None, Some(group)) => format!("; {} is at its memory limit", context.cgroup_name(&group.id)),
         (None, None) => String::new(),
     };
     vec![Candidate {

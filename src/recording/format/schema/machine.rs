@@ -6,7 +6,8 @@ use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
-use crate::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, IoLimit, IoMax, IoStat};
+use crate::sample::cgroup::owner::ContainerRuntime;
+use crate::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat};
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -150,6 +151,7 @@ columns! { Cgroup: 48 {
 } }
 columns! { CgroupPressure: 12 { cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us } }
 columns! { CgroupWeight: 4 { id, weight } }
+columns! { ContainerName: 16 { id, runtime, name, pod_uid, pod, namespace } }
 columns! { IoLimit: 24 { cgroup, disk, max, stat } }
 columns! { IoMax: 8 { read_bytes, write_bytes, reads, writes } }
 columns! { IoStat: 8 { read_bytes, write_bytes, reads, writes } }
@@ -190,6 +192,33 @@ impl Columns for CgroupVersion {
             2 => Ok(CgroupVersion::V2),
             _ => Err(Malformed("a cgroup version is neither 1 nor 2")),
         }
+    }
+}
+
+impl Columns for ContainerRuntime {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            ContainerRuntime::Other => 0,
+            ContainerRuntime::Docker => 1,
+            ContainerRuntime::Containerd => 2,
+            ContainerRuntime::CriO => 3,
+            ContainerRuntime::Podman => 4,
+            ContainerRuntime::Lxc => 5,
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(match u64::take(row, names)? {
+            1 => ContainerRuntime::Docker,
+            2 => ContainerRuntime::Containerd,
+            3 => ContainerRuntime::CriO,
+            4 => ContainerRuntime::Podman,
+            5 => ContainerRuntime::Lxc,
+            _ => ContainerRuntime::Other,
+        })
     }
 }
 
