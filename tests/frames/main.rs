@@ -24,4 +24,5 @@ mod screen;
 mod sizes;
 #[path = "../support/synthetic.rs"]
 mod synthetic;
+mod time;
 mod timeline;
