@@ -52,16 +52,17 @@ impl State {
         }
         let cursor_ns = self.cursor_at()?.realtime_ns;
         let (first, last) = self.known_time()?;
-        let (first, last) = (first.min(cursor_ns - 1), last.max(cursor_ns));
-        let covered = last - first;
+        let (first, last) = (first.min(cursor_ns.saturating_sub(1)), last.max(cursor_ns));
+        let covered = last.saturating_sub(first);
         let Some(length) = self.graph_length_ns.filter(|&length| length < covered) else {
             return Some(GraphWindow { start_ns: first, end_ns: last, cursor_ns });
         };
         // Pages overlap by half, so that there is time before and after the cursor, and playing seldom turns a page.
         let half = (length / 2).max(1);
-        let page = (cursor_ns - 1 - first).div_euclid(half);
-        let start_ns = (first + page * half - length / 4).clamp(first, last - length);
-        Some(GraphWindow { start_ns, end_ns: start_ns + length, cursor_ns })
+        let page = cursor_ns.saturating_sub(1).saturating_sub(first).div_euclid(half);
+        let start_ns = first.saturating_add(page.saturating_mul(half)).saturating_sub(length / 4);
+        let start_ns = start_ns.clamp(first, last.saturating_sub(length).max(first));
+        Some(GraphWindow { start_ns, end_ns: start_ns.saturating_add(length), cursor_ns })
     }
 
     /// Begin and end of what can be displayed: the recording, or the intervals in memory.

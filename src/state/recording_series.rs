@@ -93,11 +93,11 @@ impl RecordingSeries {
         }
         // The spans whose middle is in the interval, so that jitter leaves no hole.
         let half = self.span_ns / 2;
-        from = (from + half) / self.span_ns;
-        until = (until + half) / self.span_ns;
+        from = from.saturating_add(half) / self.span_ns;
+        until = until.saturating_add(half) / self.span_ns;
         if from >= until {
             from = offset(end.saturating_sub(1)) / self.span_ns;
-            until = from + 1;
+            until = from.saturating_add(1);
         }
         let spans = usize::try_from(from).unwrap_or(0)..usize::try_from(until).unwrap_or(0);
         self.len = self.len.max(spans.end);
@@ -158,13 +158,13 @@ impl RecordingSeries {
         }
         let offset = |ns: i64| ns.saturating_sub(self.origin_ns);
         let half = self.span_ns / 2;
-        let first = (offset(from_ns) + half).div_euclid(self.span_ns);
-        let end = (offset(until_ns) + half).div_euclid(self.span_ns);
+        let first = offset(from_ns).saturating_add(half).div_euclid(self.span_ns);
+        let end = offset(until_ns).saturating_add(half).div_euclid(self.span_ns);
         let (first, end) = if first < end {
             (first, end)
         } else {
             let middle = offset(from_ns.midpoint(until_ns)).div_euclid(self.span_ns);
-            (middle, middle + 1)
+            (middle, middle.saturating_add(1))
         };
         let index = |number: i64| usize::try_from(number.max(0)).unwrap_or(0).min(self.len);
         index(first)..index(end)

@@ -53,12 +53,15 @@ type KeyHint = (&'static str, &'static str);
 
 const TIME_HINT: KeyHint = ("[ ]", "time");
 const SAVE_HINT: KeyHint = ("w", "save");
+const SPAN_HINT: KeyHint = ("v", "span");
+const ZOOM_HINT: KeyHint = ("< >", "zoom");
 
 /// The key hints of a state, most useful first.
 fn hints(state: &State) -> &'static [KeyHint] {
     const DETAILS: &[KeyHint] = &[("Esc", "back"), TIME_HINT, SAVE_HINT];
-    const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT];
-    const STOPPED: &[KeyHint] = &[("Space", "go on"), TIME_HINT, ("n", "next finding")];
+    const SPAN: &[KeyHint] = &[("[ ]", "extend"), SAVE_HINT, ("Esc", "end"), ("{ }", "extend by a minute")];
+    const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT, SPAN_HINT, ZOOM_HINT];
+    const STOPPED: &[KeyHint] = &[("Space", "go on"), TIME_HINT, ("n", "next finding"), SPAN_HINT, ZOOM_HINT];
     const PLAYING: &[KeyHint] = &[("Space", "pause"), TIME_HINT, ("n", "next finding")];
     const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump"), ("N", "last finding")];
     const FINDING: &[KeyHint] = &[("Enter", "why"), TIME_HINT, SAVE_HINT];
@@ -66,6 +69,9 @@ fn hints(state: &State) -> &'static [KeyHint] {
     const LIST: &[KeyHint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME_HINT, SAVE_HINT];
     if state.details.is_some() {
         return DETAILS;
+    }
+    if state.span.is_some() {
+        return SPAN;
     }
     if state.source_status != SourceStatus::Open {
         return ENDED;
