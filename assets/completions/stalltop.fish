@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color slow h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -33,6 +33,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s V -l version -d 'Print version'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "record" -d 'Record without a screen, until stopped'
@@ -73,6 +74,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l nic-speed -
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l at -d 'Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
