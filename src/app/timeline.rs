@@ -17,6 +17,7 @@ mod recording_samples;
 mod refinement;
 pub mod sample_source;
 mod span;
+mod span_totals;
 mod store;
 #[cfg(test)]
 mod synthetic;
@@ -51,6 +52,7 @@ use playback::Playback;
 use recording_samples::RecordingSamples;
 use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
+use span_totals::SpanTotals;
 use store::{RingSamples, Store};
 
 /// The most bytes of samples that are kept in memory, for any `--history`.
@@ -73,6 +75,7 @@ pub struct Timeline {
     known_lead: Range<u64>,
     /// Where a span begins, by the sample that ends its interval
     span_anchor: Option<u64>,
+    span_totals: Option<SpanTotals>,
     /// The recording, where the store is a file
     file: Option<PathBuf>,
     /// Saving spans
@@ -121,6 +124,7 @@ impl Timeline {
             refinement: None,
             known_lead: 0..0,
             span_anchor: None,
+            span_totals: None,
             file: None,
             jobs: BackgroundJobs::default(),
             queued_events: Vec::new(),
@@ -160,6 +164,7 @@ impl Timeline {
             refinement: None,
             known_lead: 0..0,
             span_anchor: None,
+            span_totals: None,
             file: Some(file.clone()),
             jobs: BackgroundJobs::default(),
             queued_events: Vec::new(),
@@ -191,6 +196,11 @@ impl Timeline {
                 // Keys come first.
                 tokio::task::yield_now().await;
                 self.queued_events = self.refine();
+                continue;
+            }
+            if self.has_span_to_add() {
+                tokio::task::yield_now().await;
+                self.queued_events = self.add_to_span();
                 continue;
             }
             let due = self.next_due();

@@ -11,7 +11,7 @@ use super::finding_starts::FindingStarts;
 use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::Failure;
-use crate::app::program::threads;
+use crate::app::program::{priority, threads};
 use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
 use crate::recording::Damage;
 use crate::state::history::IntervalSummary;
@@ -62,7 +62,11 @@ impl BackgroundAnalysis {
         let summary_ticks = samples.ticks_from_summaries();
         let (sender, batches) = channel::channel(QUEUE_CAPACITY);
         let (growth, grown) = mpsc::channel();
-        threads::spawn("analysis", move || run(samples, evaluator, &sender, &grown))?;
+        let body = move || {
+            priority::lower();
+            run(samples, evaluator, &sender, &grown);
+        };
+        threads::spawn("analysis", body)?;
         Ok(BackgroundAnalysis {
             batches,
             growth,

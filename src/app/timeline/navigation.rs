@@ -52,11 +52,11 @@ impl Timeline {
             Effect::PreviousFinding => self.seek_to_finding(false),
             Effect::BeginSpan => self.begin_span(),
             Effect::EndSpan => {
-                self.span_anchor = None;
+                (self.span_anchor, self.span_totals) = (None, None);
                 Vec::new()
             }
             Effect::Pause(paused) => {
-                self.span_anchor = None;
+                (self.span_anchor, self.span_totals) = (None, None);
                 match &mut self.playback {
                     Some(playback) => playback.paused = paused,
                     None if paused => self.position = Position::At(at),

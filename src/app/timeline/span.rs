@@ -24,7 +24,7 @@ impl Timeline {
     }
 
     /// The intervals of the span, by the sample that ends each; older ones may have left the memory.
-    fn span_indices(&self) -> Option<RangeInclusive<u64>> {
+    pub(super) fn span_indices(&self) -> Option<RangeInclusive<u64>> {
         let first = self.store.indices().start + 1;
         let (anchor, at) = (self.span_anchor?.max(first), self.shown_index()?.max(first));
         Some(anchor.min(at)..=anchor.max(at))
@@ -36,7 +36,7 @@ impl Timeline {
         self.span_anchor.is_some_and(|anchor| !host(anchor).is_same_boot(&host(to)))
     }
 
-    /// The figures between the first and the last sample of the span.
+    /// The figures between the first and the last sample of the span. `add_to_span` adds what ended in between.
     pub(super) fn span_event(&mut self) -> Option<Event> {
         let indices = self.span_indices()?;
         let older = self.store.sample(indices.start() - 1)?;
