@@ -21,12 +21,15 @@ impl Widget for TimeCursor {
         if self.column >= area.width {
             return;
         }
+        let x = area.x + self.column;
+        // Between the words of a title is no frame.
+        let is_bare = |x: u16| buffer.cell((x, area.y)).is_none_or(|cell| matches!(cell.symbol(), "─" | " " | "┬" | "┴" | "┼"));
+        let on_frame = is_bare(x.saturating_sub(1)) && is_bare(x) && is_bare(x.saturating_add(1));
         let mut has_sign = false;
         for y in area.rows().map(|row| row.y) {
-            let Some(cell) = buffer.cell_mut((area.x + self.column, y)) else { continue };
-            let is_frame = y == area.y && matches!(cell.symbol(), "─" | " ");
+            let Some(cell) = buffer.cell_mut((x, y)) else { continue };
             // A title is not overwritten: the sign is then on the graph.
-            if !has_sign && (is_frame || y > area.y) {
+            if !has_sign && (on_frame || y > area.y) {
                 cell.reset();
                 cell.set_char(CURSOR).set_style(self.style);
                 has_sign = true;
