@@ -162,15 +162,8 @@ pub fn size() -> (u16, u16) {
 /// Whether standard output is a serial line of at most 19,200 baud. A pseudo-terminal says 38,400.
 pub fn is_slow_line() -> bool {
     use nix::sys::termios::{BaudRate, cfgetospeed, tcgetattr};
-    const SLOW: [BaudRate; 7] = [
-        BaudRate::B300,
-        BaudRate::B600,
-        BaudRate::B1200,
-        BaudRate::B2400,
-        BaudRate::B4800,
-        BaudRate::B9600,
-        BaudRate::B19200,
-    ];
+    const SLOW: [BaudRate; 7] =
+        [BaudRate::B300, BaudRate::B600, BaudRate::B1200, BaudRate::B2400, BaudRate::B4800, BaudRate::B9600, BaudRate::B19200];
     tcgetattr(io::stdout()).is_ok_and(|attributes| SLOW.contains(&cfgetospeed(&attributes)))
 }
 

@@ -173,8 +173,7 @@ impl History {
 /// The summaries of each column of a graph that does not scroll; the column after the newest is blank.
 fn sweep(history: &History, at: Instant, step_ns: u64, count: u16) -> Vec<Range<usize>> {
     let mut columns = vec![0..0; usize::from(count)];
-    let (Some(origin), Some(width)) =
-        (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
+    let (Some(origin), Some(width)) = (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
     else {
         return columns;
     };

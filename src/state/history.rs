@@ -115,10 +115,7 @@ impl History {
     }
 
     /// Those that end at or before `at`, with their index.
-    pub fn until(
-        &self,
-        at: Instant,
-    ) -> impl DoubleEndedIterator<Item = (usize, &IntervalSummary)> + ExactSizeIterator {
+    pub fn until(&self, at: Instant) -> impl DoubleEndedIterator<Item = (usize, &IntervalSummary)> + ExactSizeIterator {
         let end = self.summaries.partition_point(|summary| summary.at.boottime_ns <= at.boottime_ns);
         self.summaries.range(..end).enumerate()
     }

@@ -212,11 +212,7 @@ pub const BINDINGS: &[Binding] = &[
     Binding {
         key_label: "< >  Z",
         description: "graphs show a shorter / longer time (1s to 24h), all of it",
-        keys: &[
-            (Char('<'), Action::ShorterGraphs),
-            (Char('>'), Action::LongerGraphs),
-            (Char('Z'), Action::WholeGraphs),
-        ],
+        keys: &[(Char('<'), Action::ShorterGraphs), (Char('>'), Action::LongerGraphs), (Char('Z'), Action::WholeGraphs)],
         screens: Screens::All,
     },
     Binding {

@@ -75,8 +75,10 @@ const NIC_COLUMNS: [Spec; 10] = [
     .min_table_width(60),
 ];
 
-const IN: Spec = Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
-const OUT: Spec = Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
+const IN: Spec =
+    Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
+const OUT: Spec =
+    Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
 
 impl NicLine<'_> {
     fn number(&self, figure: &Column<NicSpan>) -> Option<f64> {

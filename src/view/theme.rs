@@ -116,7 +116,9 @@ fn monochrome_style(role: StyleRole) -> Style {
     let style = Style::new();
     match role {
         StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
-        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::WarningLine | StyleRole::Key => style.add_modifier(Modifier::BOLD),
+        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::WarningLine | StyleRole::Key => {
+            style.add_modifier(Modifier::BOLD)
+        }
         StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading | StyleRole::Playback => {
             style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED))
         }

@@ -49,9 +49,10 @@ pub fn draw(state: &State, pane: &mut Pane) {
         .cursor_at()
         .filter(|_| state.paused || !state.capabilities().follows_newest)
         .and_then(|at| scale.cell_at(at.realtime_ns));
-    let span = state.span.as_ref().and_then(|span| {
-        Some(scale.cell_at(span.from.realtime_ns.saturating_add(1))?..=scale.cell_at(span.to.realtime_ns)?)
-    });
+    let span = state
+        .span
+        .as_ref()
+        .and_then(|span| Some(scale.cell_at(span.from.realtime_ns.saturating_add(1))?..=scale.cell_at(span.to.realtime_ns)?));
     let mut before = Cell::default();
     // A marker of its own: a full block in reverse video would look like missing data.
     let glyphs = cells.cells.iter().enumerate().map(|(at, cell)| {

@@ -10,9 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::app::program::{stdio, threads};
 use crate::app::recorder::{self, Session};
 use crate::baseline::Baselines;
-use crate::recording::{
-    Copier, CopyTotals, FrameBacklog, Location, Meta, RecordingError, Replayer, save_recording,
-};
+use crate::recording::{Copier, CopyTotals, FrameBacklog, Location, Meta, RecordingError, Replayer, save_recording};
 use crate::report::formatting::pluralize;
 use crate::state::Notice;
 
