@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::State;
 use super::event::TimelineTick;
-use super::history::{CpuTime, GraphFigure, History, IntervalSummary};
+use super::history::{CpuTime, GraphFigure, History};
 use super::recording_series::{RecordingSeries, Spread, SpreadSum};
 use crate::sample::Instant;
 
@@ -70,7 +70,7 @@ impl State {
     }
 }
 
-impl<'a> GraphColumns<'a> {
+impl GraphColumns<'_> {
     /// Minimum, mean and maximum of a figure in each column; `None` without a value.
     pub fn spreads(&self, figure: &GraphFigure) -> Vec<Option<Spread>> {
         let series = self.recording.figure(figure);
@@ -118,11 +118,6 @@ impl<'a> GraphColumns<'a> {
 
     fn has_gap(&self, at: usize) -> bool {
         self.ticks.get(at).is_some_and(|tick| tick.gap)
-    }
-
-    /// The newest interval of each column that is known by itself.
-    pub fn newest_summaries(&self) -> Vec<Option<&'a IntervalSummary>> {
-        self.columns.iter().map(|column| self.history.range(column.summaries.clone()).next_back()).collect()
     }
 }
 
@@ -207,6 +202,7 @@ fn sweep(history: &History, at: Instant, step_ns: u64, count: u16) -> Vec<Range<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::history::IntervalSummary;
 
     fn summary(second: u64) -> IntervalSummary {
         IntervalSummary::of_second(second as i64 * 1_000_000_000, 0.5)

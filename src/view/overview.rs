@@ -1,4 +1,4 @@
-//! The overview screen: the whole host on one page. A large terminal has panes (`panes`), a small one lines:
+//! The overview screen: the whole host on one page. A large terminal has panes, a small one lines:
 //!
 //! ```text
 //! CPU    one bar: used, steal, idle but blocked, free
@@ -10,11 +10,9 @@
 //! TASKS  process groups, blocked and running ones first
 //! ```
 
-mod cores_pane;
 mod cpu_pane;
 mod disk_pane;
 mod network_pane;
-mod panes;
 mod system_pane;
 mod tables;
 mod waits_pane;
@@ -25,9 +23,8 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
+use super::time_cells::TimeCells;
 use super::widgets::bar::{Segment, StackedBar};
-use super::widgets::sparkline::sparkline;
-use super::widgets::time_cursor::CURSOR;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
@@ -36,16 +33,29 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
+use crate::state::rows::{busiest_disks, busiest_nics};
 use crate::units::format;
-use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
+use tables::{disk_table, nic_table, task_table};
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[
+        cpu_pane::draw,
+        waits_pane::draw,
+        cpu::cores_pane::draw,
+        system_pane::draw,
+        disk_pane::draw,
+        network_pane::draw,
+        |state, evaluation, _, pane| {
+            let note = SafeLine::new("blocked and running first; key 5: all", StyleRole::Dim);
+            let mut inner = pane.framed(("Tasks: where their time goes", StyleRole::Bold), note);
+            task_table(state, &evaluation.interval, &mut inner);
+        },
+    ],
+    sort_column_at: |_, _, _| None,
+};
 
-fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    if layout.has_panes {
-        panes::draw(state, evaluation, pane);
-        return;
-    }
+fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
@@ -109,16 +119,12 @@ const MIN_HISTORY_HEIGHT: u16 = 19;
 /// How much of the CPU time was busy, and how much idle but blocked, over time: the maximum of each column.
 fn cpu_history(state: &State, width: u16) -> SafeLine {
     let graph = (width.saturating_sub(30)) / 2;
-    let columns = state.graph_columns(graph);
     let mut line = SafeLine::default();
     for (label, time, role) in
         [("     busy ", CpuTime::Busy, StyleRole::User), ("  blocked-idle ", CpuTime::Blocked, StyleRole::Blocked)]
     {
         line.push(label, StyleRole::Dim);
-        let cells = columns.spreads(&GraphFigure::CpuTime(time)).into_iter().map(|spread| Some((spread?.max, role)));
-        let glyphs = sparkline(graph, cells).enumerate();
-        let is_cursor = |at: usize| columns.cursor.is_some_and(|cursor| usize::from(cursor) == at);
-        line.push_glyphs(glyphs.map(|(at, cell)| if is_cursor(at) { (CURSOR, StyleRole::Playback) } else { cell }));
+        line.push_glyphs(TimeCells::new(state, &GraphFigure::CpuTime(time), graph).glyphs(|share| (share, role)));
     }
     line
 }

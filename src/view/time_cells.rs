@@ -1,16 +1,14 @@
-//! A figure over time in one row of cells, as in the tables. While the newest interval is displayed these are the last intervals,
-//! otherwise the window of all graphs, with a mark at the displayed time.
+//! A figure over time in one row of cells, as in the tables: the columns of all graphs, with a mark at the displayed time.
 
 use super::theme::StyleRole;
 use super::widgets::sparkline::sparkline;
 use super::widgets::time_cursor::CURSOR;
-use crate::findings::Evaluation;
 use crate::state::State;
 use crate::state::history::GraphFigure;
 
 /// The values of a row of cells.
 pub struct TimeCells {
-    /// The maximum in each cell, oldest first; `None`: no data
+    /// The maximum in each cell; `None`: no data
     pub values: Vec<Option<f32>>,
     /// The cell of the displayed time
     cursor: Option<usize>,
@@ -18,14 +16,9 @@ pub struct TimeCells {
 }
 
 impl TimeCells {
-    pub fn new(state: &State, evaluation: &Evaluation, figure: &GraphFigure, width: u16) -> TimeCells {
+    pub fn new(state: &State, figure: &GraphFigure, width: u16) -> TimeCells {
         if state.setup.terminal.is_slow {
             return TimeCells { values: Vec::new(), cursor: None, width };
-        }
-        if state.graph_window().is_none() {
-            let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(width));
-            let values = cells.iter().map(|summary| summary.as_ref()?.figure(figure)).collect();
-            return TimeCells { values, cursor: None, width };
         }
         let columns = state.graph_columns(width);
         let values = columns.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect();

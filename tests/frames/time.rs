@@ -51,7 +51,8 @@ fn replay_graphs_show_the_recording_with_a_cursor() {
 /// All graphs of a frame have the cursor in the column of the same time.
 #[test]
 fn the_cursor_is_in_every_graph() {
-    for (at, size) in [(20, (200, 50)), (450, (200, 50)), (599, (200, 50)), (300, (120, 40)), (300, (90, 30)), (300, (80, 24))] {
+    for (at, size) in [(20, (200, 50)), (450, (200, 50)), (599, (200, 50)), (300, (120, 40)), (300, (90, 30)), (300, (80, 24))]
+    {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
         // Timeline, CPU, cores, disks and network; or timeline and the two lines of the CPU time.

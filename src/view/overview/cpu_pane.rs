@@ -2,14 +2,15 @@
 
 use ratatui::layout::Rect;
 
-use super::panes::{AXIS_WIDTH, figures_width, over_time};
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
 use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{CpuTime, GraphFigure};
+use crate::state::layout::ScreenLayout;
 use crate::state::recording_series::Spread;
 use crate::view::pane::Pane;
+use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
@@ -26,10 +27,10 @@ const LAYERS: [(char, StyleRole); 6] = [
     (PEAK, StyleRole::Dim),
 ];
 
-pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
-    let title = over_time("CPU", state, graph_width);
+    let title = in_window("CPU", state, graph_width);
     let mut inner = pane.framed(title, iowait_note(evaluation));
     if evaluation.interval.cpu.is_none() {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
