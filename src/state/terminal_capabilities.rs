@@ -1,5 +1,7 @@
 //! Colors and characters that the terminal supports, from environment variables and options.
 
+use super::theme_choice::ThemeChoice;
+
 /// Colors and characters that may be used in a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalCapabilities {
@@ -7,6 +9,8 @@ pub struct TerminalCapabilities {
     pub glyphs: GlyphSet,
     /// `--slow`, a serial line of at most 19,200 baud, or one that does not drain: few frames, no graphs
     pub is_slow: bool,
+    /// Which colors are used
+    pub theme: ThemeChoice,
 }
 
 /// Number of colors.
@@ -17,8 +21,10 @@ pub enum ColorSupport {
     /// The 16 ANSI colors
     #[default]
     Ansi16,
-    /// 256 or more
+    /// 256
     Ansi256,
+    /// 24 bits
+    TrueColor,
 }
 
 /// Character set.
@@ -37,7 +43,9 @@ impl TerminalCapabilities {
         let term = set("TERM").unwrap_or_default();
         let colours = if set("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt") {
             ColorSupport::None
-        } else if term.contains("256") || term.contains("direct") || set("COLORTERM").is_some() {
+        } else if set("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") || term.contains("direct") {
+            ColorSupport::TrueColor
+        } else if term.contains("256") || set("COLORTERM").is_some() {
             ColorSupport::Ansi256
         } else {
             ColorSupport::Ansi16
@@ -53,6 +61,7 @@ impl TerminalCapabilities {
             colors: colours,
             glyphs: option.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
             is_slow: false,
+            theme: ThemeChoice::default(),
         }
     }
 }
@@ -79,6 +88,7 @@ mod tests {
             "an empty NO_COLOR is not set"
         );
         assert_eq!(detect(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
+        assert_eq!(detect(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colors, ColorSupport::TrueColor);
         assert_eq!(detect(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
         for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
             assert_eq!(detect(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");

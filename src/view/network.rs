@@ -1,5 +1,6 @@
-//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
+//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet, other network namespaces and remote hosts.
 
+mod namespaces;
 mod panes;
 pub mod remote_hosts;
 pub mod traffic_graph;
@@ -121,14 +122,7 @@ pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView {
-    draw,
-    panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables],
-    sort_column_at: |state, width, x| match state.network_rows {
-        NetworkRows::Interfaces => table(width).sort_column_at(x),
-        NetworkRows::RemoteHosts => None,
-    },
-};
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {
@@ -160,6 +154,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);
+    let y = y + namespaces::draw(evaluation, pane, y);
     if !layout.has_panes() {
         busiest_remote_hosts(state, evaluation, pane, y);
     }

@@ -19,6 +19,7 @@ mod hostile;
 mod keys;
 mod machine;
 mod network;
+mod palette;
 mod scenes;
 mod screen;
 mod sizes;
