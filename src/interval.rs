@@ -191,6 +191,19 @@ impl Interval {
         })
     }
 
+    /// Of an interval over several samples: replaces idle-but-blocked, which the sub-samples of the newer sample give only for
+    /// its own time, by the mean share of all of it, 0 to 1. `None`: unknown.
+    pub fn set_mean_blocked_ratio(&mut self, ratio: Option<f64>) {
+        let online = self.online_cpus() as f64;
+        let available = self.cpu.as_ref().map(cpu::CpuSpan::available);
+        self.idle_blocked = ratio.zip(available).map(|(ratio, available)| {
+            let last = self.idle_blocked.take().unwrap_or_default();
+            let ratio = ratio.min(available);
+            let free = available - ratio;
+            idle_blocked::IdleBlocked { ratio, cpus: ratio * online, free, available, ratio_with_connections: ratio, ..last }
+        });
+    }
+
     /// The process with this pid, from the newer sample, or from the older one if it has exited.
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
         let samples = [&self.newer, &self.older];

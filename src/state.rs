@@ -8,6 +8,8 @@ pub mod cursor;
 pub mod event;
 mod filter;
 pub mod finding_history;
+pub mod graph_columns;
+mod graph_window;
 pub mod history;
 pub mod keys;
 pub mod layout;
@@ -17,11 +19,13 @@ pub mod palette;
 pub mod panes;
 mod playback;
 mod prompt;
+pub mod recording_series;
 pub mod remote_hosts;
 mod row_order;
 pub mod rows;
 pub mod screen;
 mod sort;
+mod span;
 mod task_rows;
 pub mod terminal_capabilities;
 pub mod theme_choice;
@@ -32,6 +36,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
+pub use graph_window::GraphWindow;
 pub use list::Sort;
 pub use palette::{Palette, PaletteEntry};
 pub use panes::{PaneArea, PaneFocus};
@@ -39,6 +44,7 @@ pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
 pub use sort::SortColumn;
+pub use span::Span;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
 pub use theme_choice::ThemeChoice;
 pub use update::update;
@@ -48,6 +54,7 @@ use crate::sample::Instant;
 use finding_history::FindingHistory;
 use history::History;
 use list::ListState;
+use recording_series::RecordingSeries;
 
 /// Settings that exist before the first sample.
 #[derive(Clone, Debug)]
@@ -110,12 +117,20 @@ pub struct State {
     /// Live: the newest interval, while an older one is displayed
     pub newest: Option<Evaluation>,
     pub history: History,
+    /// Replay: figures of graphs over the recording, as far as it has been evaluated
+    pub recording_series: RecordingSeries,
+    /// Length of the graphs in nanoseconds; `None`: the recording, the intervals in memory, or one interval a column
+    pub graph_length_ns: Option<i64>,
     pub finding_history: FindingHistory,
     /// Replay: one tick per interval of the recording; empty in live mode
     pub timeline: Arc<[TimelineTick]>,
     /// All marks, sorted by time
     pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
+    /// The displayed span, if one was begun
+    pub span: Option<Span>,
+    /// The displayed interval is still being evaluated: its findings may be incomplete
+    pub is_provisional: bool,
     pub paused: bool,
     /// Replay speed; 1.0 is real time
     pub speed: f64,
@@ -178,10 +193,14 @@ impl State {
             current: None,
             newest: None,
             history: History::default(),
+            recording_series: RecordingSeries::default(),
+            graph_length_ns: None,
             finding_history: FindingHistory::default(),
             timeline: Arc::from([]),
             marks: Arc::from([]),
             position: None,
+            span: None,
+            is_provisional: false,
             paused: false,
             speed: 1.0,
             recorder: RecorderState::Off,
@@ -221,6 +240,11 @@ impl State {
     /// The end of the displayed interval.
     pub fn shown_at(&self) -> Option<Instant> {
         self.current.as_ref().map(|evaluation| evaluation.interval.at())
+    }
+
+    /// The end of the interval at the cursor of the timeline: of a span, its moving end.
+    pub fn cursor_at(&self) -> Option<Instant> {
+        self.cursor_evaluation().map(|evaluation| evaluation.interval.at())
     }
 
     /// Live: seconds since the newest sample, if the next one is overdue.

@@ -37,6 +37,7 @@ mod panes;
 mod process_titles;
 mod tasks;
 mod thread_states;
+mod time_cells;
 mod timeline;
 mod wait_chain;
 mod wait_location;

@@ -85,7 +85,11 @@ fn many_resizes_and_random_input_leave_a_valid_screen() {
     let mut noise = 7_u32;
     for round in 0..300 {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let (columns, rows) = ((noise >> 8) % 120 + 1, (noise >> 20) % 40 + 1);
+        let (columns, rows) = match round % 10 {
+            0 => (500, 150),
+            1 => (1, 1),
+            _ => ((noise >> 8) % 120 + 1, (noise >> 20) % 40 + 1),
+        };
         session.resize(columns as u16, rows as u16);
         // Screens, moves, incomplete sequences, the mouse, invalid text: nothing that quits or opens a prompt.
         session.type_keys(
@@ -423,7 +427,9 @@ fn random_bytes_are_keys_or_ignored() {
     let mut session = Session::start(command, 80, 24);
     session.until_text("busy");
     let mut noise = Noise(11);
-    for _ in 0..64 {
+    // A million bytes; fewer for a slow debug build.
+    let is_debug_build = cfg!(debug_assertions) && std::env::var_os("STALLTOP_BIN").is_none();
+    for _ in 0..if is_debug_build { 256 } else { 4096 } {
         // All bytes but those that quit, suspend or write files: Ctrl-C, Ctrl-Z, q, R, w.
         let bytes: Vec<u8> = (0..256).map(|_| noise.byte()).filter(|byte| !b"\x03\x1aqQRw".contains(byte)).collect();
         session.type_bytes(&bytes);
@@ -437,6 +443,81 @@ fn random_bytes_are_keys_or_ignored() {
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
     session.terminal_is_restored();
+}
+
+#[test]
+fn v_and_w_save_a_span() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
+    let mut command = stalltop(&["replay", file, "--at", "+3s", "--speed", "0.01"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 24);
+    session.until_text("REPLAY");
+    session.type_keys("v]]");
+    session.until("a span of three intervals", |screen| {
+        let head = screen.rows(0, 120).next().unwrap_or_default();
+        head.contains("SPAN") && head.trim_end().ends_with("(3 s)")
+    });
+    session.type_keys("w");
+    session.until_text("saved the span: 4 samples");
+    session.type_keys("\x1b");
+    session.until_text("REPLAY");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let info = std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    let text = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(info.status.success() && text.contains("4 samples"), "{info:?}");
+}
+
+#[test]
+fn a_slow_line_gets_few_frames_without_graphs() {
+    let program = program();
+    for script in [format!("stty 9600; exec '{program}' -i 100ms"), format!("exec '{program}' -i 100ms --slow")] {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", &script]);
+        let mut session = Session::start(prepared(command), 200, 50);
+        session.until_text("LOAD");
+        assert!(!session.contents().contains("CPU, last"), "graphs:\n{}", session.contents());
+        let (before, begun) = (session.bytes().len(), Instant::now());
+        // A key is answered at once.
+        session.type_keys("5");
+        session.until_text("processes");
+        assert!(begun.elapsed() < Duration::from_secs(2) || cfg!(debug_assertions), "{:?}", begun.elapsed());
+        std::thread::sleep(Duration::from_secs(4));
+        let bytes = session.bytes().len() - before;
+        assert!(bytes < 9600 * 5, "{bytes} bytes in four seconds");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
+fn consoles_and_other_encodings_get_ascii() {
+    for (name, value) in [("TERM", "linux"), ("TERM", "vt220"), ("LC_ALL", "de_DE.ISO-8859-1"), ("LC_ALL", "POSIX")] {
+        let mut command = stalltop(&[]);
+        command.env(name, value);
+        if name == "TERM" {
+            command.env("LANG", "");
+        }
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("busy");
+        session.type_keys("3");
+        session.until_text("KB/req");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+        assert!(session.bytes().is_ascii(), "{name}={value}");
+    }
+    for term in ["screen", "screen-256color", "tmux-256color", "xterm"] {
+        let mut command = stalltop(&[]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("busy");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0, "{term}");
+        session.terminal_is_restored();
+    }
 }
 
 #[test]

@@ -33,6 +33,14 @@ use crate::view::hit_area::{self, HitArea};
 /// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 
+/// The same for the answer to a key, and on a slow terminal.
+const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(8);
+const SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A terminal is slow when it has not accepted so many frames in a row within this time. One frame is a user who stopped it.
+const SLOW_WRITE: Duration = Duration::from_millis(500);
+const SLOW_FRAMES: u32 = 3;
+
 /// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -89,8 +97,9 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
         "NO_COLOR" if appearance.no_color => Some("1".to_owned()),
         _ => std::env::var(name).ok(),
     };
+    let terminal = TerminalCapabilities::from_env(variable, appearance.glyphs());
     Setup {
-        terminal: TerminalCapabilities::from_env(variable, appearance.glyphs()),
+        terminal: TerminalCapabilities { is_slow: appearance.slow || terminal::is_slow_line(), ..terminal },
         source,
         time_zone: TimeZone::system(),
         size: terminal::size(),
@@ -117,6 +126,9 @@ fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
             keys,
             frame_due: Some(Instant::now()),
             last_drawn: None,
+            answers_input: false,
+            frame_begun: None,
+            slow_frames: 0,
             reinitialized: false,
             hit_areas: Vec::new(),
             drags_timeline: false,
@@ -141,6 +153,12 @@ struct EventLoop {
     /// When to draw the next frame; `None` while nothing has changed
     frame_due: Option<Instant>,
     last_drawn: Option<Instant>,
+    /// The next frame answers a key or the mouse
+    answers_input: bool,
+    /// When the frame was drawn that the terminal has not accepted
+    frame_begun: Option<Instant>,
+    /// Frames in a row that the terminal was slow to accept
+    slow_frames: u32,
     /// The terminal was initialized again, and no frame has been drawn since
     reinitialized: bool,
     /// What a click on the last frame does
@@ -208,6 +226,7 @@ impl EventLoop {
     }
 
     fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
+        self.answers_input |= matches!(event, LoopEvent::Input(_));
         match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,
@@ -314,6 +333,7 @@ impl EventLoop {
     fn draw(&mut self) -> io::Result<()> {
         if self.terminal.has_pending() {
             self.terminal.write_pending()?;
+            self.measure_speed();
             if self.terminal.has_pending() || self.frame_due.is_none() {
                 self.last_drawn = Some(Instant::now());
                 return Ok(());
@@ -323,15 +343,36 @@ impl EventLoop {
         if self.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
             self.frame_due = None;
+            self.answers_input = false;
             self.reinitialized = false;
+            self.frame_begun = Some(Instant::now());
+            self.measure_speed();
         }
         self.last_drawn = Some(Instant::now());
         Ok(())
     }
 
+    /// Finds out a terminal that does not drain as fast as frames are drawn.
+    fn measure_speed(&mut self) {
+        if self.terminal.has_pending() || self.state.setup.terminal.is_slow {
+            return;
+        }
+        let Some(begun) = self.frame_begun.take() else { return };
+        self.slow_frames = if begun.elapsed() >= SLOW_WRITE { self.slow_frames + 1 } else { 0 };
+        if self.slow_frames >= SLOW_FRAMES {
+            update(&mut self.state, Event::TerminalIsSlow);
+            self.frame_due.get_or_insert_with(Instant::now);
+        }
+    }
+
     /// When to draw a frame or write pending bytes; `None` if neither is needed.
     fn next_draw(&self) -> Option<Instant> {
-        let interval = if self.terminal.has_pending() { WRITE_RETRY_INTERVAL } else { MIN_FRAME_INTERVAL };
+        let interval = match (self.terminal.has_pending(), self.answers_input, self.state.setup.terminal.is_slow) {
+            (true, ..) => WRITE_RETRY_INTERVAL,
+            (false, true, _) => MIN_ANSWER_INTERVAL,
+            (false, false, true) => SLOW_FRAME_INTERVAL,
+            (false, false, false) => MIN_FRAME_INTERVAL,
+        };
         let earliest = self.last_drawn.map(|drawn| drawn + interval);
         let due = if self.terminal.has_pending() { Some(self.frame_due.unwrap_or_else(Instant::now)) } else { self.frame_due };
         due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))

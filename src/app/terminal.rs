@@ -170,6 +170,14 @@ pub fn size() -> (u16, u16) {
     (width.min(1000), height.min(500))
 }
 
+/// Whether standard output is a serial line of at most 19,200 baud. A pseudo-terminal says 38,400.
+pub fn is_slow_line() -> bool {
+    use nix::sys::termios::{BaudRate, cfgetospeed, tcgetattr};
+    const SLOW: [BaudRate; 7] =
+        [BaudRate::B300, BaudRate::B600, BaudRate::B1200, BaudRate::B2400, BaudRate::B4800, BaudRate::B9600, BaudRate::B19200];
+    tcgetattr(io::stdout()).is_ok_and(|attributes| SLOW.contains(&cfgetospeed(&attributes)))
+}
+
 /// Whether there is a terminal to draw on and to read keys from. A dumb one gets lines.
 pub fn is_available() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");

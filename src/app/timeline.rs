@@ -14,13 +14,18 @@ mod navigation;
 mod playback;
 mod recorder_control;
 mod recording_samples;
+mod refinement;
 pub mod sample_source;
+mod span;
+mod span_totals;
 mod store;
 #[cfg(test)]
 mod synthetic;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,13 +44,15 @@ use crate::recording::{HistoryRing, Meta, Replayer};
 use crate::report::formatting::pluralize;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
-use background_jobs::JobResult;
+use background_jobs::{BackgroundJobs, JobResult};
 use checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use finding_starts::FindingStarts;
 use live_input::LiveInput;
 use playback::Playback;
 use recording_samples::RecordingSamples;
+use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
+use span_totals::SpanTotals;
 use store::{RingSamples, Store};
 
 /// The most bytes of samples that are kept in memory, for any `--history`.
@@ -62,6 +69,17 @@ pub struct Timeline {
     /// Where the store is a file
     playback: Option<Playback>,
     analysis: Option<BackgroundAnalysis>,
+    /// The second step of the last move in time
+    refinement: Option<Refinement>,
+    /// Intervals before the one on the screen whose figures the screen has
+    known_lead: Range<u64>,
+    /// Where a span begins, by the sample that ends its interval
+    span_anchor: Option<u64>,
+    span_totals: Option<SpanTotals>,
+    /// The recording, where the store is a file
+    file: Option<PathBuf>,
+    /// Saving spans
+    jobs: BackgroundJobs,
     /// Events that the screen has not been given yet
     queued_events: Vec<Event>,
 }
@@ -79,6 +97,7 @@ enum Position {
 enum Input {
     Source(SourceEvent),
     Job(JobResult),
+    SavedSpan(JobResult),
     Analysis(Batch),
     /// The next interval of the recording is due
     Playback,
@@ -102,6 +121,12 @@ impl Timeline {
             position: Position::Follow,
             playback: None,
             analysis: None,
+            refinement: None,
+            known_lead: 0..0,
+            span_anchor: None,
+            span_totals: None,
+            file: None,
+            jobs: BackgroundJobs::default(),
             queued_events: Vec::new(),
         };
         timeline.queue_notices(problem.into_iter().collect());
@@ -136,6 +161,12 @@ impl Timeline {
             live: None,
             playback: Some(Playback::new(speed, interval)),
             analysis: Some(analysis),
+            refinement: None,
+            known_lead: 0..0,
+            span_anchor: None,
+            span_totals: None,
+            file: Some(file.clone()),
+            jobs: BackgroundJobs::default(),
             queued_events: Vec::new(),
         };
         timeline.queue_opening_events();
@@ -161,9 +192,21 @@ impl Timeline {
             if !self.queued_events.is_empty() {
                 return std::mem::take(&mut self.queued_events);
             }
+            if self.refinement.is_some() {
+                // Keys come first.
+                tokio::task::yield_now().await;
+                self.queued_events = self.refine();
+                continue;
+            }
+            if self.has_span_to_add() {
+                tokio::task::yield_now().await;
+                self.queued_events = self.add_to_span();
+                continue;
+            }
             let due = self.next_due();
-            let Timeline { source, live, analysis, .. } = self;
+            let Timeline { source, live, analysis, jobs, .. } = self;
             let input = tokio::select! {
+                result = jobs.next() => Input::SavedSpan(result),
                 input = next_input(source, live.as_mut()) => input,
                 batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
                 () = sleep_until_some(due) => Input::Playback,
@@ -180,6 +223,8 @@ impl Timeline {
             Input::Source(SourceEvent::Notice(text)) => vec![Event::Notice(Notice::new(text))],
             Input::Source(event) => self.add_live(event),
             Input::Job(result) => self.live.as_mut().map(|live| live.recorder.job_done(result)).unwrap_or_default(),
+            Input::SavedSpan(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => vec![Event::Notice(notice)],
+            Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => self.play(),
         }
@@ -191,11 +236,15 @@ impl Timeline {
             Effect::Step(_)
             | Effect::StepTime(_)
             | Effect::JumpTo(_)
+            | Effect::GoToFinding(_)
+            | Effect::BeginSpan
+            | Effect::EndSpan
             | Effect::NextFinding
             | Effect::PreviousFinding
             | Effect::Pause(_)
             | Effect::Speed(_) => return self.navigate(effect),
             Effect::ChangeInterval(milliseconds) => self.source.set_interval(Duration::from_millis(milliseconds)),
+            Effect::SaveSpan => return self.save_span(),
             Effect::Save | Effect::ToggleRecord => {
                 let first = self.store.sample(self.store.indices().start);
                 if let (Store::Ring(samples), Some(live)) = (&self.store, &mut self.live) {
@@ -222,7 +271,11 @@ impl Timeline {
 
     /// Called at the end of the program, after the terminal has been restored: ends a recording and writes baselines. Returns what
     /// failed, or that the recording is damaged.
-    pub fn close(self) -> Option<Failure> {
+    pub fn close(mut self) -> Option<Failure> {
+        let unsaved = self.jobs.finish();
+        if let Some(line) = unsaved {
+            return Some(Failure::new(Exit::CannotWrite, line, "", ""));
+        }
         match (self.store, self.live) {
             (Store::File(samples), _) => samples.damage_failure(),
             (Store::Ring(_), live) => live?.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),

@@ -20,6 +20,12 @@ impl State {
             return self.edit_palette(key);
         }
         self.notice = None;
+        // The arrows extend a span, on all screens.
+        match key {
+            Key::Left if self.span.is_some() => return self.seek(Effect::Step(-1)),
+            Key::Right if self.span.is_some() => return self.seek(Effect::Step(1)),
+            _ => {}
+        }
         let Some(action) = keys::action(self.screen, key) else {
             let open = self.help.take().is_some();
             return if open { Effect::Redraw } else { self.notify_unbound_key(key) };
@@ -62,6 +68,9 @@ impl State {
             Action::First => self.move_by(i64::from(i32::MIN)),
             Action::Last => self.move_by(i64::from(i32::MAX)),
             Action::OpenDetails => self.open_details(),
+            Action::Back if self.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
+                return self.end_span();
+            }
             Action::Back => self.close_details_or_clear_filter(),
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
@@ -80,6 +89,11 @@ impl State {
             Action::SampleForward => return self.seek(Effect::Step(1)),
             Action::MinuteBack => return self.seek(Effect::StepTime(-60)),
             Action::MinuteForward => return self.seek(Effect::StepTime(60)),
+            Action::ShorterGraphs => return self.zoom_time(false),
+            Action::LongerGraphs => return self.zoom_time(true),
+            Action::ToggleSpan => return self.toggle_span(),
+            Action::Save if self.span.is_some() => return Effect::SaveSpan,
+            Action::WholeGraphs => return self.show_all_time(),
             Action::JumpToTime => self.open_prompt(PromptKind::Time),
             Action::NextFinding => return self.seek(Effect::NextFinding),
             Action::PreviousFinding => return self.seek(Effect::PreviousFinding),

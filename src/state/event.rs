@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::history::IntervalSummary;
 use super::keys::Action;
 use super::rows::Item;
 use super::screen::Screen;
 use super::sort::SortColumn;
 use crate::findings::{Evaluation, Finding, Severity};
+use crate::interval::Interval;
 use crate::sample::Instant;
 
 /// Input of `update`: keys, mouse, samples, messages of the recorder and the replayer.
@@ -29,6 +31,14 @@ pub enum Event {
     },
     /// The next interval in time order: the newest one in live mode, the next one to play in a replay.
     Evaluation(Evaluation),
+    /// The first reply to a step or a jump whose interval is not evaluated yet: its figures. `SeekCompleted` follows.
+    SeekStarted(Evaluation),
+    /// The figures from the first to the last sample of the span that was begun, and its number of intervals. Follows the
+    /// interval of each move in time.
+    Span {
+        interval: Arc<Interval>,
+        intervals: u64,
+    },
     /// The reply to a step or a jump: the interval to display. `preceding` are the intervals before it, oldest first, for the
     /// graphs; it may be empty and may repeat known intervals.
     SeekCompleted {
@@ -39,6 +49,8 @@ pub enum Event {
     Position(Position),
     /// The whole recording, one tick per interval; sent again when more of it has been read
     Timeline(Arc<[TimelineTick]>),
+    /// The next evaluated intervals of a recording, in order, for graphs over all of it
+    Summaries(Vec<IntervalSummary>),
     /// All marks, sorted by time
     Marks(Arc<[Mark]>),
     /// All findings of the recording, including ended ones
@@ -47,6 +59,8 @@ pub enum Event {
     Notice(Notice),
     /// No more samples will come: end of the recording or closed pipe (`None`), or the error
     SourceEnded(Option<String>),
+    /// The terminal does not accept frames as fast as they are drawn
+    TerminalIsSlow,
     /// The current time. Sent about once a second, so that an overdue sample is reported.
     Now(Instant),
     /// The program was resumed or the terminal was overwritten: draw the whole frame
@@ -137,9 +151,16 @@ pub enum Effect {
     StepTime(i64),
     /// Move to the interval that contains this time, in nanoseconds since the Unix epoch; the reply is `Event::SeekCompleted`
     JumpTo(i64),
+    /// Move to the interval in which the finding that starts at this time was raised; the reply is `Event::SeekCompleted`
+    GoToFinding(i64),
     /// Move to the start of the next (previous) finding; the reply is `Event::SeekCompleted`
     NextFinding,
     PreviousFinding,
+    /// Begin a span at the displayed interval: `Event::Span` is the reply to this, and follows each move until it ends
+    BeginSpan,
+    EndSpan,
+    /// Save the samples of the span as a recording
+    SaveSpan,
     /// Pause (true) or resume playback. Live sampling continues while the display is paused.
     Pause(bool),
     /// Play the recording at this multiple of real time

@@ -1,6 +1,6 @@
 //! All findings of the session or recording, including ended ones.
 
-use crate::findings::{Evaluation, Finding};
+use crate::findings::{Evaluation, Finding, FindingKey};
 use crate::sample::Instant;
 
 /// Findings sorted by their start.
@@ -42,6 +42,32 @@ impl FindingHistory {
                 self.findings.insert(place, finding);
             }
         }
+    }
+
+    /// Those that held at some time from `from` to `to`: root causes first, the worst of them first, each followed by its
+    /// consequences.
+    pub fn during(&self, from: Instant, to: Instant) -> Vec<Finding> {
+        let held = |finding: &&Finding| finding.since < to && finding.until.is_none_or(|until| until > from);
+        let held: Vec<&Finding> = self.findings.iter().filter(held).collect();
+        let is_cause = |key: &FindingKey| held.iter().any(|cause| cause.key() == *key);
+        let mut roots: Vec<Finding> = Vec::new();
+        for &finding in &held {
+            if !finding.follows_from.as_ref().is_some_and(is_cause) {
+                roots.push(Finding { follows_from: None, ..finding.clone() });
+            }
+        }
+        roots.sort_by_key(|root| std::cmp::Reverse(root.severity));
+        let mut ordered = Vec::with_capacity(held.len());
+        for root in roots {
+            let key = root.key();
+            let is_first = !ordered.iter().any(|known: &Finding| known.key() == key);
+            ordered.push(root);
+            if is_first {
+                let consequences = held.iter().filter(|finding| finding.follows_from.as_ref() == Some(&key));
+                ordered.extend(consequences.map(|&finding| finding.clone()));
+            }
+        }
+        ordered
     }
 
     /// Findings that had ended at this time, latest first.

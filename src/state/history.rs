@@ -7,7 +7,7 @@ mod summary;
 use std::collections::VecDeque;
 
 use crate::sample::Instant;
-pub use summary::{DiskLoad, IntervalSummary, NetworkSummary, thread_states};
+pub use summary::{CpuTime, DiskLoad, GraphFigure, IntervalSummary, NetworkSummary, thread_states};
 
 /// Summaries of at most `MAX_INTERVALS` intervals, sorted by time.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,28 @@ impl History {
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &IntervalSummary> + ExactSizeIterator {
         self.summaries.iter()
+    }
+
+    /// By index, in the order of time.
+    pub fn get(&self, index: usize) -> Option<&IntervalSummary> {
+        self.summaries.get(index)
+    }
+
+    /// Those of a range of indices; the range is cut at the end.
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = &IntervalSummary> {
+        let end = range.end.min(self.summaries.len());
+        self.summaries.range(range.start.min(end)..end)
+    }
+
+    /// Those that end at or before `at`, with their index.
+    pub fn until(&self, at: Instant) -> impl DoubleEndedIterator<Item = (usize, &IntervalSummary)> + ExactSizeIterator {
+        let end = self.summaries.partition_point(|summary| summary.at.boottime_ns <= at.boottime_ns);
+        self.summaries.range(..end).enumerate()
+    }
+
+    /// Begin of the first column of all sweeps.
+    pub(super) fn sweep_origin_ns(&self) -> Option<u64> {
+        self.sweep_origin_ns
     }
 
     /// The columns of a graph that does not scroll: each time has its column, a new interval overwrites the oldest one, and the

@@ -55,7 +55,7 @@ impl ScreenLayout {
         };
         // A tall overview has a horizontal rule below the active findings.
         let definition = state.screen.definition();
-        let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1;
+        let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 && !state.setup.terminal.is_slow;
         let focus = state.pane_focus();
         let evaluation = state
             .current

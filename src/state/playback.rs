@@ -16,15 +16,32 @@ impl State {
     /// Displays another interval than the newest.
     pub(super) fn complete_seek(&mut self, evaluation: Evaluation, preceding: &[Evaluation]) {
         preceding.iter().for_each(|earlier| self.history.insert(IntervalSummary::from_evaluation(earlier)));
+        self.keep_newest(&evaluation);
+        self.add_to_history(&evaluation);
+        self.is_provisional = false;
+        self.current = Some(evaluation);
+        self.rebuild_rows();
+    }
+
+    /// The same before its findings have been evaluated: those that are known of its time are shown.
+    pub(super) fn start_seek(&mut self, mut evaluation: Evaluation) {
+        self.keep_newest(&evaluation);
+        let at = evaluation.interval.at();
+        evaluation.active = self.finding_history.during(at, at).into();
+        self.is_provisional = true;
+        self.current = Some(evaluation);
+        self.rebuild_rows();
+    }
+
+    /// Live: keeps the newest interval while an older one is displayed.
+    fn keep_newest(&mut self, shown: &Evaluation) {
+        self.restore_cursor();
         if self.capabilities().follows_newest {
             let newest = self.newest.take().or_else(|| self.current.take());
-            self.newest = newest.filter(|newest| newest.interval.at() > evaluation.interval.at());
+            self.newest = newest.filter(|newest| newest.interval.at() > shown.interval.at());
         } else {
             self.source_status = SourceStatus::Open;
         }
-        self.add_to_history(&evaluation);
-        self.current = Some(evaluation);
-        self.rebuild_rows();
     }
 
     /// Pauses and returns the effect, unless it leads beyond the newest sample.
@@ -61,13 +78,15 @@ impl State {
         match item {
             Some(Item::Finding { since, .. }) => {
                 self.details = None;
-                self.seek(Effect::JumpTo(since.realtime_ns))
+                self.seek(Effect::GoToFinding(since.realtime_ns))
             }
             _ => Effect::Nothing,
         }
     }
 
     pub(super) fn toggle_pause(&mut self) -> Effect {
+        self.restore_cursor();
+        self.span = None;
         self.paused = !self.paused;
         if !self.paused
             && let Some(newest) = self.newest.take()

@@ -7,6 +7,8 @@ use super::theme_choice::ThemeChoice;
 pub struct TerminalCapabilities {
     pub colors: ColorSupport,
     pub glyphs: GlyphSet,
+    /// `--slow`, a serial line of at most 19,200 baud, or one that does not drain: few frames, no graphs
+    pub is_slow: bool,
     /// Which colors are used
     pub theme: ThemeChoice,
 }
@@ -58,6 +60,7 @@ impl TerminalCapabilities {
         TerminalCapabilities {
             colors: colours,
             glyphs: option.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
+            is_slow: false,
             theme: ThemeChoice::default(),
         }
     }

@@ -30,8 +30,11 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         }
         Event::Evaluation(evaluation) => state.append_evaluation(evaluation),
         Event::SeekCompleted { evaluation, preceding } => state.complete_seek(evaluation, &preceding),
+        Event::SeekStarted(evaluation) => state.start_seek(evaluation),
+        Event::Span { interval, intervals } => state.show_span(interval, intervals),
         Event::Position(position) => state.position = Some(position),
         Event::Timeline(timeline) => state.timeline = timeline,
+        Event::Summaries(summaries) => summaries.iter().for_each(|summary| state.recording_series.add(summary)),
         Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.finding_history.replace(findings);
@@ -46,6 +49,10 @@ pub fn update(state: &mut State, event: Event) -> Effect {
             if state.late_seconds().map(|late| late as u64) == displayed {
                 return Effect::Nothing;
             }
+        }
+        Event::TerminalIsSlow => {
+            state.setup.terminal.is_slow = true;
+            state.notify(Notice::new("slow terminal: a frame every 2 s, no graphs"));
         }
         Event::Redraw => {}
     }
@@ -65,6 +72,7 @@ impl State {
             return;
         }
         self.newest = None;
+        self.is_provisional = false;
         self.current = Some(evaluation);
         self.hold_groups();
         self.rebuild_rows();

@@ -144,6 +144,10 @@ fn no_findings(state: &State, pane: &mut Pane) {
         pane.line(0, ("  measuring …", StyleRole::Bold));
         return;
     }
+    if state.is_provisional {
+        pane.line(0, ("  evaluating …", StyleRole::Bold));
+        return;
+    }
     let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),

@@ -51,13 +51,16 @@ type KeyHint = (&'static str, &'static str, Action);
 
 const TIME_HINT: KeyHint = ("[ ]", "time", Action::SampleBack);
 const SAVE_HINT: KeyHint = ("w", "save", Action::Save);
+const SPAN_HINT: KeyHint = ("v", "span", Action::ToggleSpan);
+const ZOOM_HINT: KeyHint = ("< >", "zoom", Action::ShorterGraphs);
 
 /// The key hints of a state, most useful first.
 fn hints(state: &State) -> &'static [KeyHint] {
     const DETAILS: &[KeyHint] = &[("Esc", "back", Action::Back), TIME_HINT, SAVE_HINT];
-    const PAUSED: &[KeyHint] = &[("Space", "live", Action::TogglePause), TIME_HINT, SAVE_HINT];
+    const PAUSED: &[KeyHint] = &[("Space", "live", Action::TogglePause), TIME_HINT, SAVE_HINT, SPAN_HINT, ZOOM_HINT];
+    const SPAN: &[KeyHint] = &[("[ ]", "extend", Action::SampleForward), SAVE_HINT, ("Esc", "end", Action::ToggleSpan)];
     const STOPPED: &[KeyHint] =
-        &[("Space", "go on", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding)];
+        &[("Space", "go on", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding), SPAN_HINT, ZOOM_HINT];
     const PLAYING: &[KeyHint] =
         &[("Space", "pause", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding)];
     const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump", Action::JumpToTime), ("N", "last finding", Action::PreviousFinding)];
@@ -72,6 +75,9 @@ fn hints(state: &State) -> &'static [KeyHint] {
     ];
     if state.details.is_some() {
         return DETAILS;
+    }
+    if state.span.is_some() {
+        return SPAN;
     }
     if state.source_status != SourceStatus::Open {
         return ENDED;

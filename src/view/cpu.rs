@@ -9,12 +9,13 @@ use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
 use super::pane::Pane;
-use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
+use super::panes::MAX_SPARKLINE_WIDTH;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::thread_states;
+use super::time_cells::TimeCells;
 use super::wait_location;
 use super::widgets::bar::StackedBar;
 use super::widgets::sparkline;
@@ -26,6 +27,7 @@ use crate::interval::cgroup_names::describe_cgroup;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::short_lived::ShortLived;
 use crate::safe;
+use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
 use crate::units::Millis;
@@ -66,14 +68,9 @@ const IDLE: Spec =
     Spec::figure(&figures::IDLE_WITH_IOWAIT_RATIO, 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
 const IOWAIT: Spec = Spec::figure(&figures::IOWAIT_RATIO, 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
 const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
-    let cells = time_columns(line.state, line.evaluation, cell.width);
+    let cells = TimeCells::new(line.state, &GraphFigure::CpuBusy(line.cpu.id), cell.width);
     let full = line.evaluation.thresholds().core_busy_ratio;
-    let levels = cells.iter().map(|summary| {
-        let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
-        Some((busy, busy_role(f64::from(busy), full)))
-    });
-    let width = cell.width;
-    cell.glyphs(sparkline::sparkline(width, levels));
+    cell.glyphs(cells.glyphs(|busy| (busy, busy_role(f64::from(busy), full))));
 });
 const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
     if let Some((task, share)) = line.cpu.top_thread {

@@ -8,10 +8,11 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
-use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
+use super::panes::MAX_SPARKLINE_WIDTH;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number};
 use super::theme::{StyleRole, severity_symbol};
+use super::time_cells::TimeCells;
 use super::wait_location;
 use super::widgets::sparkline;
 use crate::baseline::{self, LatencyStatus};
@@ -22,6 +23,7 @@ use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::sample::disk::Disk;
+use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, active_operations};
 use crate::state::rows::is_idle;
 use crate::state::{Row, SortColumn, State};
@@ -228,20 +230,17 @@ fn disk_lines(
 pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellContent) {
     let status = latency_status(evaluation, id, operation);
     let width = cell.width.min(MAX_SPARKLINE_WIDTH);
-    let cells = time_columns(state, evaluation, width);
-    let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
+    let cells = TimeCells::new(state, &GraphFigure::DiskAwait(id, operation), width);
     // Without a baseline, relative to the lowest displayed value.
-    let best = || awaits.iter().flatten().copied().fold(f32::INFINITY, f32::min);
+    let best = || cells.values.iter().flatten().copied().fold(f32::INFINITY, f32::min);
     let baseline = status.map_or_else(best, |status| status.baseline.0 as f32);
-    let levels = awaits.iter().map(|time| {
-        let time = (*time)?;
+    cell.glyphs(cells.glyphs(|time| {
         let role = status.map_or(StyleRole::Plain, |status| {
             let severity = evaluation.thresholds().latency_severity(f64::from(time / baseline), status.provisional);
             severity.map_or(StyleRole::Good, StyleRole::from)
         });
-        Some((sparkline::log_ratio_level(time, baseline), role))
-    });
-    cell.glyphs(sparkline::sparkline(width, levels));
+        (sparkline::log_ratio_level(time, baseline), role)
+    }));
 }
 
 fn operation_letter(operation: Operation) -> &'static str {

@@ -22,6 +22,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     let words = match (now, before) {
         (0, 0) if is_measuring(state) => "measuring …".into(),
+        (0, 0) if state.is_provisional => "evaluating …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),
         (now, before) => safe!("{now} now, {before} before"),

@@ -80,6 +80,14 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     {
         parts.push((note, StyleRole::Warning));
     }
+    if let Some(span) = &state.span {
+        let (from, to) = (displayed_time(state, span.from), displayed_time(state, span.to));
+        let seconds = span.to.seconds_since(span.from);
+        let length = if seconds < 600.0 { safe!("{} s", seconds.round()) } else { safe!("{}", time::duration(seconds)) };
+        parts.push((safe!("SPAN {from}–{to} ({length})"), StyleRole::Playback));
+        parts.extend(recorder_part(state));
+        return parts;
+    }
     parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
         Source::Live => {
@@ -109,12 +117,16 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
             });
         }
     }
-    match &state.recorder {
-        RecorderState::Off => {}
-        RecorderState::On { .. } => parts.push(("●rec".into(), StyleRole::Recording)),
-        RecorderState::Failed(_) => parts.push(("✖rec".into(), StyleRole::Critical)),
-    }
+    parts.extend(recorder_part(state));
     parts
+}
+
+fn recorder_part(state: &State) -> Option<(SafeText, StyleRole)> {
+    match &state.recorder {
+        RecorderState::Off => None,
+        RecorderState::On { .. } => Some(("●rec".into(), StyleRole::Recording)),
+        RecorderState::Failed(_) => Some(("✖rec".into(), StyleRole::Critical)),
+    }
 }
 
 /// A note that samples are skipped or late.

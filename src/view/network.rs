@@ -9,18 +9,19 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
-use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
+use super::panes::MAX_SPARKLINE_WIDTH;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number, format_optional};
 use super::theme::StyleRole;
-use super::widgets::sparkline;
+use super::time_cells::TimeCells;
 use crate::figures::{Column, network as figures, protocols};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
+use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{NetworkRows, Row, SortColumn, State};
 use crate::units::PerSecond;
@@ -78,8 +79,10 @@ const NIC_COLUMNS: [Spec; 10] = [
     .min_table_width(60),
 ];
 
-const IN: Spec = Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, |(received, _)| received));
-const OUT: Spec = Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, |(_, sent)| sent));
+const IN: Spec =
+    Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
+const OUT: Spec =
+    Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
 
 impl NicLine<'_> {
     fn number(&self, figure: &Column<NicSpan>) -> Option<f64> {
@@ -97,13 +100,10 @@ impl NicLine<'_> {
     }
 
     /// A sparkline of received or sent bytes, relative to its maximum.
-    fn history(&self, cell: CellContent, role: StyleRole, side: fn((f32, f32)) -> f32) {
-        let width = cell.width;
-        let cells = time_columns(self.state, self.evaluation, width);
-        let rates: Vec<Option<f32>> =
-            cells.iter().map(|summary| summary.as_ref()?.nic_kilobytes(&self.nic.id).map(side)).collect();
-        let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
-        cell.glyphs(sparkline::sparkline(width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role)))));
+    fn history(&self, cell: CellContent, role: StyleRole, figure: &GraphFigure) {
+        let cells = TimeCells::new(self.state, figure, cell.width);
+        let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
+        cell.glyphs(cells.glyphs(|rate| (rate / most, role)));
     }
 }
 

@@ -23,15 +23,15 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
+use super::time_cells::TimeCells;
 use super::widgets::bar::{Segment, StackedBar};
-use super::widgets::sparkline::sparkline;
-use super::{cpu, panes, wait_location};
+use super::{cpu, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
+use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::rows::{busiest_disks, busiest_nics};
 use crate::units::format;
@@ -58,8 +58,8 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
-    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH {
-        pane.line(y, cpu_history(state, evaluation, width));
+    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH && !state.setup.terminal.is_slow {
+        pane.line(y, cpu_history(state, width));
         y += 1;
     }
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
@@ -115,18 +115,16 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
 /// Rows of the body from which the CPU time has a line of its past.
 const MIN_HISTORY_HEIGHT: u16 = 19;
 
-/// How much of the CPU time was busy, and how much idle but blocked, over time. It does not scroll: see `panes`.
-fn cpu_history(state: &State, evaluation: &Evaluation, width: u16) -> SafeLine {
+/// How much of the CPU time was busy, and how much idle but blocked, over time: the maximum of each column.
+fn cpu_history(state: &State, width: u16) -> SafeLine {
     let graph = (width.saturating_sub(30)) / 2;
-    let columns = panes::time_columns(state, evaluation, graph);
     let mut line = SafeLine::default();
-    let time = |summary: &Option<&IntervalSummary>| summary.as_ref()?.cpu_time();
-    let busy = |[user, system, irq, ..]: [f32; 6]| user + system + irq;
-    line.push("     busy ", StyleRole::Dim);
-    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((busy(time(column)?), StyleRole::User)))));
-    let blocked = |[.., blocked, _]: [f32; 6]| blocked;
-    line.push("  blocked-idle ", StyleRole::Dim);
-    line.push_glyphs(sparkline(graph, columns.iter().map(|column| Some((blocked(time(column)?), StyleRole::Blocked)))));
+    for (label, time, role) in
+        [("     busy ", CpuTime::Busy, StyleRole::User), ("  blocked-idle ", CpuTime::Blocked, StyleRole::Blocked)]
+    {
+        line.push(label, StyleRole::Dim);
+        line.push_glyphs(TimeCells::new(state, &GraphFigure::CpuTime(time), graph).glyphs(|share| (share, role)));
+    }
     line
 }
 

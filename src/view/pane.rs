@@ -12,11 +12,13 @@ use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
 use super::theme::{StyleRole, Theme};
+use super::widgets::area_graph::AreaGraph;
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::graph::Graph;
 use super::widgets::heat_map::HeatMap;
 use super::widgets::log_graph::LogGraph;
 use super::widgets::stacked_area::StackedArea;
+use super::widgets::time_cursor::TimeCursor;
 use crate::state::ClickTarget;
 
 /// A widget whose text, if it has any, was a literal or `SafeText`.
@@ -25,6 +27,10 @@ pub trait SafeWidget: Widget {}
 impl SafeWidget for StackedBar<'_, Style> {}
 
 impl SafeWidget for Graph<'_> {}
+
+impl SafeWidget for AreaGraph<'_> {}
+
+impl SafeWidget for TimeCursor {}
 
 impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
 
@@ -155,6 +161,15 @@ impl<'a> Pane<'a> {
     pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
         let style = self.theme.graph_style(role);
         Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
+    }
+
+    /// Marks the displayed time over a graph in that area of the frame. The row above the graph is its frame or title.
+    pub fn time_cursor(&mut self, column: Option<u16>, graph: Rect) {
+        let style = self.theme.style(StyleRole::Playback);
+        let area = Rect { y: graph.y.saturating_sub(1), height: graph.height + 1, ..graph };
+        if let Some(column) = column {
+            TimeCursor { column, style }.render(area, self.buffer);
+        }
     }
 
     /// Draws a line at the left end of a row; what does not fit is cut with `…`.

@@ -7,6 +7,7 @@ use ratatui::layout::{Constraint, Rect};
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
+use super::text;
 use super::theme::StyleRole;
 use crate::findings::Evaluation;
 use crate::safe;
@@ -43,6 +44,28 @@ pub fn time_columns_at(state: &State, at: Instant, width: u16) -> Vec<Option<&In
 /// `CPU, last 1m52s`
 pub fn over_time(what: &'static str, state: &State, width: u16) -> SafeLine {
     SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", last_seconds(state, width)), StyleRole::Dim)
+}
+
+/// The same of a graph of `State::graph_columns`: in a replay `CPU, 12:03:10–12:05:02`.
+pub fn in_window(what: &'static str, state: &State, width: u16) -> SafeLine {
+    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", shown_time(state, width)), StyleRole::Dim)
+}
+
+/// The time that such a graph of this width shows, with `│ max` where a column shows several intervals.
+pub fn shown_time(state: &State, width: u16) -> SafeText {
+    let peaks = if state.graph_columns(width).has_peaks { "  │ max" } else { "" };
+    let Some(window) = state.graph_window() else {
+        let seconds = f64::from(width.saturating_sub(1)) * state.sweep_step_ns(width) as f64 / 1e9;
+        return safe!("last {}{peaks}", time::duration(seconds));
+    };
+    let zone = &state.setup.time_zone;
+    let day = |at| text::format_day_prefix(at, zone, state.spans_days());
+    let clock = |at| match window.length_ns() {
+        7_200_000_000_000.. => text::format_hours_minutes(at, zone),
+        _ => time::time_of_day(at, zone),
+    };
+    let (start, end) = (window.start_ns, window.end_ns);
+    safe!("{}{}–{} ({}){peaks}", day(start), clock(start), clock(end), time::duration(window.length_ns() as f64 / 1e9))
 }
 
 /// `last 1m52s`: the time that a graph of this width has.

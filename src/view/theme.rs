@@ -27,6 +27,8 @@ pub enum StyleRole {
     Critical,
     Warning,
     Note,
+    /// The line of a warning that lasts, on the terminal's background
+    WarningLine,
     Good,
     /// CPU time: user (the first of five kinds)
     User,
@@ -118,11 +120,22 @@ pub fn severity_symbol(severity: Severity) -> &'static str {
     }
 }
 
+/// The same as a glyph.
+pub fn severity_sign(severity: Severity) -> char {
+    match severity {
+        Severity::Note => '•',
+        Severity::Warning => '▲',
+        Severity::Critical => '✖',
+    }
+}
+
 fn monochrome_style(role: StyleRole) -> Style {
     let style = Style::new();
     match role {
         StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
-        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key => style.add_modifier(Modifier::BOLD),
+        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::WarningLine | StyleRole::Key => {
+            style.add_modifier(Modifier::BOLD)
+        }
         StyleRole::Critical | StyleRole::Recording | StyleRole::SortHeading | StyleRole::Playback => {
             style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED))
         }
@@ -137,6 +150,7 @@ fn ansi16_style(role: StyleRole) -> Style {
         StyleRole::Warning => Style::new().fg(Color::Black).bg(Color::Yellow),
         StyleRole::Critical | StyleRole::Recording => fg(Color::Red).add_modifier(Modifier::BOLD),
         StyleRole::Note => fg(Color::Blue).add_modifier(Modifier::BOLD),
+        StyleRole::WarningLine => fg(Color::Yellow),
         StyleRole::Good => fg(Color::Green),
         StyleRole::User => fg(Color::Green),
         StyleRole::System => fg(Color::Blue),
@@ -157,6 +171,7 @@ fn ansi256_style(role: StyleRole) -> Style {
         StyleRole::Recording => fg(196),
         StyleRole::Warning => fg(166).add_modifier(Modifier::BOLD),
         StyleRole::Note => fg(33),
+        StyleRole::WarningLine => fg(166),
         StyleRole::Good => fg(34),
         StyleRole::User => fg(34),
         StyleRole::System => fg(33),
@@ -189,6 +204,8 @@ pub fn ascii_fallback(character: char) -> char {
         '▆' => '*',
         '▇' => '#',
         '─' | '╌' | '┄' | '–' | '—' | '−' => '-',
+        '━' => '=',
+        '┈' => '.',
         '│' | '┊' => '|',
         '└' | '├' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',
         '✖' => 'X',

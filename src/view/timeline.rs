@@ -1,18 +1,20 @@
-//! The timeline: one cell per time span, with the glyph and color of its worst finding.
+//! The timeline: one cell per time span. A finding is a sign where it starts or gets worse, and a line for as long as it lasts.
 //!
 //! Live mode displays the samples in memory, a replay the whole recording. The time span of a cell is fixed, so that cells do
-//! not change while time passes. A cell without data is blank.
+//! not change while time passes. A cell without data is blank, a mark is `◆`, the displayed time `▼`; the cells of a span are in
+//! reverse video.
 
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::text;
-use super::theme::StyleRole;
+use super::theme::{StyleRole, severity_sign};
+use super::widgets::time_cursor::CURSOR;
 use crate::findings::Severity;
 use crate::safe;
 use crate::state::{ClickTarget, State};
 use crate::units::time;
 
-/// `12:01 ▁▁▁▁▂▂███ 12:03`
+/// `12:01 ▁▁▁▁▲───✖━━━━ 12:03`
 pub fn draw(state: &State, pane: &mut Pane) {
     let Some(scale) = TimeScale::new(state, pane.width()) else { return };
     let zone = &state.setup.time_zone;
@@ -44,12 +46,23 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
     let here = state
-        .shown_at()
+        .cursor_at()
         .filter(|_| state.paused || !state.capabilities().follows_newest)
         .and_then(|at| scale.cell_at(at.realtime_ns));
-    let cells = cells.cells.iter().enumerate();
+    let span = state
+        .span
+        .as_ref()
+        .and_then(|span| Some(scale.cell_at(span.from.realtime_ns.saturating_add(1))?..=scale.cell_at(span.to.realtime_ns)?));
+    let mut before = Cell::default();
     // A marker of its own: a full block in reverse video would look like missing data.
-    let glyphs = cells.map(|(at, cell)| if here == Some(at) { ('▼', StyleRole::Playback) } else { cell.glyph() });
+    let glyphs = cells.cells.iter().enumerate().map(|(at, cell)| {
+        let (glyph, role) = cell.glyph(std::mem::replace(&mut before, *cell));
+        match &span {
+            _ if here == Some(at) => (CURSOR, StyleRole::Playback),
+            Some(span) if span.contains(&at) => (glyph, StyleRole::Playback),
+            _ => (glyph, role),
+        }
+    });
     line.push_glyphs(glyphs);
     for (x, cell) in (scale.first_column..).zip((0..).take(scale.cell_count)) {
         pane.subarea(x, 0, 1, 1).on_click(ClickTarget::Timeline(scale.cell_middle_ns(cell)));
@@ -80,14 +93,18 @@ struct Cell {
 }
 
 impl Cell {
-    fn glyph(self) -> (char, StyleRole) {
+    /// The sign of a severity that the cell before it did not have, or the line of one that lasts.
+    fn glyph(self, before: Cell) -> (char, StyleRole) {
+        let starts = self.worst_severity > before.worst_severity;
         match (self.has_mark, self.has_data, self.worst_severity) {
             (true, ..) => ('◆', StyleRole::Key),
             (_, false, _) => (' ', StyleRole::Plain),
             (_, true, None) => ('▁', StyleRole::Dim),
-            (_, true, Some(Severity::Note)) => ('▂', StyleRole::Note),
-            (_, true, Some(Severity::Warning)) => ('▅', StyleRole::Warning),
-            (_, true, Some(Severity::Critical)) => ('█', StyleRole::Critical),
+            (_, true, Some(severity)) if starts => (severity_sign(severity), StyleRole::from(severity)),
+            (_, true, Some(Severity::Note)) => ('┈', StyleRole::Note),
+            // A background of its own would be a solid bar.
+            (_, true, Some(Severity::Warning)) => ('─', StyleRole::WarningLine),
+            (_, true, Some(Severity::Critical)) => ('━', StyleRole::Critical),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Widgets of ratatui for what it lacks: they draw numbers without knowledge of the screens, and serve any program.
 
+pub mod area_graph;
 pub mod bar;
 pub mod graph;
 pub mod heat_map;
 pub mod log_graph;
 pub mod sparkline;
 pub mod stacked_area;
+pub mod time_cursor;

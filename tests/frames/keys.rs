@@ -301,7 +301,7 @@ fn details_open_and_close() {
 fn o_jumps_to_the_start_of_a_finding() {
     let mut state = state();
     press(&mut state, "6");
-    assert_eq!(effect(&mut state, 'o'), Effect::JumpTo(instant(50).realtime_ns));
+    assert_eq!(effect(&mut state, 'o'), Effect::GoToFinding(instant(50).realtime_ns));
 }
 
 #[test]

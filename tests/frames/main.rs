@@ -25,4 +25,5 @@ mod screen;
 mod sizes;
 #[path = "../support/synthetic.rs"]
 mod synthetic;
+mod time;
 mod timeline;

@@ -55,7 +55,7 @@ fn extreme_sizes() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     for keys in ["1", "2", "3", "4", "5", "6", "\n"] {
         press(&mut state, keys);
-        for (width, height) in [(0, 0), (0, 24), (80, 0), (65_535, 1), (1, 65_535), (1_000, 60)] {
+        for (width, height) in [(0, 0), (0, 24), (80, 0), (65_535, 1), (1, 65_535), (1_000, 60), (500, 150)] {
             draw(&mut state, width, height);
         }
     }

@@ -39,7 +39,7 @@ fn jitter_leaves_no_blank_cells() {
     for count in [8, 11, 40, 61, 62, 63, 70, 200, 3000] {
         let row = timeline_row(&recording(count, 0..0, 5));
         let cells: String = row.chars().skip_while(|cell| *cell != ' ').collect();
-        assert!(!cells.trim_start().contains("█ █") && !cells.contains("▼ █"), "{count}: {row}");
+        assert!(!cells.trim_start().contains("━ ━") && !cells.contains("▼ ━"), "{count}: {row}");
     }
 }
 

@@ -36,6 +36,15 @@ pub fn raise() -> ThreadPriority {
     }
 }
 
+/// Lowers the priority of the calling thread: keys and frames come before what it computes.
+pub fn lower() {
+    const LOWER_NICE: libc::c_int = 10;
+    if scheduling().is_some_and(|(nice, _)| nice == 0) {
+        // A thread of normal priority is only slower.
+        let _ = set_nice(LOWER_NICE);
+    }
+}
+
 /// Nice value and policy of the calling thread: fields 19 and 41 of /proc/thread-self/stat.
 fn scheduling() -> Option<(libc::c_int, libc::c_int)> {
     let stat = fs::read_to_string("/proc/thread-self/stat").ok()?;

@@ -11,9 +11,10 @@ use super::finding_starts::FindingStarts;
 use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::Failure;
-use crate::app::program::threads;
+use crate::app::program::{priority, threads};
 use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
 use crate::recording::Damage;
+use crate::state::history::IntervalSummary;
 use crate::state::{Event, TimelineTick};
 
 /// How long the thread evaluates before it sends its results.
@@ -34,6 +35,7 @@ pub struct Batch {
     /// All damage found so far, where some was found meanwhile
     pub damage: Option<Vec<Damage>>,
     ticks: Vec<(u64, TimelineTick)>,
+    summaries: Vec<IntervalSummary>,
     ended: Vec<Finding>,
     /// Findings that hold after the last sample
     active: ActiveFindings,
@@ -60,7 +62,11 @@ impl BackgroundAnalysis {
         let summary_ticks = samples.ticks_from_summaries();
         let (sender, batches) = channel::channel(QUEUE_CAPACITY);
         let (growth, grown) = mpsc::channel();
-        threads::spawn("analysis", move || run(samples, evaluator, &sender, &grown))?;
+        let body = move || {
+            priority::lower();
+            run(samples, evaluator, &sender, &grown);
+        };
+        threads::spawn("analysis", body)?;
         Ok(BackgroundAnalysis {
             batches,
             growth,
@@ -81,18 +87,19 @@ impl BackgroundAnalysis {
         }
     }
 
-    /// Takes the ticks and the findings out of a batch. Returns all results so far, every 400 ms.
+    /// Takes the ticks, the summaries and the findings out of a batch. Returns the summaries, and every 400 ms all results so far.
     pub fn add(&mut self, batch: &mut Batch) -> Vec<Event> {
         self.ticks.append(&mut batch.ticks);
         self.ended.append(&mut batch.ended);
         self.active = Arc::clone(&batch.active);
         self.complete = batch.complete;
+        let summaries = Event::Summaries(std::mem::take(&mut batch.summaries));
         if !self.complete && self.reported.elapsed() < PROGRESS_INTERVAL {
-            return Vec::new();
+            return vec![summaries];
         }
         self.reported = Instant::now();
         let findings = self.ended.iter().chain(self.active.iter()).cloned().collect();
-        vec![Event::Timeline(self.timeline_ticks()), Event::Findings(findings)]
+        vec![summaries, Event::Timeline(self.timeline_ticks()), Event::Findings(findings)]
     }
 
     /// One tick an interval: as evaluated here, and behind that as the recorder summarized it.
@@ -135,6 +142,7 @@ fn run(mut samples: RecordingSamples, evaluator: Evaluator, batches: &channel::S
                 if let Some(evaluation) = evaluation {
                     let (gap, mark) = annotations.before(index);
                     batch.ticks.push((index, tick(&evaluation, gap, mark)));
+                    batch.summaries.push(IntervalSummary::for_graphs(&evaluation));
                     starts.observe(index, &evaluation.active);
                     batch.ended.extend(evaluation.ended);
                 }
@@ -164,6 +172,7 @@ impl Batch {
             finding_starts: Vec::new(),
             damage: None,
             ticks: Vec::new(),
+            summaries: Vec::new(),
             ended: Vec::new(),
             active: Arc::from([]),
             complete: false,

@@ -1,17 +1,21 @@
 //! Jobs that write to a disk, each on a thread of its own: a disk that does not answer must not stop the screen.
 
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::app::program::threads;
+use crate::app::program::{stdio, threads};
 use crate::app::recorder::{self, Session};
 use crate::baseline::Baselines;
-use crate::recording::{FrameBacklog, Location, Meta, save_recording};
+use crate::recording::{Copier, CopyTotals, FrameBacklog, Location, Meta, RecordingError, Replayer, save_recording};
 use crate::report::formatting::pluralize;
 use crate::state::Notice;
+
+/// How long the end of the program waits for a file that is being saved.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The outcome of a job.
 pub enum JobResult {
@@ -99,6 +103,52 @@ impl BackgroundJobs {
                 Err(error) => Notice::failure(recorder::failure(error).to_string()),
             })
         });
+    }
+
+    /// Copies the samples with these sequence numbers to a new recording.
+    pub fn save_range(
+        &mut self,
+        name: String,
+        open: impl FnOnce() -> Result<Replayer, RecordingError> + Send + 'static,
+        sequences: RangeInclusive<u64>,
+    ) {
+        let copy = move || -> Result<(CopyTotals, PathBuf), RecordingError> {
+            let mut replayer = open()?;
+            let is_in = |index: &usize| replayer.sequence(*index).is_some_and(|sequence| sequences.contains(&sequence));
+            let first = (0..replayer.len()).find(is_in).unwrap_or(0);
+            let count = (first..replayer.len()).take_while(is_in).count();
+            recorder::with_fallback_directory(&name, |path| {
+                Ok((Copier::copy_range(&mut replayer, first..first + count, path)?, path.to_owned()))
+            })
+        };
+        self.spawn(JobResult::Notice, move || {
+            JobResult::Notice(match copy() {
+                Ok((copied, path)) => {
+                    let (samples, size) = (pluralize(copied.samples, "sample"), recorder::format_bytes(copied.bytes));
+                    Notice::new(format!("saved the span: {samples}, {size} into {}", Location::from(path.as_path())))
+                }
+                Err(error) => Notice::failure(recorder::failure(error).to_string()),
+            })
+        });
+    }
+
+    /// Waits for the jobs at the end of the program; the result says what was not saved.
+    pub fn finish(&mut self) -> Option<String> {
+        let mut failure = None;
+        loop {
+            match self.next_within(SHUTDOWN_TIMEOUT) {
+                ShutdownStep::JobDone(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => {
+                    if notice.failure {
+                        failure = Some(notice.text);
+                    } else {
+                        stdio::print_stderr(&notice.text);
+                    }
+                }
+                ShutdownStep::JobDone(JobResult::RecordingStarted(_)) => {}
+                ShutdownStep::AllDone => return failure,
+                ShutdownStep::TimedOut => return Some("a file is not saved: its disk does not answer".to_owned()),
+            }
+        }
     }
 
     /// `failed` makes the result where no thread can be started.

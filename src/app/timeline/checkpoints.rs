@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::{Evaluation, Evaluator};
+use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::sample::{Host, Sample};
 
 /// Samples by index.
@@ -83,14 +84,57 @@ impl CheckpointedEvaluation {
         }
         let mut cursor = self.start(samples, index);
         while cursor.index < index {
-            cursor.index += 1;
-            let host = samples.host(cursor.index);
-            let sample = samples.sample(cursor.index);
-            cursor.evaluation = sample.and_then(|sample| cursor.evaluator.evaluate_for_host(&host, sample));
+            cursor.advance(samples);
         }
         let evaluation = cursor.evaluation.clone();
         self.cursor = Some(cursor);
         evaluation
+    }
+
+    /// How many evaluations `evaluation_at` costs.
+    pub fn evaluations_to(&self, samples: &impl IndexedSamples, index: u64) -> u64 {
+        let first = samples.indices().start;
+        let checkpoint = self.checkpoints.range(first..index).next_back().map(|(&at, _)| at);
+        let cursor = self.cursor.as_ref().filter(|cursor| cursor.exact || index >= self.analyzed_until);
+        let from = cursor.map(|cursor| cursor.index).filter(|&at| at <= index).max(checkpoint).unwrap_or(first);
+        index.saturating_sub(from).max(1)
+    }
+
+    /// Evaluates towards that sample until the deadline. Returns whether `evaluation_at` now costs one evaluation.
+    pub fn advance_to(&mut self, samples: &mut impl IndexedSamples, index: u64, until: Instant) -> bool {
+        if !samples.indices().contains(&index) {
+            return true;
+        }
+        let mut cursor = self.start(samples, index);
+        while cursor.index + 1 < index && Instant::now() < until {
+            cursor.advance(samples);
+        }
+        let is_near = cursor.index + 1 >= index && Instant::now() < until;
+        self.cursor = Some(cursor);
+        is_near
+    }
+
+    /// The interval that ends with the sample of that index, with its figures, and without findings, which need the intervals
+    /// before it. Costs one evaluation.
+    pub fn provisional_evaluation_at(&self, samples: &mut impl IndexedSamples, index: u64) -> Option<Evaluation> {
+        if index <= samples.indices().start || index >= samples.indices().end {
+            return None;
+        }
+        let (before, host) = (samples.sample(index - 1)?, samples.host(index));
+        let mut evaluator = SampleEvaluator::new(samples.host(index - 1), self.nearest(index).without_history());
+        evaluator.start_from(before);
+        evaluator.evaluate_for_host(&host, samples.sample(index)?)
+    }
+
+    /// The configuration of the rules.
+    pub fn rule_config(&self) -> &RuleConfig {
+        self.initial.rule_config()
+    }
+
+    /// The evaluator with what was learned before that sample.
+    fn nearest(&self, index: u64) -> &Evaluator {
+        let before = self.checkpoints.range(..index).next_back();
+        before.or(self.checkpoints.first_key_value()).map_or(&self.initial, |(_, evaluator)| evaluator)
     }
 
     /// Whether the last evaluation was that of a straight run. Ahead of the straight run it need not be.
@@ -128,6 +172,14 @@ impl Cursor {
             evaluator.start_from(sample);
         }
         Cursor { index, evaluator, evaluation: None, exact }
+    }
+
+    /// Evaluates the next sample.
+    fn advance(&mut self, samples: &mut impl IndexedSamples) {
+        self.index += 1;
+        let host = samples.host(self.index);
+        let sample = samples.sample(self.index);
+        self.evaluation = sample.and_then(|sample| self.evaluator.evaluate_for_host(&host, sample));
     }
 }
 

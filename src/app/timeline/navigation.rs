@@ -12,11 +12,11 @@ use super::{Position, SampleSource, Timeline};
 use crate::state::{self, Effect, Event, Notice};
 use crate::units::time_spec::TimeSpec;
 
-/// Intervals before the one on the screen, for its graphs.
-const GRAPH_LEAD_INTERVALS: u64 = 60;
-
 /// How long intervals are played before keys and frames have their turn.
 const PLAYBACK_SLICE: Duration = Duration::from_millis(30);
+
+/// Intervals from the start of a finding to the one in which it is raised, at most.
+const MAX_INTERVALS_TO_RAISE: u64 = 4;
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -42,9 +42,21 @@ impl Timeline {
             Effect::JumpTo(realtime_ns) => {
                 self.store.index_at_time(realtime_ns).map(|index| self.seek(index + 1, true)).unwrap_or_default()
             }
+            // A finding is raised after more than one interval that shows it.
+            Effect::GoToFinding(since_ns) => {
+                let Some(begin) = self.store.index_at_time(since_ns) else { return Vec::new() };
+                let raised = self.finding_starts.next_after(begin).filter(|&raised| raised <= begin + MAX_INTERVALS_TO_RAISE);
+                self.seek(raised.unwrap_or(begin + 1), true)
+            }
             Effect::NextFinding => self.seek_to_finding(true),
             Effect::PreviousFinding => self.seek_to_finding(false),
+            Effect::BeginSpan => self.begin_span(),
+            Effect::EndSpan => {
+                (self.span_anchor, self.span_totals) = (None, None);
+                Vec::new()
+            }
             Effect::Pause(paused) => {
+                (self.span_anchor, self.span_totals) = (None, None);
                 match &mut self.playback {
                     Some(playback) => playback.paused = paused,
                     None if paused => self.position = Position::At(at),
@@ -68,28 +80,18 @@ impl Timeline {
         // A single sample is no interval.
         let Some(newest) = end.checked_sub(1).filter(|&newest| newest > start) else { return Vec::new() };
         let mut to = to.clamp(start + 1, newest);
-        let is_next_step = self.shown_index().is_some_and(|shown| shown + 1 == to);
-        let first = if is_next_step { to } else { to.saturating_sub(GRAPH_LEAD_INTERVALS).max(start + 1) };
-        // In the order of time, so that each costs one evaluation.
-        let evaluated: Vec<_> =
-            (first..to).filter_map(|index| Some((index, self.evaluation.evaluation_at(&mut self.store, index)?))).collect();
-        let evaluation = loop {
-            if let Some(evaluation) = self.evaluation.evaluation_at(&mut self.store, to) {
-                break evaluation;
+        if self.leaves_boot(to) {
+            return vec![Event::Notice(Notice::failure("a span ends where the machine was rebooted: counters start again"))];
+        }
+        loop {
+            if let Some(events) = self.show(to) {
+                return events;
             }
             to = if forward { to + 1 } else { to - 1 };
             if to <= start || to >= end {
                 return Vec::new();
             }
-        };
-        self.position = Position::At(to);
-        if let Some(playback) = &mut self.playback {
-            playback.end_reported = false;
         }
-        let preceding = evaluated.into_iter().filter(|(index, _)| *index < to).map(|(_, evaluation)| evaluation).collect();
-        let mut events = vec![Event::SeekCompleted { evaluation, preceding }];
-        events.extend(self.position_event());
-        events
     }
 
     /// Shows the start of the next finding, or of the previous one.
@@ -109,7 +111,7 @@ impl Timeline {
     }
 
     /// The sample that ends the interval on the screen.
-    fn shown_index(&self) -> Option<u64> {
+    pub(super) fn shown_index(&self) -> Option<u64> {
         match self.position {
             Position::At(index) => Some(index),
             Position::Follow => self.store.indices().end.checked_sub(1),
@@ -155,6 +157,7 @@ impl Timeline {
     pub(super) fn play(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let now = Instant::now();
+        self.refinement = None;
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
             let (Position::At(shown), Some(playback)) = (self.position, &mut self.playback) else { break };
             let next = shown + 1;

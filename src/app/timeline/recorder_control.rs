@@ -1,8 +1,6 @@
 //! The recording that is made beside the live screen: `R` starts and stops it, `w` saves the samples in memory, `m` marks.
 
-use std::time::Duration;
-
-use super::background_jobs::{BackgroundJobs, JobResult, ShutdownStep};
+use super::background_jobs::{BackgroundJobs, JobResult, SHUTDOWN_TIMEOUT, ShutdownStep};
 use crate::app::program::stdio;
 use crate::app::recorder::{self, Session};
 use crate::app::sampling::TimedSample;
@@ -13,9 +11,6 @@ use crate::state::{Event, Notice, RecorderState};
 
 /// Samples, gaps and marks that are queued while the disk has not yet created the recording.
 const MAX_PENDING_RECORDS: usize = 64;
-
-/// How long the end of the program waits for a file that is being saved.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct RecorderControl {
     meta: Meta,
@@ -37,6 +32,11 @@ impl RecorderControl {
     pub fn new(meta: Meta) -> RecorderControl {
         let (session, pending_records, jobs) = (None, None, BackgroundJobs::default());
         RecorderControl { meta, session, pending_records, jobs, reported: RecorderState::Off }
+    }
+
+    /// What a recording of these samples begins with.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
     }
 
     /// Waits for the result of a job; forever where none is running. Cancel-safe.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::checkpoints::IndexedSamples;
 use super::recording_samples::RecordingSamples;
-use crate::recording::{HistoryRing, Mark, Timestamp};
+use crate::recording::{HistoryRing, Mark, SummarySeverity, Timestamp};
 use crate::sample::{Host, Instant, Sample};
 use crate::state;
 
@@ -58,6 +58,15 @@ impl Store {
             }
             Store::File(samples) => Some(samples.index_at_time(realtime_ns)),
         }
+    }
+
+    /// The share of the host that was idle but blocked in the interval that the sample ends, 0 … 1, as the recorder evaluated it.
+    pub fn blocked_share(&self, index: u64) -> Option<f64> {
+        let summary = match self {
+            Store::Ring(samples) => samples.ring.frame_summary(samples.index(index)?),
+            Store::File(samples) => samples.replayer.frame_summary(usize::try_from(index).ok()?),
+        }?;
+        (summary.worst_severity != SummarySeverity::NotEvaluated).then(|| f64::from(summary.blocked) / 255.0)
     }
 
     /// The marks among the samples, in the order of time.

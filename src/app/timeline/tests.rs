@@ -110,6 +110,15 @@ fn shown(events: &[Event]) -> Option<String> {
     })
 }
 
+/// The exact interval to which a move leads.
+fn settled(timeline: &mut Timeline, effect: Effect) -> Vec<Event> {
+    let mut events = timeline.act(effect);
+    while timeline.refinement.is_some() {
+        events.extend(timeline.refine());
+    }
+    events
+}
+
 /// A step, a jump and the next finding lead to the same intervals, whatever the store.
 #[tokio::test]
 async fn a_pipe_and_a_file_show_the_same_intervals() {
@@ -137,9 +146,20 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     let effects =
         [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(5)];
     for effect in effects {
-        let (from_file, from_pipe) = (file.act(effect.clone()), pipe.act(effect.clone()));
+        let (from_file, from_pipe) = (settled(&mut file, effect.clone()), settled(&mut pipe, effect.clone()));
         assert!(shown(&from_file).is_some(), "{effect:?}: {from_file:?}");
         assert_eq!(shown(&from_file), shown(&from_pipe), "{effect:?}");
+    }
+    for timeline in [&mut file, &mut pipe] {
+        settled(timeline, second(40));
+        settled(timeline, Effect::BeginSpan);
+        let events = settled(timeline, Effect::StepTime(-9));
+        let span = events.iter().rev().find_map(|event| match event {
+            Event::Span { interval, intervals } => Some((interval.seconds, interval.at().realtime_ns, *intervals)),
+            _ => None,
+        });
+        assert_eq!(span, Some((10.0, 41_000_000_000, 10)));
+        timeline.act(Effect::EndSpan);
     }
     let positions = [&file, &pipe].map(|timeline| timeline.position_event());
     assert_eq!(format!("{:?}", positions[0]), format!("{:?}", positions[1]));

@@ -165,6 +165,11 @@ impl HistoryRing {
         self.frame_in_group(index).map(|(_, frame)| frame.at)
     }
 
+    /// What was evaluated for the interval that the sample ends.
+    pub fn frame_summary(&self, index: usize) -> Option<FrameSummary> {
+        self.frame_in_group(index).map(|(_, frame)| frame.summary)
+    }
+
     /// The sample with that index; 0 is the oldest one that is kept.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
         let HistoryRing { key_groups: groups, decoder, decompressor, .. } = self;

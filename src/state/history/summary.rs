@@ -1,5 +1,7 @@
 //! The figures of one interval that graphs keep, from the catalogue of columns.
 
+mod graph_figures;
+
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
@@ -12,6 +14,7 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
+pub use graph_figures::{CpuTime, GraphFigure};
 
 /// Each summary keeps the most active processes, disks and interfaces.
 const MAX_PROCESSES: usize = 48;

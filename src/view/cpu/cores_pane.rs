@@ -6,10 +6,13 @@ use crate::findings::Evaluation;
 use crate::interval::cpu::CpuUsage;
 use crate::safe;
 use crate::state::State;
+use crate::state::graph_columns::GraphColumns;
+use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
+use crate::state::recording_series::Spread;
 use crate::view::cpu::busy_role;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
+use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
@@ -19,24 +22,17 @@ use crate::view::widgets::heat_map::HeatMap;
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
-    let mut inner = pane.framed(over_time("Cores", state, graph_width), hottest(evaluation));
+    let mut inner = pane.framed(in_window("Cores", state, graph_width), hottest(evaluation));
     let Some(span) = &evaluation.interval.cpu else {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
         return;
     };
     let each = span.cpus.len().div_ceil(usize::from(inner.height()).max(1)).max(1);
     let full = evaluation.thresholds().core_busy_ratio;
-    let columns = time_columns(state, evaluation, graph_width);
+    let columns = state.graph_columns(graph_width);
     let mut rows = Vec::new();
     for (y, cpus) in (0..inner.height()).zip(span.cpus.chunks(each)) {
-        rows.push(
-            (columns.iter())
-                .map(|summary| {
-                    let summary = summary.as_ref()?;
-                    cpus.iter().filter_map(|cpu| summary.cpu_busy(cpu.id)).reduce(f32::max)
-                })
-                .collect(),
-        );
+        rows.push(busiest_over_time(&columns, cpus));
         inner.line(y, label(cpus));
         let area = inner.area();
         let right = Rect { x: area.right().saturating_sub(figures - 1), y: area.y + y, width: figures - 1, height: 1 };
@@ -49,6 +45,22 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
     inner.part(graph).render(HeatMap { rows: &rows, style });
+    pane.time_cursor(columns.cursor, Rect { height: u16::try_from(rows.len()).unwrap_or(graph.height), ..graph });
+}
+
+/// The mean and the maximum of the busiest CPU in each column.
+fn busiest_over_time(columns: &GraphColumns, cpus: &[CpuUsage]) -> Vec<Option<(f32, f32)>> {
+    let mut busiest: Vec<Option<(f32, f32)>> = Vec::new();
+    for cpu in cpus {
+        let spreads = columns.spreads(&GraphFigure::CpuBusy(cpu.id));
+        busiest.resize(spreads.len(), None);
+        for (highest, spread) in busiest.iter_mut().zip(spreads) {
+            let Some(Spread { mean, max, .. }) = spread else { continue };
+            let (known_mean, known_max) = highest.unwrap_or((0.0, 0.0));
+            *highest = Some((mean.max(known_mean), max.max(known_max)));
+        }
+    }
+    busiest
 }
 
 fn busiest(cpus: &[CpuUsage]) -> Option<&CpuUsage> {

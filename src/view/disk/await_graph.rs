@@ -4,11 +4,12 @@ use crate::findings::{Evaluation, Severity};
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::state::State;
+use crate::state::history::GraphFigure;
 use crate::units::Millis;
 use crate::units::format;
 use crate::view::disk::{latency_finding_severity, latency_status};
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, graph_title, time_columns};
+use crate::view::panes::{AXIS_WIDTH, graph_title, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
@@ -48,21 +49,23 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let status = latency_status(evaluation, disk.id, operation);
     let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
     let width = pane.width().saturating_sub(AXIS_WIDTH);
-    let columns = time_columns(state, evaluation, width);
-    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
+    let columns = state.graph_columns(width);
+    let spreads = columns.spreads(&GraphFigure::DiskAwait(disk.id, operation));
+    let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [
         SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
         SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
         SafeLine::new(", log axis", StyleRole::Dim),
+        SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
     let known = || {
-        values
+        spreads
             .iter()
             .flatten()
-            .copied()
+            .flat_map(|spread| [spread.mean, spread.max])
             .filter(|&time| time > 0.0)
             .chain(baseline)
             .chain(baseline.map(|baseline| baseline * SLOW))
@@ -90,5 +93,8 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));
     }
-    pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX).render(graph);
+    let mut area = pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX);
+    area.render(graph);
+    let area = area.area();
+    pane.time_cursor(columns.cursor, area);
 }

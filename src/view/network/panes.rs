@@ -40,7 +40,7 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
     let shown = (inner.height() / MIN_GRAPH_ROWS).clamp(1, count);
     let rows = inner.height() / shown;
     for (at, nic) in (0..shown).zip(nics) {
-        draw_graph(state, evaluation, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
+        draw_graph(state, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
     }
 }
 

@@ -5,28 +5,32 @@ use ratatui::layout::Rect;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
+use crate::state::graph_columns::GraphColumns;
+use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
+use crate::state::recording_series::Spread;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
+use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
+use crate::view::widgets::area_graph::PEAK;
 use crate::view::widgets::stacked_area::{Layer, StackedArea};
 
-/// The layers from the bottom, as in `IntervalSummary::cpu_time`.
+/// The layers from the bottom: the kinds of CPU time, and the line up to the maximum.
 const LAYERS: [(char, StyleRole); 6] = [
     ('█', StyleRole::User),
     ('▓', StyleRole::System),
     ('▒', StyleRole::Irq),
     ('╳', StyleRole::Steal),
     ('╱', StyleRole::Blocked),
-    (' ', StyleRole::Free),
+    (PEAK, StyleRole::Dim),
 ];
 
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
-    let title = over_time("CPU", state, graph_width);
+    let title = in_window("CPU", state, graph_width);
     let mut inner = pane.framed(title, iowait_note(evaluation));
     if evaluation.interval.cpu.is_none() {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
@@ -34,13 +38,27 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     }
     let area = inner.area();
     draw_axis(&mut inner);
-    let columns: Vec<Option<[f32; 6]>> =
-        time_columns(state, evaluation, graph_width).into_iter().map(|summary| summary?.cpu_time()).collect();
+    let columns = state.graph_columns(graph_width);
     let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
-    inner.part(graph).render(StackedArea { columns: &columns, layers });
+    inner.part(graph).render(StackedArea { columns: &shares(&columns), layers });
     let legend = Rect { x: graph.right() + 1, width: figures - 1, ..area };
     draw_legend(evaluation, &mut inner.part(legend));
+    pane.time_cursor(columns.cursor, graph);
+}
+
+/// The mean shares of each column, and above them what the interval with the least free time had more.
+fn shares(columns: &GraphColumns) -> Vec<Option<[f32; 6]>> {
+    let spreads = |time| columns.spreads(&GraphFigure::CpuTime(time));
+    let [user, system, irq, steal, blocked] =
+        [CpuTime::User, CpuTime::System, CpuTime::Irq, CpuTime::Steal, CpuTime::Blocked].map(spreads);
+    let share = |of: &[Option<Spread>], at: usize| of.get(at).copied().flatten().map_or(0.0, |spread| spread.mean);
+    let column = |(at, used): (usize, &Option<Spread>)| {
+        let used = (*used)?;
+        let peak = if columns.has_peaks { used.max - used.mean } else { 0.0 };
+        Some([share(&user, at), share(&system, at), share(&irq, at), share(&steal, at), share(&blocked, at), peak])
+    };
+    spreads(CpuTime::NotFree).iter().enumerate().map(column).collect()
 }
 
 fn iowait_note(evaluation: &Evaluation) -> SafeLine {

@@ -17,6 +17,6 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let rows = table.height.saturating_sub(1);
     tables::nic_table(state, evaluation, &nics, &mut inner.part(table), 0, rows);
     if let (Some(graph), Some(nic)) = (graph, nics.first()) {
-        draw_graph(state, evaluation, nic, &mut inner.part(graph));
+        draw_graph(state, nic, &mut inner.part(graph));
     }
 }

@@ -68,7 +68,7 @@ pub fn themed_style(colors: &ThemeColors, role: StyleRole, make: fn(Rgb) -> Colo
         StyleRole::Dim | StyleRole::Free => (Purpose::Dim, Modifier::empty()),
         StyleRole::Bold | StyleRole::Heading => (Purpose::Text, bold),
         StyleRole::Critical => (Purpose::Critical, bold),
-        StyleRole::Warning => (Purpose::Warning, bold),
+        StyleRole::Warning | StyleRole::WarningLine => (Purpose::Warning, bold),
         StyleRole::Note => (Purpose::Note, bold),
         StyleRole::Good => (Purpose::Good, Modifier::empty()),
         StyleRole::User => (Purpose::User, Modifier::empty()),

@@ -20,10 +20,13 @@ pub fn heat_glyph(share: f32) -> char {
     LEVELS.get(level).copied().unwrap_or('█')
 }
 
+/// A cell that was full for a part of its time.
+pub const PARTLY_FULL: char = '▴';
+
 /// A cell for each item (rows) and time (columns).
 pub struct HeatMap<'a, F> {
-    /// Row by row from the top; `None`: no data
-    pub rows: &'a [Vec<Option<f32>>],
+    /// Mean and maximum, row by row from the top; `None`: no data
+    pub rows: &'a [Vec<Option<(f32, f32)>>],
     /// The style of a value
     pub style: F,
 }
@@ -33,8 +36,10 @@ impl<F: Fn(f32) -> Style> Widget for HeatMap<'_, F> {
         let area = area.intersection(buffer.area);
         for (row, values) in area.rows().zip(self.rows) {
             for (place, value) in row.columns().zip(values) {
-                if let (Some(value), Some(cell)) = (*value, buffer.cell_mut(place.as_position())) {
-                    cell.set_char(heat_glyph(value)).set_style((self.style)(value));
+                if let (Some((mean, max)), Some(cell)) = (*value, buffer.cell_mut(place.as_position())) {
+                    let is_partly_full = heat_glyph(max) == '█' && matches!(heat_glyph(mean), '·' | '░' | '▒');
+                    let (glyph, value) = if is_partly_full { (PARTLY_FULL, max) } else { (heat_glyph(mean), mean) };
+                    cell.set_char(glyph).set_style((self.style)(value));
                 }
             }
         }
@@ -49,8 +54,9 @@ mod tests {
     fn only_what_is_nearly_full_is_full() {
         let area = Rect::new(0, 0, 5, 2);
         let mut buffer = Buffer::empty(area);
-        let rows = [vec![Some(0.0), Some(0.1), None, Some(0.94), Some(1.0)], vec![Some(0.5)]];
+        let same = |value| Some((value, value));
+        let rows = [vec![same(0.0), same(0.1), None, same(0.94), same(1.0)], vec![same(0.5), Some((0.1, 1.0))]];
         HeatMap { rows: &rows, style: |_| Style::new() }.render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines(["·░ ▓█", "▒    "]));
+        assert_eq!(buffer, Buffer::with_lines(["·░ ▓█", "▒▴   "]));
     }
 }

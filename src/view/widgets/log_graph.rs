@@ -1,10 +1,12 @@
-//! Values over time on a logarithmic axis, with horizontal lines at values to compare with.
+//! Mean values over time on a logarithmic axis, with a line up to the maximum of each column, and horizontal lines at values to
+//! compare with.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::Widget;
 
+use super::area_graph::PEAK;
 use super::sparkline::LEVELS;
 
 /// A horizontal line.
@@ -17,8 +19,8 @@ pub struct Level {
 
 /// A column for each value; the bottom edge is `min`, the top edge `max`, both above 0.
 pub struct LogGraph<'a, F> {
-    /// `None`: no data
-    pub values: &'a [Option<f32>],
+    /// Mean and maximum; `None`: no data
+    pub values: &'a [Option<(f32, f32)>],
     pub min: f32,
     pub max: f32,
     /// Drawn over the columns
@@ -47,13 +49,16 @@ impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
             return;
         }
         for (column, value) in area.columns().zip(self.values) {
-            let Some(value) = *value else { continue };
-            let eighths = (self.height_of(value, area.height) * 8.0).round().max(1.0) as usize;
+            let Some((value, max)) = *value else { continue };
+            let eighths = |value: f32| (self.height_of(value, area.height) * 8.0).round().max(1.0) as usize;
+            let (filled_eighths, max_eighths) = (eighths(value), eighths(max));
             for (row, place) in column.rows().rev().enumerate() {
-                let filled = eighths.saturating_sub(row * 8).min(8);
-                if let (1.., Some(cell)) = (filled, buffer.cell_mut(place.as_position())) {
-                    let glyph = LEVELS.get(filled - 1).copied().unwrap_or('█');
+                let filled = filled_eighths.saturating_sub(row * 8).min(8);
+                let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
+                if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
                     cell.set_char(glyph).set_style((self.style)(value));
+                } else if max_eighths > row * 8 + 3 {
+                    cell.set_char(PEAK).set_style((self.style)(max));
                 }
             }
         }
@@ -79,7 +84,7 @@ mod tests {
         let area = Rect::new(0, 0, 5, 2);
         let mut buffer = Buffer::empty(area);
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
-        let values = [Some(1.0), Some(10.0), None, Some(100.0)];
+        let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
         LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_| Style::new() }.render(area, &mut buffer);
         let mut expected = Buffer::with_lines(["-----", "▁█ █ "]);
         expected.set_style(Rect::new(3, 0, 1, 1), Style::new().add_modifier(Modifier::REVERSED));

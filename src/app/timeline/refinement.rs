@@ -1,0 +1,95 @@
+//! A move in time in two steps: the interval is shown at once with its figures, and is then evaluated exactly, with the intervals
+//! before it for the graphs. The second step is done in slices, so that a key is answered meanwhile.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::checkpoints::IndexedSamples;
+use super::{Position, Timeline};
+use crate::findings::Evaluation;
+use crate::state::Event;
+
+/// Intervals before the one on the screen, for its graphs; fewer are evaluated anew where so many are known.
+const GRAPH_LEAD_INTERVALS: u64 = 60;
+const MIN_KNOWN_LEAD: u64 = 30;
+
+/// How long intervals are evaluated before keys and frames have their turn.
+const SLICE: Duration = Duration::from_millis(6);
+
+/// Evaluations that a move may cost before its interval is shown.
+const MAX_DIRECT_EVALUATIONS: u64 = 2;
+
+/// The second step of a move.
+pub struct Refinement {
+    /// The interval on the screen
+    to: u64,
+    next: u64,
+    evaluated: Vec<Evaluation>,
+}
+
+impl Timeline {
+    /// Shows the interval that ends with this sample; `None` if it is damaged.
+    pub(super) fn show(&mut self, to: u64) -> Option<Vec<Event>> {
+        self.refinement = None;
+        let direct = self.evaluation.evaluations_to(&self.store, to) <= MAX_DIRECT_EVALUATIONS;
+        let is_lead_known = self.known_lead.start + MIN_KNOWN_LEAD <= to && to <= self.known_lead.end;
+        let event = if direct && (is_lead_known || to <= self.store.indices().start + 1) {
+            let evaluation = self.evaluation.evaluation_at(&mut self.store, to)?;
+            self.add_known_lead(to..to + 1);
+            Event::SeekCompleted { evaluation, preceding: Vec::new() }
+        } else {
+            let first = to.saturating_sub(GRAPH_LEAD_INTERVALS).max(self.store.indices().start + 1);
+            let next = if is_lead_known { to } else { first };
+            let evaluation = self.evaluation.provisional_evaluation_at(&mut self.store, to)?;
+            self.refinement = Some(Refinement { to, next, evaluated: Vec::new() });
+            Event::SeekStarted(evaluation)
+        };
+        self.position = Position::At(to);
+        if let Some(playback) = &mut self.playback {
+            playback.end_reported = false;
+        }
+        let mut events = vec![event];
+        events.extend(self.position_event());
+        events.extend(self.span_event());
+        Some(events)
+    }
+
+    /// Evaluates for a few milliseconds; returns the exact interval when it is there.
+    pub(super) fn refine(&mut self) -> Vec<Event> {
+        let Some(mut refinement) = self.refinement.take() else { return Vec::new() };
+        if self.position != Position::At(refinement.to) {
+            return Vec::new();
+        }
+        let until = Instant::now() + SLICE;
+        loop {
+            let index = refinement.next;
+            if !self.evaluation.advance_to(&mut self.store, index, until) {
+                self.refinement = Some(refinement);
+                return Vec::new();
+            }
+            let evaluation = self.evaluation.evaluation_at(&mut self.store, index);
+            if index >= refinement.to {
+                let Some(evaluation) = evaluation else { return Vec::new() };
+                let preceding = std::mem::take(&mut refinement.evaluated);
+                let first = index.saturating_sub(preceding.len() as u64);
+                self.add_known_lead(first..index + 1);
+                let mut events = vec![Event::SeekCompleted { evaluation, preceding }];
+                events.extend(self.span_event());
+                return events;
+            }
+            refinement.evaluated.extend(evaluation);
+            refinement.next += 1;
+        }
+    }
+
+    /// The state knows these intervals now.
+    fn add_known_lead(&mut self, added: Range<u64>) {
+        /// Fewer than the state keeps
+        const MAX: u64 = 300;
+        let known = &mut self.known_lead;
+        let overlaps = added.start <= known.end && known.start <= added.end;
+        *known = if overlaps { known.start.min(added.start)..known.end.max(added.end) } else { added.clone() };
+        known.start = known.start.max(added.end.saturating_sub(MAX));
+        known.end = known.end.min(added.start.saturating_add(MAX));
+    }
+}

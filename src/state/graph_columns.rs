@@ -1,0 +1,241 @@
+//! What graphs over time show: the time of each column, and the minimum, mean and maximum of a figure in it.
+//!
+//! While the newest interval is displayed, graphs do not scroll: each time has its column, and a new interval overwrites the
+//! oldest one, so that two columns change with an interval, whatever the width. In a replay, and while a live screen is paused,
+//! all graphs show the same window of time (`graph_window`), and mark the column of the displayed interval.
+
+use std::ops::Range;
+
+use super::State;
+use super::event::TimelineTick;
+use super::history::{CpuTime, GraphFigure, History};
+use super::recording_series::{RecordingSeries, Spread, SpreadSum};
+use crate::sample::Instant;
+
+/// The columns of a graph.
+pub struct GraphColumns<'a> {
+    history: &'a History,
+    recording: &'a RecordingSeries,
+    ticks: &'a [TimelineTick],
+    columns: Vec<Column>,
+    /// The column of the displayed interval, where it is not the newest
+    pub cursor: Option<u16>,
+    /// Whether a column may show several intervals
+    pub has_peaks: bool,
+}
+
+/// The time of a column, and the summaries in it.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    from_ns: i64,
+    until_ns: i64,
+    summaries: Range<usize>,
+}
+
+impl State {
+    /// The columns of a graph of this width.
+    pub fn graph_columns(&self, width: u16) -> GraphColumns<'_> {
+        let interval_ns = i64::try_from(self.setup.interval_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let (columns, cursor, step_ns) = match self.graph_window() {
+            Some(window) => {
+                let edge = |column: u16| window.edge_ns(width, column);
+                let column = |at: u16| {
+                    let (from_ns, until_ns) = (edge(at), edge(at + 1));
+                    Column { from_ns, until_ns, summaries: self.history.between(from_ns, until_ns) }
+                };
+                ((0..width).map(column).collect(), window.cursor_column(width), window.length_ns() / i64::from(width.max(1)))
+            }
+            None => {
+                let step = self.sweep_step_ns(width);
+                let sweep = self.shown_at().map(|at| sweep(&self.history, at, step, width)).unwrap_or_default();
+                let column = |summaries| Column { summaries, ..Column::default() };
+                (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
+            }
+        };
+        GraphColumns {
+            history: &self.history,
+            recording: &self.recording_series,
+            ticks: &self.timeline,
+            columns,
+            cursor,
+            has_peaks: step_ns > interval_ns.saturating_mul(3) / 2,
+        }
+    }
+
+    /// The time of a column of a graph that does not scroll.
+    pub fn sweep_step_ns(&self, width: u16) -> u64 {
+        let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
+        let length = self.graph_length_ns.and_then(|length| u64::try_from(length).ok());
+        length.map_or(interval, |length| (length / u64::from(width.saturating_sub(1).max(1))).max(1))
+    }
+}
+
+impl GraphColumns<'_> {
+    /// Minimum, mean and maximum of a figure in each column; `None` without a value.
+    pub fn spreads(&self, figure: &GraphFigure) -> Vec<Option<Spread>> {
+        let series = self.recording.figure(figure);
+        self.columns.iter().map(|column| self.spread(column, figure, series)).collect()
+    }
+
+    fn spread(&self, column: &Column, figure: &GraphFigure, series: Option<&[SpreadSum]>) -> Option<Spread> {
+        let mut sum = SpreadSum::default();
+        let summaries = self.history.range(column.summaries.clone());
+        let is_wide = column.until_ns.saturating_sub(column.from_ns) >= self.recording.span_ns();
+        if let Some(series) = series.filter(|_| is_wide || column.summaries.is_empty()) {
+            let spans = self.recording.spans(column.from_ns, column.until_ns);
+            let spans = spans.start.min(series.len())..spans.end.min(series.len());
+            series.get(spans).into_iter().flatten().for_each(|&other| sum.merge(other));
+        }
+        if sum.spread().is_none() {
+            for summary in summaries {
+                if let Some(value) = summary.figure(figure) {
+                    sum.add(value, summary.seconds);
+                }
+            }
+        }
+        sum.spread().or_else(|| match figure {
+            GraphFigure::CpuTime(time) => self.tick_spread(column, *time),
+            _ => None,
+        })
+    }
+
+    /// The same from the ticks of the timeline, which are known before the recording has been evaluated.
+    fn tick_spread(&self, column: &Column, time: CpuTime) -> Option<Spread> {
+        let mut sum = SpreadSum::default();
+        for tick in self.ticks.get(between(self.ticks.len(), column, |at| self.tick_times(at)))? {
+            sum.add(tick_share(tick, time), 1.0);
+        }
+        sum.spread()
+    }
+
+    /// Begin and end of an interval on the timeline.
+    fn tick_times(&self, at: usize) -> (i64, i64) {
+        const LONGEST_NS: i64 = 2_000_000_000;
+        let end = self.ticks.get(at).map_or(0, |tick| tick.realtime_ns);
+        let before = at.checked_sub(1).and_then(|before| self.ticks.get(before)).filter(|_| !self.has_gap(at));
+        (before.map_or(end.saturating_sub(LONGEST_NS), |before| before.realtime_ns), end)
+    }
+
+    fn has_gap(&self, at: usize) -> bool {
+        self.ticks.get(at).is_some_and(|tick| tick.gap)
+    }
+}
+
+fn tick_share(tick: &TimelineTick, time: CpuTime) -> f32 {
+    match time {
+        CpuTime::User | CpuTime::Busy => tick.busy,
+        CpuTime::System | CpuTime::Irq | CpuTime::Steal => 0.0,
+        CpuTime::Blocked => tick.blocked,
+        CpuTime::Free => (1.0 - tick.busy - tick.blocked).max(0.0),
+        CpuTime::NotFree => (tick.busy + tick.blocked).min(1.0),
+    }
+}
+
+/// The intervals of a column among `count` of them in the order of time: those that end in it; of a column shorter than an
+/// interval, the one that contains its middle. `times`: begin and end of an interval.
+fn between(count: usize, column: &Column, times: impl Fn(usize) -> (i64, i64)) -> Range<usize> {
+    let first_after = |ns: i64| {
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if times(middle).1 <= ns { low = middle + 1 } else { high = middle }
+        }
+        low
+    };
+    let (first, end) = (first_after(column.from_ns), first_after(column.until_ns));
+    if first < end {
+        return first..end;
+    }
+    let middle = column.from_ns.midpoint(column.until_ns);
+    let at = first_after(middle.saturating_sub(1));
+    let contains = at < count && times(at).0 < middle;
+    at..at + usize::from(contains)
+}
+
+impl History {
+    /// The summaries of a column with these edges, in nanoseconds since the Unix epoch.
+    fn between(&self, from_ns: i64, until_ns: i64) -> Range<usize> {
+        let times = |at: usize| {
+            self.get(at).map_or((0, 0), |summary| {
+                let end = summary.at.realtime_ns;
+                (end.saturating_sub((f64::from(summary.seconds) * 1e9) as i64), end)
+            })
+        };
+        between(self.len(), &Column { from_ns, until_ns, summaries: 0..0 }, times)
+    }
+}
+
+/// The summaries of each column of a graph that does not scroll; the column after the newest is blank.
+fn sweep(history: &History, at: Instant, step_ns: u64, count: u16) -> Vec<Range<usize>> {
+    let mut columns = vec![0..0; usize::from(count)];
+    let (Some(origin), Some(width)) = (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
+    else {
+        return columns;
+    };
+    let step = step_ns.max(1);
+    let slot = |ns: u64| (i128::from(ns) - i128::from(origin)).div_euclid(i128::from(step));
+    let oldest = slot(at.boottime_ns) - i128::from(width) + 1;
+    let mut next = i128::MAX;
+    for (index, summary) in history.until(at).rev() {
+        // An interval that is longer than a column fills several.
+        let last = slot(summary.at.boottime_ns);
+        let covered = (f64::from(summary.seconds) * 1e9 / step as f64).round().max(1.0) as i128;
+        let first = (last - covered + 1).max(oldest);
+        if last < oldest {
+            break;
+        }
+        for number in first.min(last)..=last {
+            let column = usize::try_from(number.rem_euclid(i128::from(count))).unwrap_or(0);
+            let Some(cell) = columns.get_mut(column) else { continue };
+            if number < next {
+                *cell = index..index + 1;
+            } else if number == last {
+                // An earlier interval of the same column.
+                cell.start = index;
+            }
+        }
+        next = next.min(first);
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::history::IntervalSummary;
+
+    fn summary(second: u64) -> IntervalSummary {
+        IntervalSummary::of_second(second as i64 * 1_000_000_000, 0.5)
+    }
+
+    #[test]
+    fn a_sweep_overwrites_its_oldest_column() {
+        let mut history = History::default();
+        let mut frames = Vec::new();
+        for second in 1..=7_u64 {
+            history.insert(summary(second));
+            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5);
+            let digit = |column: &Range<usize>| match column.is_empty() {
+                true => "-".to_owned(),
+                false => (column.start + 1).to_string(),
+            };
+            frames.push(columns.iter().map(digit).collect::<String>());
+        }
+        assert_eq!(frames, ["1----", "12---", "123--", "1234-", "-2345", "6-345", "67-45"]);
+    }
+
+    #[test]
+    fn a_column_has_all_intervals_that_end_in_it() {
+        let mut history = History::default();
+        (1..=12).for_each(|second| history.insert(summary(second)));
+        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4);
+        let lengths: Vec<usize> = columns.iter().map(ExactSizeIterator::len).collect();
+        assert_eq!(lengths.iter().sum::<usize>(), 12, "{columns:?}");
+        let window: Vec<Range<usize>> =
+            (0..4).map(|column| history.between(column * 3_000_000_000, (column + 1) * 3_000_000_000)).collect();
+        assert_eq!(window, [0..3, 3..6, 6..9, 9..12]);
+        let fine: Vec<Range<usize>> =
+            (0..4).map(|column| history.between(column * 500_000_000, (column + 1) * 500_000_000)).collect();
+        assert_eq!(fine, [0..1, 0..1, 1..2, 1..2]);
+    }
+}

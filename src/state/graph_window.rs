@@ -1,0 +1,115 @@
+//! The window of time that all graphs show in a replay, and while a live screen is paused; and its length, which `<` and `>`
+//! change.
+
+use super::State;
+use super::event::Effect;
+
+/// A span of time with the displayed interval in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphWindow {
+    /// Nanoseconds since the Unix epoch
+    pub start_ns: i64,
+    pub end_ns: i64,
+    /// End of the displayed interval
+    cursor_ns: i64,
+}
+
+/// Lengths of the window in seconds: 1 s to 24 h.
+const LENGTHS_S: [i64; 15] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+impl GraphWindow {
+    pub fn length_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.start_ns).max(1)
+    }
+
+    /// The time at the left edge of a column, of a graph of this width.
+    pub fn edge_ns(&self, width: u16, column: u16) -> i64 {
+        let offset = i128::from(self.length_ns()) * i128::from(column) / i128::from(width.max(1));
+        self.start_ns.saturating_add(i64::try_from(offset).unwrap_or(i64::MAX))
+    }
+
+    /// The column of the displayed interval.
+    pub fn cursor_column(&self, width: u16) -> Option<u16> {
+        self.column(width, self.cursor_ns)
+    }
+
+    /// The column of a time; `None` if it is not in the window.
+    pub fn column(&self, width: u16, at_ns: i64) -> Option<u16> {
+        // An interval belongs to the column in which it ends.
+        let offset = i128::from(at_ns.saturating_sub(1)) - i128::from(self.start_ns);
+        let column = (offset * i128::from(width)).div_euclid(i128::from(self.length_ns()));
+        u16::try_from(column).ok().filter(|&column| column < width)
+    }
+}
+
+impl State {
+    /// The window of the graphs; `None` while the newest interval is displayed: graphs then show the last intervals.
+    pub fn graph_window(&self) -> Option<GraphWindow> {
+        if self.capabilities().follows_newest && !self.paused {
+            return None;
+        }
+        let cursor_ns = self.cursor_at()?.realtime_ns;
+        let (first, last) = self.known_time()?;
+        let (first, last) = (first.min(cursor_ns.saturating_sub(1)), last.max(cursor_ns));
+        let covered = last.saturating_sub(first);
+        let Some(length) = self.graph_length_ns.filter(|&length| length < covered) else {
+            return Some(GraphWindow { start_ns: first, end_ns: last, cursor_ns });
+        };
+        // Pages overlap by half, so that there is time before and after the cursor, and playing seldom turns a page.
+        let half = (length / 2).max(1);
+        let page = cursor_ns.saturating_sub(1).saturating_sub(first).div_euclid(half);
+        let start_ns = first.saturating_add(page.saturating_mul(half)).saturating_sub(length / 4);
+        let start_ns = start_ns.clamp(first, last.saturating_sub(length).max(first));
+        Some(GraphWindow { start_ns, end_ns: start_ns.saturating_add(length), cursor_ns })
+    }
+
+    /// Begin and end of what can be displayed: the recording, or the intervals in memory.
+    fn known_time(&self) -> Option<(i64, i64)> {
+        let interval_ns = i64::try_from(self.setup.interval_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let (first, last) = match &self.position {
+            Some(position) if !self.capabilities().follows_newest => (position.first.realtime_ns, position.last.realtime_ns),
+            _ => {
+                let (first, last) = (self.history.iter().next()?, self.history.iter().next_back()?);
+                // A rounded end, so that the columns stay in place while samples arrive.
+                let quantum = interval_ns.saturating_mul(30).max(1);
+                let round = |ns: i64| ns.div_euclid(quantum).saturating_mul(quantum);
+                (round(first.at.realtime_ns), round(last.at.realtime_ns).saturating_add(quantum))
+            }
+        };
+        Some((first.saturating_sub(interval_ns), last))
+    }
+
+    /// The next shorter window, or the next longer one; all after the longest.
+    pub(super) fn zoom_time(&mut self, longer: bool) -> Effect {
+        let covered = self.known_time().map_or(i64::MAX, |(first, last)| last.saturating_sub(first));
+        let mut lengths = LENGTHS_S.into_iter().map(|seconds| seconds * NS_PER_SECOND).filter(|&length| length < covered);
+        self.graph_length_ns = match (self.graph_length_ns.filter(|&length| length < covered), longer) {
+            (None, true) => None,
+            (None, false) => lengths.next_back(),
+            (Some(length), true) => lengths.find(|&next| next > length),
+            (Some(length), false) => lengths.rev().find(|&next| next < length).or(Some(length)),
+        };
+        Effect::Redraw
+    }
+
+    pub(super) fn show_all_time(&mut self) -> Effect {
+        self.graph_length_ns = None;
+        Effect::Redraw
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_has_a_column() {
+        let window = GraphWindow { start_ns: 1000, end_ns: 2000, cursor_ns: 1010 };
+        assert_eq!((window.edge_ns(100, 0), window.edge_ns(100, 100)), (1000, 2000));
+        assert_eq!(window.cursor_column(100), Some(0));
+        assert_eq!([1001, 1011, 2000].map(|at| window.column(100, at)), [Some(0), Some(1), Some(99)]);
+        assert_eq!([900, 1000, 2001].map(|at| window.column(100, at)), [None; 3]);
+    }
+}

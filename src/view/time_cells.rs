@@ -1,0 +1,35 @@
+//! A figure over time in one row of cells, as in the tables: the columns of all graphs, with a mark at the displayed time.
+
+use super::theme::StyleRole;
+use super::widgets::sparkline::sparkline;
+use super::widgets::time_cursor::CURSOR;
+use crate::state::State;
+use crate::state::history::GraphFigure;
+
+/// The values of a row of cells.
+pub struct TimeCells {
+    /// The maximum in each cell; `None`: no data
+    pub values: Vec<Option<f32>>,
+    /// The cell of the displayed time
+    cursor: Option<usize>,
+    width: u16,
+}
+
+impl TimeCells {
+    pub fn new(state: &State, figure: &GraphFigure, width: u16) -> TimeCells {
+        if state.setup.terminal.is_slow {
+            return TimeCells { values: Vec::new(), cursor: None, width };
+        }
+        let columns = state.graph_columns(width);
+        let values = columns.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect();
+        TimeCells { values, cursor: columns.cursor.map(usize::from), width }
+    }
+
+    /// One glyph a cell; `level` is the height of a value, 0 … 1, and its role.
+    pub fn glyphs(&self, level: impl Fn(f32) -> (f32, StyleRole)) -> impl Iterator<Item = (char, StyleRole)> {
+        let levels: Vec<Option<(f32, StyleRole)>> = self.values.iter().map(|value| value.map(&level)).collect();
+        let cursor = self.cursor;
+        let glyphs = sparkline(self.width, levels.into_iter()).enumerate();
+        glyphs.map(move |(at, cell)| if cursor == Some(at) { (CURSOR, StyleRole::Playback) } else { cell })
+    }
+}

@@ -1,0 +1,137 @@
+//! Time on the screens: the cursor in all graphs, their window, and spans.
+
+use std::sync::Arc;
+
+use stalltop::interval::Interval;
+use stalltop::state::history::IntervalSummary;
+use stalltop::state::{Effect, Event, Key, Position, Source, State, TimelineTick, update};
+
+use crate::machine::instant;
+use crate::scenes;
+use crate::screen::{live, press, setup, text};
+
+/// A replay of ten minutes of the lock convoy, which is found after five, displaying interval `at`.
+fn replay(size: (u16, u16), at: usize) -> State {
+    let intervals = scenes::lock_convoy().intervals(600, 300);
+    let mut state = State::new(setup(size, Source::Replay { name: "db1.stalltop".to_owned() }));
+    let tick = |evaluation: &stalltop::findings::Evaluation| TimelineTick {
+        realtime_ns: evaluation.interval.at().realtime_ns,
+        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
+        busy: 0.5,
+        blocked: 0.4,
+        gap: false,
+        mark: None,
+    };
+    update(&mut state, Event::Timeline(intervals.iter().map(tick).collect()));
+    update(&mut state, Event::Summaries(intervals.iter().map(IntervalSummary::for_graphs).collect()));
+    let place = Position { index: at, length: 600, first: instant(1), last: instant(600) };
+    update(&mut state, Event::Position(place));
+    update(&mut state, Event::Findings(intervals[599].active.to_vec()));
+    update(&mut state, Event::SeekCompleted { evaluation: intervals[at].clone(), preceding: Vec::new() });
+    state
+}
+
+/// Extends the span from interval `from` to interval `to`.
+fn extend(state: &mut State, from: usize, to: usize) {
+    let intervals = scenes::lock_convoy().intervals(600, 300);
+    update(state, Event::SeekCompleted { evaluation: intervals[to].clone(), preceding: Vec::new() });
+    let (first, last) = (&intervals[from].interval, &intervals[to].interval);
+    let mut interval = Interval::between(&first.host, &first.older, &last.newer).unwrap();
+    interval.set_mean_blocked_ratio(Some(0.3));
+    update(state, Event::Span { interval: Arc::new(interval), intervals: (to - from + 1) as u64 });
+}
+
+#[test]
+fn replay_graphs_show_the_recording_with_a_cursor() {
+    for (word, size) in [("80x24", (80, 24)), ("120x40", (120, 40)), ("200x50", (200, 50))] {
+        insta::assert_snapshot!(format!("time-replay-{word}"), text(&replay(size, 450)));
+    }
+}
+
+/// All graphs of a frame have the cursor in the column of the same time.
+#[test]
+fn the_cursor_is_in_every_graph() {
+    for (at, size) in [(20, (200, 50)), (450, (200, 50)), (599, (200, 50)), (300, (120, 40)), (300, (90, 30)), (300, (80, 24))]
+    {
+        let state = replay(size, at);
+        let graphs = text(&state).matches('▼').count();
+        // Timeline, CPU, cores, disks and network; or timeline and the two lines of the CPU time.
+        let expected = match size.1 {
+            50 => 5..=5,
+            40 => 3..=5,
+            30 => 3..=3,
+            _ => 1..=1,
+        };
+        assert!(expected.contains(&graphs), "interval {at} at {size:?}: {graphs}\n{}", text(&state));
+    }
+}
+
+#[test]
+fn the_graphs_of_a_replay_zoom() {
+    let mut state = replay((200, 50), 450);
+    let title = |state: &State| text(state).lines().find(|line| line.contains("┌ CPU, ")).unwrap().to_owned();
+    assert!(title(&state).contains("12:00:00–12:10:00 (10m)"), "{}", title(&state));
+    press(&mut state, "<<");
+    assert!(title(&state).contains("(2m)"), "{}", title(&state));
+    insta::assert_snapshot!("time-zoomed-200x50", text(&state));
+    press(&mut state, "<<<<<<<<<<");
+    assert!(title(&state).contains("(1s)"), "{}", title(&state));
+    press(&mut state, ">");
+    assert!(title(&state).contains("(2s)"), "{}", title(&state));
+    press(&mut state, "Z");
+    assert!(title(&state).contains("(10m)"), "{}", title(&state));
+}
+
+#[test]
+fn a_paused_live_screen_has_a_cursor_and_the_newest_has_none() {
+    let mut state = live(&scenes::lock_convoy(), (200, 50));
+    assert!(!text(&state).contains('▼'));
+    press(&mut state, "[");
+    let earlier = scenes::lock_convoy().intervals(90, 50)[30].clone();
+    update(&mut state, Event::SeekCompleted { evaluation: earlier, preceding: Vec::new() });
+    insta::assert_snapshot!("time-paused-200x50", text(&state));
+    press(&mut state, " ");
+    assert!(!text(&state).contains('▼'), "{}", text(&state));
+}
+
+#[test]
+fn the_tables_show_the_figures_of_a_span() {
+    for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))] {
+        let mut state = replay(size, 310);
+        assert_eq!(update(&mut state, Event::Key(Key::Char('v'))), Effect::BeginSpan);
+        extend(&mut state, 310, 310);
+        assert_eq!(update(&mut state, Event::Key(Key::Right)), Effect::Step(1));
+        extend(&mut state, 310, 400);
+        let head = text(&state).lines().next().unwrap().to_owned();
+        assert!(head.contains("SPAN 12:05:10–12:06:41 (91 s)"), "{head}");
+        insta::assert_snapshot!(format!("time-span-{word}"), text(&state));
+        assert_eq!(update(&mut state, Event::Key(Key::Char('w'))), Effect::SaveSpan);
+        assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::EndSpan);
+        assert_eq!(state.shown_at(), Some(instant(401)), "the interval at the cursor");
+        assert!(!text(&state).contains("SPAN"), "{}", text(&state));
+    }
+}
+
+/// Before the exact findings of a jump are known, those of its time are shown; never an all-clear.
+#[test]
+fn a_jump_is_never_an_all_clear() {
+    let quiet = scenes::quiet().intervals(10, 20)[5].clone();
+    let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
+    update(&mut state, Event::SeekStarted(quiet));
+    assert!(text(&state).contains("evaluating …") && !text(&state).contains("nothing found wrong"), "{}", text(&state));
+    let mut state = replay((80, 24), 10);
+    let mut jump = scenes::lock_convoy().intervals(600, 300)[450].clone();
+    jump.active = Arc::from([]);
+    update(&mut state, Event::SeekStarted(jump));
+    assert!(text(&state).contains('✖') && text(&state).contains("46 %"), "{}", text(&state));
+}
+
+#[test]
+fn a_slow_terminal_gets_no_graphs() {
+    let mut state = live(&scenes::lock_convoy(), (200, 50));
+    update(&mut state, Event::TerminalIsSlow);
+    let frame = text(&state);
+    assert!(frame.contains("slow terminal") && !frame.contains("CPU, last"), "{frame}");
+    press(&mut state, "3");
+    assert!(!text(&state).contains('▇'), "{}", text(&state));
+}
