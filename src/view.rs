@@ -19,6 +19,7 @@ pub mod widgets;
 mod active_findings;
 mod bottom_line;
 mod cpu;
+mod demo;
 mod details;
 mod disk;
 mod findings;
@@ -27,6 +28,7 @@ mod help;
 mod list;
 mod network;
 mod overview;
+mod pressure;
 mod tasks;
 mod timeline;
 mod wait_location;
@@ -101,6 +103,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         pane.rule(layout.body_top - 1);
     }
     draw_body(state, &layout, &mut pane.subarea(0, layout.body_top, width, layout.body_rows));
+    if let Some(note) = &state.demo {
+        demo::draw(note, &mut pane.subarea(0, layout.body_top + layout.body_rows, width, layout.note_rows));
+    }
     if layout.has_timeline {
         timeline::draw(state, &mut pane.subarea(0, height - 2, width, 1));
     }

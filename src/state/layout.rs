@@ -1,6 +1,7 @@
 //! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
+use super::demo::DemoNote;
 use super::rows::{Item, Row};
 use super::screen::Screen;
 use crate::interval::Interval;
@@ -31,6 +32,8 @@ pub struct ScreenLayout {
     pub list_rows: u16,
     /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
+    /// Rows of the note of the demo, below the body
+    pub note_rows: u16,
     /// Overview: whether there is room for framed panes
     pub has_panes: bool,
     /// CPU screen: rows of the map of all CPUs, and CPUs per row
@@ -54,7 +57,8 @@ impl ScreenLayout {
         let has_panes = overview && (width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 || state.zoomed_pane.is_some());
         let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
-        let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
+        let note_rows = if state.demo.is_some() { DemoNote::lines(height) } else { 0 };
+        let body = height.saturating_sub(top + 1 + u16::from(has_timeline) + note_rows);
         let mut layout = ScreenLayout {
             width,
             height,
@@ -64,6 +68,7 @@ impl ScreenLayout {
             rows_before_list: 0,
             list_rows: body,
             has_timeline,
+            note_rows,
             has_panes,
             cpu_map: (0, 0),
             hot_thread_rows: 0,

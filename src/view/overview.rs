@@ -14,7 +14,7 @@ mod cores_pane;
 mod cpu_pane;
 mod disk_pane;
 mod network_pane;
-mod panes;
+pub(super) mod panes;
 mod system_pane;
 mod tables;
 mod waits_pane;

@@ -19,14 +19,14 @@ fn state() -> State {
 #[test]
 fn digits_and_tab_select_screens() {
     let mut state = state();
-    for (key, screen) in ('1'..='6').zip(Screen::ALL) {
+    for (key, screen) in ('1'..='7').zip(Screen::ALL) {
         assert_eq!(effect(&mut state, key), Effect::Redraw);
         assert_eq!(state.screen, screen);
     }
     update(&mut state, Event::Key(Key::Tab));
     assert_eq!(state.screen, Screen::Overview);
     update(&mut state, Event::Key(Key::BackTab));
-    assert_eq!(state.screen, Screen::Findings);
+    assert_eq!(state.screen, Screen::Pressure);
 }
 
 #[test]

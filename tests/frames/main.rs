@@ -14,11 +14,13 @@
 mod agreement;
 mod clocks;
 mod colors;
+mod demo;
 mod golden;
 mod hostile;
 mod keys;
 mod machine;
 mod network;
+mod pressure;
 mod scenes;
 mod screen;
 mod sizes;
