@@ -323,7 +323,8 @@ fn pressure_levels(input: &FigureInput) -> Option<[u8; 3]> {
 fn cgroups_held_back(input: &FigureInput) -> Box<[(CgroupId, [f32; 3])]> {
     let weight = |group: &&CgroupSpan| cgroup::HELD_BACK_RATIO.number(input, group).unwrap_or(0.0) as f32;
     let figures = [&cgroup::THROTTLED_RATIO, &cgroup::PSI_IO_SOME_RATIO, &cgroup::PSI_MEMORY_SOME_RATIO];
-    let list = heaviest(input.interval.cgroups.iter().collect(), MAX_CGROUPS, weight);
+    let mut list = heaviest(input.interval.cgroups.iter().collect(), MAX_CGROUPS, weight);
+    list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let shares = |group: &CgroupSpan| figures.map(|figure| figure.number(input, group).map_or(f32::NAN, |share| share as f32));
     list.into_iter().map(|group| (group.id.clone(), shares(group))).collect()
 }

@@ -26,43 +26,43 @@ const RECORDINGS: [Bundled; 6] = [
     Bundled {
         name: "blocked-database",
         title: "a blocked database",
-        notice: "The CPUs are idle and none of it is free: 58 processes wait for a lock behind one flush of the log. Hatched \
-                 CPU time is blocked; iowait shows only a part of it. Press 6 and Enter: who waits for whom.",
+        notice: "No CPU time is free: 58 processes wait behind one flush of the log. Hatched time is blocked; \
+                 iowait shows only a part. Press 6, Enter: who waits for whom.",
         bytes: include_bytes!("../../../assets/demo/1-blocked-database.stalltop"),
     },
     Bundled {
         name: "saturated-thread",
         title: "a saturated thread",
-        notice: "Half of the host is idle, and yet one thread is at its limit: more CPUs would not make it faster. Press 2: \
-                 its CPU is full. Press 5 and Enter: where its time goes.",
+        notice: "Half of the host is idle, and one thread is at its limit: more CPUs would not make it faster. \
+                 Press 2: its CPU. Press 5, Enter: where its time goes.",
         bytes: include_bytes!("../../../assets/demo/2-saturated-thread.stalltop"),
     },
     Bundled {
         name: "slow-disk",
         title: "a slow disk",
-        notice: "Reads take 20 times as long as this kind of device needs: 64 of them queue in it. Press 3: await, baseline \
-                 and queue. Enter: the latency over time with its line at 3 times the baseline.",
+        notice: "Reads take 20 times as long as this kind of device needs: 64 of them queue in it. Press 3: \
+                 await and queue. Press Enter: the latency over time.",
         bytes: include_bytes!("../../../assets/demo/3-slow-disk.stalltop"),
     },
     Bundled {
         name: "saturated-nic",
         title: "a saturated network interface",
-        notice: "The queueing discipline of the interface (tbf) is full: packets wait and are dropped, round trips take 1000 \
-                 times as long as they could. Press 4: interfaces. Press p: remote hosts.",
+        notice: "The queueing discipline (tbf) is full: packets wait and are dropped, round trips take 1000 \
+                 times their minimum. Press 4: interfaces; p: remote hosts.",
         bytes: include_bytes!("../../../assets/demo/4-saturated-nic.stalltop"),
     },
     Bundled {
         name: "throttled-container",
         title: "a throttled container",
-        notice: "The host is idle, and a process gets a fifth of a CPU: the quota of its cgroup throttles it 80 % of the time. \
-                 Press 7: pressure and cgroups. Enter: its limits over time, and its members.",
+        notice: "The host is idle, and a process gets a fifth of a CPU: the quota of its cgroup throttles it 80 \
+                 % of the time. Press 7, Enter: limits and members.",
         bytes: include_bytes!("../../../assets/demo/5-throttled-container.stalltop"),
     },
     Bundled {
         name: "harmless-load",
         title: "a load average that means nothing",
-        notice: "The load average is above 200, and nothing is wrong: 1000 tasks wait in vfork for a child that sleeps. No \
-                 finding is worse than a note. Press 5, then c: tasks by what they wait for.",
+        notice: "The load average is above 200, and nothing is wrong: 1000 tasks wait in vfork for a child that \
+                 sleeps. Press 5, then c: tasks by what they wait for.",
         bytes: include_bytes!("../../../assets/demo/6-harmless-load.stalltop"),
     },
 ];
@@ -111,6 +111,13 @@ fn list() -> String {
 mod tests {
     use super::*;
     use crate::recording::Replayer;
+
+    #[test]
+    fn the_key_to_press_is_on_a_terminal_of_80_columns() {
+        for bundled in &RECORDINGS {
+            assert_eq!(crate::view::text::wrap(bundled.notice, 80, usize::MAX).len(), 2, "{}", bundled.notice);
+        }
+    }
 
     /// Of all recordings: they are in every copy of the program.
     const MAX_BYTES: usize = 300_000;
