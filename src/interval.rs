@@ -5,6 +5,7 @@ pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;
 pub mod cgroup_names;
+pub mod cgroup_tasks;
 pub mod context_switches;
 pub mod cpu;
 pub mod cpu_accounting;

@@ -13,7 +13,7 @@ pub mod history;
 pub mod keys;
 pub mod layout;
 mod list;
-pub mod overview_pane;
+pub mod panes;
 mod playback;
 mod prompt;
 pub mod remote_hosts;
@@ -30,7 +30,7 @@ use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
-pub use overview_pane::OverviewPane;
+pub use panes::{PaneArea, PaneFocus};
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
@@ -132,10 +132,8 @@ pub struct State {
     pub task_rows: TaskRows,
     /// Network screen: the kind of its rows
     pub network_rows: NetworkRows,
-    /// Overview: the pane that takes the whole body, if one does
-    pub zoomed_pane: Option<OverviewPane>,
-    /// Overview: the pane that was zoomed last
-    last_zoomed_pane: OverviewPane,
+    /// The focus among the panes of each screen, by `Screen`
+    pane_focus: [PaneFocus; Screen::ALL.len()],
     /// The open details page
     pub details: Option<Details>,
     /// Scroll offset of the help page, if it is open
@@ -185,8 +183,7 @@ impl State {
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
-            zoomed_pane: None,
-            last_zoomed_pane: OverviewPane::default(),
+            pane_focus: Default::default(),
             details: None,
             help: None,
             prompt: None,

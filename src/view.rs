@@ -28,9 +28,12 @@ mod help;
 mod list;
 mod network;
 mod overview;
+mod panes;
 mod pressure;
 mod tasks;
+mod thread_states;
 mod timeline;
+mod wait_chain;
 mod wait_location;
 
 use crate::findings::Evaluation;
@@ -56,8 +59,10 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
 
 /// How a screen is drawn, and what its headings do. What it lists is in `state::screen`.
 struct ScreenView {
-    /// Draws the body
+    /// Draws the body of a terminal that is too small for panes
     draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
+    /// Draw the panes, in the order of the screen's bands
+    panes: &'static [panes::Draw],
     /// The sort column whose heading is at a column, for a width of the screen
     sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
 }
@@ -69,6 +74,18 @@ macro_rules! list_views {
 }
 
 with_screens!(list_views);
+
+/// Each pane of the state's bands has a function that draws it.
+const _: () = {
+    let mut at = 0;
+    while at < SCREENS.len() {
+        assert!(
+            SCREENS[at].panes.len() == Screen::ALL[at].definition().pane_count(),
+            "a pane without a function that draws it"
+        );
+        at += 1;
+    }
+};
 
 fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]
@@ -129,7 +146,12 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         details::draw(state, evaluation, open, pane);
         return;
     }
-    (view_of(state.screen).draw)(state, evaluation, layout, pane);
+    let view = view_of(state.screen);
+    if layout.has_panes() {
+        panes::draw(view.panes, state, evaluation, layout, pane);
+        return;
+    }
+    (view.draw)(state, evaluation, layout, pane);
 }
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
@@ -157,9 +179,13 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
     if state.details.is_some() || state.current.is_none() || state.screen == Screen::Overview {
         return ClickTarget::Nothing;
     }
-    let first = layout.body_top + layout.rows_before_list;
+    let list = layout.list_area;
+    if !layout.has_list(state.screen.definition().list_pane) || column < list.x || column >= list.x + list.width {
+        return ClickTarget::Nothing;
+    }
+    let first = layout.body_top + list.y + layout.rows_before_list;
     if row + 1 == first {
-        return (view_of(state.screen).sort_column_at)(state, layout.width, column)
+        return (view_of(state.screen).sort_column_at)(state, list.width, column - list.x)
             .map_or(ClickTarget::Nothing, ClickTarget::Column);
     }
     let mut line = first;

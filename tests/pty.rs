@@ -58,7 +58,7 @@ fn every_screen_has_its_key() {
             ("4", "OutSeg"),
             ("5", "processes"),
             ("6", "FINDINGS"),
-            ("7", "PRESSURE"),
+            ("7", "300 s"),
             ("1", "LOAD"),
         ];
         for (key, text) in screens {

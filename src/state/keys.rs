@@ -7,8 +7,9 @@ use super::screen::Screen;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Show(Screen),
-    NextScreen,
-    PreviousScreen,
+    /// The next pane; where there are none the next screen
+    NextPane,
+    PreviousPane,
     Up,
     Down,
     PageUp,
@@ -123,8 +124,8 @@ use Key::{Char, Control, Function};
 pub const BINDINGS: &[Binding] = &[
     Binding {
         key_label: "Tab  z",
-        description: "next screen; z: a pane of 1",
-        keys: &[(Key::Tab, Action::NextScreen), (Key::BackTab, Action::PreviousScreen), (Char('z'), Action::ZoomPane)],
+        description: "next pane (next screen where there are none); z: it alone",
+        keys: &[(Key::Tab, Action::NextPane), (Key::BackTab, Action::PreviousPane), (Char('z'), Action::ZoomPane)],
         screens: Screens::All,
     },
     Binding {

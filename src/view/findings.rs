@@ -15,7 +15,7 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 use crate::units::time;
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, _, _| None };
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[], sort_column_at: |_, _, _| None };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let now = evaluation.active.len();

@@ -3,10 +3,8 @@
 //! A pane accepts literals, `SafeText` and widgets that are listed as `SafeWidget`. No screen names the buffer, a `Span` or a
 //! `Line` of ratatui, so that text from outside cannot be drawn before it is sanitized.
 
-use std::rc::Rc;
-
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect, Spacing};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
@@ -37,23 +35,30 @@ pub struct Pane<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
     theme: Theme,
+    /// The pane with the focus of the keys
+    has_focus: bool,
 }
 
 impl<'a> Pane<'a> {
     pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, area, theme }
+        Pane { buffer, area, theme, has_focus: false }
     }
 
     /// A rectangle inside this one.
     pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Pane<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
-        Pane { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
+        Pane { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme, has_focus: false }
+    }
+
+    /// The same pane; its frame shows whether it has the focus.
+    pub fn with_focus(&mut self, has_focus: bool) -> Pane<'_> {
+        Pane { area: self.area, buffer: &mut *self.buffer, theme: self.theme, has_focus }
     }
 
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
-        Pane { area: self.area.intersection(area), buffer: &mut *self.buffer, theme: self.theme }
+        Pane { area: self.area.intersection(area), buffer: &mut *self.buffer, theme: self.theme, has_focus: false }
     }
 
     /// Divides the rows.
@@ -87,20 +92,16 @@ impl<'a> Pane<'a> {
         self.theme
     }
 
-    /// Divides the rows; the frames of neighbors share a line.
-    pub fn framed_rows(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
-        Layout::vertical(constraints).spacing(Spacing::Overlap(1)).split(self.area)
-    }
-
-    /// Divides the columns; the frames of neighbors share a line.
-    pub fn framed_columns(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
-        Layout::horizontal(constraints).spacing(Spacing::Overlap(1)).split(self.area)
-    }
-
     /// Draws a frame with a title at its left end and a note at its right end; returns the pane inside.
     pub fn framed(&mut self, title: impl Into<SafeLine>, note: impl Into<SafeLine>) -> Pane<'_> {
         let room = usize::from(self.area.width.saturating_sub(4));
-        let title = title.into().truncated(room);
+        let mut title = title.into();
+        if self.has_focus {
+            let mut marked = SafeLine::new("▸ ", StyleRole::Key);
+            marked.append(title);
+            title = marked;
+        }
+        let title = title.truncated(room);
         let note = note.into().truncated(room.saturating_sub(title.width() + 2));
         let spaced = |line: SafeLine| {
             let mut spaced = SafeLine::new(" ", StyleRole::Plain);

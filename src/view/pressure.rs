@@ -8,9 +8,9 @@
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
-use super::list::{list_end, list_status, visible_rows};
-use super::overview::panes::{over_time, time_columns};
+use super::list::{list_status, visible_rows};
 use super::pane::Pane;
+use super::panes::{over_time, time_columns};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_optional};
@@ -31,11 +31,15 @@ use crate::interval::cgroup_names::CgroupName;
 use crate::interval::pressure::PressureSpan;
 use crate::safe;
 use crate::state::layout::ScreenLayout;
-use crate::state::screen::pressure::{MIN_GRAPH_WIDTH, host_lines};
+use crate::state::screen::pressure::host_lines;
 use crate::state::{Row, SortColumn, State};
 use crate::units::format;
 
-pub const SCREEN: ScreenView = ScreenView { draw, sort_column_at: |_, width, x| table(width).sort_column_at(x) };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[host_pane, graphs_pane, list_pane],
+    sort_column_at: |_, width, x| table(width).sort_column_at(x),
+};
 
 /// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
 struct Resource {
@@ -77,11 +81,8 @@ static RESOURCES: [Resource; 4] = [
     },
 ];
 
-/// Cells of the figures of the host.
-const FIGURES_WIDTH: u16 = 64;
-
 /// Headings of the figures of the host.
-const HEADINGS: &str = "PRESSURE   some %   10 s   60 s  300 s    full %   10 s   60 s  300 s";
+const HEADINGS: &str = "PSI    some%  10 s  60 s 300 s full%  10 s  60 s 300 s";
 
 /// A row of the list.
 struct GroupLine<'a> {
@@ -167,50 +168,45 @@ fn worst_finding<'a>(evaluation: &'a Evaluation, id: &CgroupId) -> Option<&'a Fi
 }
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    match host_lines(layout) {
+        1 => pane.line(0, host_line(evaluation)),
+        lines => draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines)),
+    }
     let lines = host_lines(layout);
-    draw_host(state, evaluation, lines, &mut pane.subarea(0, 0, pane.width(), lines));
-    let interval = &*evaluation.interval;
     let mut list = pane.subarea(0, lines, pane.width(), pane.height().saturating_sub(lines));
-    let table = table(list.width());
+    draw_list(state, evaluation, layout, &mut list);
+}
+
+fn host_pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    draw_figures(evaluation, &mut pane.framed(("Pressure of the host", StyleRole::Bold), SafeLine::default()));
+}
+
+fn list_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("held back most first; Enter: limits, pressure, members", StyleRole::Dim);
+    draw_list(state, evaluation, layout, &mut pane.framed(("Cgroups with a limit", StyleRole::Bold), note));
+}
+
+/// The list, whose headings are on the first row.
+fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let interval = &*evaluation.interval;
+    let table = table(pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().filter_map(|visible| {
         let Row::Cgroup(at) = visible.row else { return None };
         let line = GroupLine { evaluation, group: interval.cgroups.get(at)? };
         Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
     });
-    table.draw(&mut list, Some(state.sort()), rows);
-    let end = list_end(layout, &visible);
+    table.draw(pane, Some(state.sort()), rows);
     if state.rows.is_empty() && state.filter().is_empty() {
         let words = match &interval.newer.cgroups {
             Err(why) => safe!("- cgroups: {why}"),
             Ok(_) => "no cgroup has a limit of CPU, memory or I/O".into(),
         };
-        pane.line(end, (&words, StyleRole::Dim));
+        pane.line(1, (&words, StyleRole::Dim));
     }
     let status = list_status(state, layout);
     if !status.is_empty() {
         pane.line_right(pane.height().saturating_sub(1), (&status, StyleRole::Dim));
-    }
-}
-
-/// Figures of the host; beside them the same over time where there is room.
-fn draw_host(state: &State, evaluation: &Evaluation, lines: u16, pane: &mut Pane) {
-    if lines == 1 {
-        pane.line(0, host_line(evaluation));
-        return;
-    }
-    if pane.width() < MIN_GRAPH_WIDTH || lines < 8 {
-        draw_figures(evaluation, pane);
-        return;
-    }
-    let areas =
-        pane.framed_columns(&[ratatui::layout::Constraint::Length(FIGURES_WIDTH + 9), ratatui::layout::Constraint::Fill(1)]);
-    if let [figures, graphs] = *areas {
-        draw_figures(
-            evaluation,
-            &mut pane.part(figures).framed(("Pressure of the host", StyleRole::Bold), SafeLine::default()),
-        );
-        draw_graphs(state, evaluation, &mut pane.part(graphs));
     }
 }
 
@@ -231,14 +227,13 @@ fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
     pane.line(0, (HEADINGS, StyleRole::Heading));
     let memory_limit = evaluation.thresholds().memory_pressure_ratio;
     for (y, resource) in (1..).zip(&RESOURCES) {
-        let mut line = SafeLine::new(safe!("{:<10}", resource.name), StyleRole::Bold);
-        for (figures, gap) in [(resource.some, 0), (resource.full, 3)] {
-            line.push(SafeText::blanks(gap), StyleRole::Plain);
-            for (place, cells) in [7, 7, 7, 7].into_iter().enumerate() {
+        let mut line = SafeLine::new(safe!("{:<6}", resource.name), StyleRole::Bold);
+        for figures in [resource.some, resource.full] {
+            for (place, cells) in [6, 6, 6, 6].into_iter().enumerate() {
                 let figure = figures.and_then(|figures| figures.get(place).copied());
                 let share = figure.and_then(|figure| figure.number(&input, &evaluation.interval.pressure));
                 let text = match figure {
-                    Some(figure) => format_optional(figure.displayed(&input, &evaluation.interval.pressure), 6),
+                    Some(figure) => format_optional(figure.displayed(&input, &evaluation.interval.pressure), 5),
                     None => String::new(),
                 };
                 let role = match share {
@@ -254,7 +249,7 @@ fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
 }
 
 /// A graph for each of CPU, I/O and memory.
-fn draw_graphs(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+fn graphs_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     const LABEL: u16 = 8;
     let width = pane.width().saturating_sub(LABEL + 2);
     let title = over_time("Some task waited", state, width);
