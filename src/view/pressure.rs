@@ -35,11 +35,7 @@ use crate::state::screen::pressure::host_lines;
 use crate::state::{Row, SortColumn, State};
 use crate::units::format;
 
-pub const SCREEN: ScreenView = ScreenView {
-    draw,
-    panes: &[host_pane, graphs_pane, list_pane],
-    sort_column_at: |_, width, x| table(width).sort_column_at(x),
-};
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[host_pane, graphs_pane, list_pane] };
 
 /// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
 struct Resource {

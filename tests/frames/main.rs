@@ -20,6 +20,7 @@ mod hostile;
 mod keys;
 mod machine;
 mod network;
+mod palette;
 mod pressure;
 mod scenes;
 mod screen;

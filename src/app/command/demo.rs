@@ -86,7 +86,7 @@ pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<E
         };
         recordings.push_back(DemoRecording { file: unpack(bundled)?, name: bundled.name, note });
     }
-    event_loop::demo(configuration, options.appearance, recordings)
+    event_loop::demo(configuration, options.appearance.clone(), recordings)
 }
 
 /// A file with the recording: it is read as any other one is.
