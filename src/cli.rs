@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod check;
 pub mod compare;
+pub mod demo;
 pub mod export;
 pub mod finding_options;
 pub mod mark;
@@ -23,6 +24,7 @@ use clap_complete::Shell;
 
 use crate::units::time_spec::TimeSpec;
 pub use check::Check;
+pub use demo::Demo;
 pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use usage_error::EarlyExit;
@@ -82,6 +84,9 @@ pub enum Command {
     #[command(after_help = "Example: stalltop replay db1-20261120T120000.stalltop --at 12:03\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Replay(Replay),
+    /// Show recordings of six loads, each with a note that says what to notice
+    #[command(after_help = "Example: stalltop demo\nOne of them: stalltop demo 3")]
+    Demo(Demo),
     /// Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown
     #[command(after_help = "Example: stalltop check --for 10s --json\n\
                             For Nagios: stalltop check --for 30s --format nagios --ignore swapping --threshold disk-latency=5\n\

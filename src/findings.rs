@@ -8,7 +8,7 @@
 //! `rule_state`, `wait_chain`, `disk_latency`, …), then `finding`, `thresholds` and `formatting`.
 
 mod causes;
-mod cgroups;
+pub mod cgroups;
 pub mod cross_checks;
 mod device_waiters;
 mod disk_latency;

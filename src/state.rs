@@ -5,6 +5,7 @@
 
 mod actions;
 pub mod cursor;
+pub mod demo;
 pub mod event;
 mod filter;
 pub mod finding_history;
@@ -134,6 +135,8 @@ pub struct State {
     pub paused: bool,
     /// Replay speed; 1.0 is real time
     pub speed: f64,
+    /// The note on a recording of the demo
+    pub demo: Option<demo::DemoNote>,
     pub recorder: RecorderState,
     pub notice: Option<Notice>,
     /// Number of intervals until the notice is removed
@@ -192,6 +195,7 @@ impl State {
             setup,
             current: None,
             newest: None,
+            demo: None,
             history: History::default(),
             recording_series: RecordingSeries::default(),
             graph_length_ns: None,

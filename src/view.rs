@@ -23,6 +23,7 @@ mod active_findings;
 mod bottom_line;
 mod copied_text;
 mod cpu;
+mod demo;
 mod details;
 mod disk;
 mod finding_time;
@@ -35,6 +36,7 @@ mod overview;
 mod palette;
 mod panes;
 mod process_titles;
+mod pressure;
 mod tasks;
 mod thread_states;
 mod time_cells;
@@ -138,6 +140,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         pane.rule(layout.body_top - 1);
     }
     draw_body(state, &layout, &mut pane.subarea(0, layout.body_top, width, layout.body_rows));
+    if let Some(note) = &state.demo {
+        demo::draw(note, &mut pane.subarea(0, layout.body_top + layout.body_rows, width, layout.note_rows));
+    }
     if layout.has_timeline {
         timeline::draw(state, &mut pane.subarea(0, height - 2, width, 1));
     }

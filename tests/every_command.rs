@@ -37,6 +37,8 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("record - --for 300ms -i 100ms", Text),
     ("record NEW --for 300ms -i 100ms --ops nproc", Nothing),
     ("replay FILE", Nothing),
+    ("demo", Text),
+    ("demo --list", Text),
     ("check FILE", Text),
     ("check FILE --json", Text),
     ("check FILE --format nagios", Text),

@@ -52,8 +52,15 @@ fn every_screen_has_its_key() {
     for (columns, rows) in [(80, 24), (200, 50)] {
         let mut session = Session::live(columns, rows);
         // Texts that only this screen has, also on a quiet machine.
-        let screens =
-            [("2", "HOT THREADS"), ("3", "KB/req"), ("4", "OutSeg"), ("5", "processes"), ("6", "FINDINGS"), ("1", "LOAD")];
+        let screens = [
+            ("2", "HOT THREADS"),
+            ("3", "KB/req"),
+            ("4", "OutSeg"),
+            ("5", "processes"),
+            ("6", "FINDINGS"),
+            ("7", "300 s"),
+            ("1", "LOAD"),
+        ];
         for (key, text) in screens {
             session.type_keys(key);
             session.until_text(text);

@@ -39,6 +39,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print h
 complete -c stalltop -n "__fish_stalltop_needs_command" -s V -l version -d 'Print version'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "record" -d 'Record without a screen, until stopped'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "replay" -d 'Show a recording on the same screens, and move in time'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "demo" -d 'Show recordings of six loads, each with a note that says what to notice'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "check" -d 'Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "info" -d 'Print what a recording contains'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "report" -d 'Write a recording as one self-contained page, to attach to a ticket'
@@ -79,6 +80,15 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-color -l
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -s h -l help -d 'Print help'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l config -d 'Read this configuration file instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l nic-speed -d 'Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l list -d 'Print the list of recordings'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l no-config -d 'Read no configuration file'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l at -d 'Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l for -d 'Evaluate the machine for this time [default: 5s, with --watch no limit]; of a recording, this much of its end [default: all], or with --at this much from there on [default: 5s]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -s i -l interval -d 'Time between samples [default: 1s, or a quarter of --for if that is less]' -r

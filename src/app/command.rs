@@ -6,6 +6,7 @@ mod cat;
 mod check;
 mod compare;
 mod cut;
+mod demo;
 mod doctor;
 mod export;
 mod generated_docs;
@@ -42,6 +43,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
             let why = "standard output is not a terminal, or TERM is not set or dumb";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for text try 'stalltop check FILE'"))
         }
+        Command::Demo(options) => demo::demo(&configuration, &options),
         Command::Export(options) => export::export(&configuration, &options),
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => info::info(&info),

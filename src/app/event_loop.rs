@@ -1,6 +1,7 @@
 //! The event loop of the screen: select (wait for one event), update (change the state), act (carry out the effect). There is no
 //! logic in the arms of `select!`.
 
+use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -26,7 +28,8 @@ use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
-use crate::state::{ClickTarget, Effect, Event, Notice, Screen, Setup, Source, State, TerminalCapabilities, update};
+use crate::state::demo::DemoNote;
+use crate::state::{ClickTarget, Effect, Event, Key, Notice, Screen, Setup, Source, State, TerminalCapabilities, update};
 use crate::view;
 use crate::view::hit_area::{self, HitArea};
 
@@ -84,6 +87,52 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
     run_screen(state, timeline)
 }
 
+/// A recording of the demo, in a temporary file.
+pub struct DemoRecording {
+    pub file: NamedTempFile,
+    pub name: &'static str,
+    pub note: DemoNote,
+}
+
+impl DemoRecording {
+    fn open(&self, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Timeline), Failure> {
+        let options = cli::Replay {
+            file: self.file.path().to_owned(),
+            at: None,
+            range: cli::time_range::TimeRange::default(),
+            speed: 1.0,
+            appearance: appearance.clone(),
+        };
+        let timeline = Timeline::open(&options, &TimeZone::system(), settings)?;
+        let source = Source::Replay { name: self.name.to_owned() };
+        let mut state = State::new(setup(appearance, source, timeline.interval()));
+        state.demo = Some(self.note);
+        let (state, _) = with_theme(state, settings, appearance)?;
+        Ok((state, timeline))
+    }
+}
+
+/// Recordings of the demo that are shown after the present one.
+struct Playlist {
+    settings: Settings,
+    appearance: cli::Appearance,
+    rest: VecDeque<DemoRecording>,
+    /// The files of those that were shown
+    shown: Vec<NamedTempFile>,
+}
+
+/// The screen on the recordings of the demo, one after the other: quitting goes to the next one, Ctrl-C ends.
+pub fn demo(
+    configuration: &cli::Configuration,
+    appearance: cli::Appearance,
+    mut recordings: VecDeque<DemoRecording>,
+) -> Result<Exit, Failure> {
+    let (settings, _) = Settings::load(&Root::host(), configuration)?;
+    let Some(first) = recordings.pop_front() else { return Ok(Exit::Success) };
+    let (state, timeline) = first.open(&settings, &appearance)?;
+    run_screens(state, timeline, Some(Playlist { settings, appearance, rest: recordings, shown: vec![first.file] }))
+}
+
 /// Chooses the theme; the lines are warnings.
 fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
@@ -109,6 +158,10 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
 
 /// Shows the timeline until the user quits or a signal arrives.
 fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
+    run_screens(state, timeline, None)
+}
+
+fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
@@ -124,6 +177,7 @@ fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
             terminal,
             signals,
             keys,
+            playlist,
             frame_due: Some(Instant::now()),
             last_drawn: None,
             answers_input: false,
@@ -150,6 +204,8 @@ struct EventLoop {
     terminal: Terminal,
     signals: SignalEvents,
     keys: mpsc::Receiver<Input>,
+    /// In the demo
+    playlist: Option<Playlist>,
     /// When to draw the next frame; `None` while nothing has changed
     frame_due: Option<Instant>,
     last_drawn: Option<Instant>,
@@ -218,6 +274,7 @@ impl EventLoop {
                     return Err(Failure::already_reported(Exit::Failed));
                 }
                 Ok(LoopControl::Continue) => {}
+                Ok(LoopControl::Quit) if self.open_next()? => {}
                 Ok(LoopControl::Quit) => return Ok(Exit::Success),
                 // The terminal cannot be written to: it has hung up.
                 Err(_) => return Ok(Exit::Success),
@@ -225,8 +282,27 @@ impl EventLoop {
         }
     }
 
+    /// Opens the next recording of the demo, if there is one.
+    fn open_next(&mut self) -> Result<bool, Failure> {
+        let Some(playlist) = &mut self.playlist else { return Ok(false) };
+        let Some(next) = playlist.rest.pop_front() else { return Ok(false) };
+        let (state, timeline) = next.open(&playlist.settings, &playlist.appearance)?;
+        playlist.shown.push(next.file);
+        self.state = state;
+        let ended = std::mem::replace(&mut self.timeline, timeline);
+        self.frame_due.get_or_insert_with(Instant::now);
+        ended.close().map_or(Ok(true), Err)
+    }
+
     fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
         self.answers_input |= matches!(event, LoopEvent::Input(_));
+        let ends = matches!(
+            event,
+            LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup | Input::Key(Key::Control('c')))
+        );
+        if ends {
+            self.playlist = None;
+        }
         match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,

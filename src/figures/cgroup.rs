@@ -4,6 +4,7 @@ use super::{Cell, Column, FigureInput, Precision, TypedTable, Unit, unit_capacit
 use crate::ids::CgroupVersion;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cgroup_names::CgroupName;
+use crate::sample::cgroup::StallAverages;
 
 type Figure = Column<CgroupSpan>;
 
@@ -55,6 +56,43 @@ columns! {
     PSI_IO_FULL_RATIO = pressure_column("%io-full", "psi_io_full_ratio", |_, group| group.pressure.io_full.into());
     PSI_MEMORY_SOME_RATIO = pressure_column("%mem-some", "psi_memory_some_ratio", |_, group| group.pressure.memory_some.into());
     PSI_MEMORY_FULL_RATIO = pressure_column("%mem-full", "psi_memory_full_ratio", |_, group| group.pressure.memory_full.into());
+    PSI_CPU_SOME_10S_RATIO = average_column("%cpu-some10", "psi_cpu_some_10s_ratio",
+        |_, group| average(group.pressure_averages.cpu_some, |line| line.avg10));
+    PSI_CPU_SOME_60S_RATIO = average_column("%cpu-some60", "psi_cpu_some_60s_ratio",
+        |_, group| average(group.pressure_averages.cpu_some, |line| line.avg60));
+    PSI_CPU_SOME_300S_RATIO = average_column("%cpu-some300", "psi_cpu_some_300s_ratio",
+        |_, group| average(group.pressure_averages.cpu_some, |line| line.avg300));
+    PSI_IO_SOME_10S_RATIO = average_column("%io-some10", "psi_io_some_10s_ratio",
+        |_, group| average(group.pressure_averages.io_some, |line| line.avg10));
+    PSI_IO_SOME_60S_RATIO = average_column("%io-some60", "psi_io_some_60s_ratio",
+        |_, group| average(group.pressure_averages.io_some, |line| line.avg60));
+    PSI_IO_SOME_300S_RATIO = average_column("%io-some300", "psi_io_some_300s_ratio",
+        |_, group| average(group.pressure_averages.io_some, |line| line.avg300));
+    PSI_IO_FULL_10S_RATIO = average_column("%io-full10", "psi_io_full_10s_ratio",
+        |_, group| average(group.pressure_averages.io_full, |line| line.avg10));
+    PSI_IO_FULL_60S_RATIO = average_column("%io-full60", "psi_io_full_60s_ratio",
+        |_, group| average(group.pressure_averages.io_full, |line| line.avg60));
+    PSI_IO_FULL_300S_RATIO = average_column("%io-full300", "psi_io_full_300s_ratio",
+        |_, group| average(group.pressure_averages.io_full, |line| line.avg300));
+    PSI_MEMORY_SOME_10S_RATIO = average_column("%mem-some10", "psi_memory_some_10s_ratio",
+        |_, group| average(group.pressure_averages.memory_some, |line| line.avg10));
+    PSI_MEMORY_SOME_60S_RATIO = average_column("%mem-some60", "psi_memory_some_60s_ratio",
+        |_, group| average(group.pressure_averages.memory_some, |line| line.avg60));
+    PSI_MEMORY_SOME_300S_RATIO = average_column("%mem-some300", "psi_memory_some_300s_ratio",
+        |_, group| average(group.pressure_averages.memory_some, |line| line.avg300));
+    PSI_MEMORY_FULL_10S_RATIO = average_column("%mem-full10", "psi_memory_full_10s_ratio",
+        |_, group| average(group.pressure_averages.memory_full, |line| line.avg10));
+    PSI_MEMORY_FULL_60S_RATIO = average_column("%mem-full60", "psi_memory_full_60s_ratio",
+        |_, group| average(group.pressure_averages.memory_full, |line| line.avg60));
+    PSI_MEMORY_FULL_300S_RATIO = average_column("%mem-full300", "psi_memory_full_300s_ratio",
+        |_, group| average(group.pressure_averages.memory_full, |line| line.avg300));
+    HELD_BACK_RATIO = Figure::new("%held", "held_back_ratio", Unit::PercentOfCpu,
+        "its tasks were throttled, or stalled for I/O or memory: the largest share",
+        |_, group| held_back(group).into()).without_total().hidden_by_default();
+    MEMORY_USED_RATIO = Figure::new("%mem", "memory_used_ratio", Unit::Percent, "memory that it uses, of its limit",
+        |_, group| memory_used(group).into()).without_total().hidden_by_default();
+    IO_LIMIT_USED_RATIO = Figure::new("%iolim", "io_limit_used_ratio", Unit::Percent, "use of the I/O limit that is used most",
+        |input, group| io_limit_used(input, group).into()).without_total().hidden_by_default();
     ALLOWED_CPUS = Figure::text("cpuset", "allowed_cpus", "CPUs that its cpuset allows",
         |_, group| group.cpus.as_ref().into()).hidden_by_default();
     OWNER = Figure::text("of", "owner", "what it belongs to: container, pod, unit (of systemd), or cgroup",
@@ -66,6 +104,30 @@ columns! {
 
 fn name(input: &FigureInput, group: &CgroupSpan) -> CgroupName {
     CgroupName::from_path(&input.interval.newer, group.id.path.as_bytes())
+}
+
+/// The kernel's average over the last 10, 60 or 300 s.
+const fn average_column(name: &'static str, json: &'static str, read: fn(&FigureInput, &CgroupSpan) -> Cell) -> Figure {
+    Figure::new(name, json, Unit::Percent, "the kernel's average; cgroup v2", read).without_total().hidden_by_default()
+}
+
+fn average(line: Option<StallAverages>, which: fn(StallAverages) -> u16) -> Cell {
+    line.map(|line| f64::from(which(line)) / 10_000.0).into()
+}
+
+fn held_back(group: &CgroupSpan) -> Option<f64> {
+    let shares = [group.throttled, group.pressure.io_some, group.pressure.memory_some];
+    shares.into_iter().flatten().map(|share| share.0).max_by(f64::total_cmp)
+}
+
+fn memory_used(group: &CgroupSpan) -> Option<f64> {
+    let (used, limit) = (group.memory_used?.0 as f64, group.memory_limit?.0 as f64);
+    (limit > 0.0).then(|| used / limit)
+}
+
+fn io_limit_used(input: &FigureInput, group: &CgroupSpan) -> Option<f64> {
+    let limits = input.interval.io_limits.iter().filter(|limit| limit.cgroup == group.id);
+    limits.flat_map(|limit| &limit.usages).filter_map(|usage| usage.utilization()).max_by(f64::total_cmp)
 }
 
 /// Pressure of the group's own tasks; v2.

@@ -2,7 +2,7 @@
 
 use crate::ids::{CgroupId, DiskId};
 use crate::interval::pressure::stalled_share;
-use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit};
+use crate::sample::cgroup::{Cgroup, CgroupPressure, CgroupPressureAverages, IoLimit};
 use crate::sample::{Name, Sample};
 use crate::units::{Bytes, Counter, PerSecond, Ratio, delta};
 
@@ -29,6 +29,8 @@ pub struct CgroupSpan {
     /// The CPUs that its cpuset allows, where they are fewer than those of the group above
     pub cpus: Option<Name>,
     pub pressure: CgroupPressureSpan,
+    /// The kernel's averages at the end of the interval; v2 only
+    pub pressure_averages: CgroupPressureAverages,
 }
 
 /// Shares of the interval in which tasks of a group were stalled; v2 only.
@@ -119,6 +121,7 @@ fn span(before: &Cgroup, group: &Cgroup, seconds: f64, max_cpus: Option<f64>) ->
         oom_kills: delta(group.oom_kills, before.oom_kills),
         cpus: group.cpus.clone(),
         pressure: CgroupPressureSpan::between(&before.pressure, &group.pressure, seconds),
+        pressure_averages: group.pressure_averages,
     }
 }
 

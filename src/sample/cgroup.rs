@@ -40,6 +40,7 @@ pub struct Cgroup {
     /// above: v1 cpuset.effective_cpus, v2 cpuset.cpus.effective. `None` is no limit of its own.
     pub cpus: Option<Name>,
     pub pressure: CgroupPressure,
+    pub pressure_averages: CgroupPressureAverages,
 }
 
 impl Cgroup {
@@ -61,6 +62,7 @@ impl Cgroup {
             oom_kills: None,
             cpus: None,
             pressure: CgroupPressure::default(),
+            pressure_averages: CgroupPressureAverages::default(),
         }
     }
 }
@@ -74,6 +76,24 @@ pub struct CgroupPressure {
     pub io_full_us: Option<Counter>,
     pub memory_some_us: Option<Counter>,
     pub memory_full_us: Option<Counter>,
+}
+
+/// The averages in the lines of the files that `CgroupPressure` is read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CgroupPressureAverages {
+    pub cpu_some: Option<StallAverages>,
+    pub io_some: Option<StallAverages>,
+    pub io_full: Option<StallAverages>,
+    pub memory_some: Option<StallAverages>,
+    pub memory_full: Option<StallAverages>,
+}
+
+/// `avg10`, `avg60` and `avg300` of a line: hundredths of a per cent of the last 10, 60 and 300 s, the kernel's precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StallAverages {
+    pub avg10: u16,
+    pub avg60: u16,
+    pub avg300: u16,
 }
 
 /// The CPU weight of a group, and of those above it, whose tasks compete for CPUs.

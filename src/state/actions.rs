@@ -44,10 +44,11 @@ impl State {
             Key::Function(number) => format!("F{number}"),
             _ => return Effect::Nothing,
         };
-        let place = match keys::screens_for_key(key).and_then(Screens::ends) {
-            None => "does nothing".to_owned(),
-            Some((only, last)) if only == last => format!("is for screen {} ({})", only.digit(), only.label()),
-            Some((first, last)) => format!("is for screens {} to {}", first.digit(), last.digit()),
+        let screens = keys::screens_for_key(key);
+        let place = match (screens.and_then(Screens::single), screens.and_then(Screens::digits)) {
+            (Some(only), _) => format!("is for screen {} ({})", only.digit(), only.label()),
+            (None, Some(digits)) => format!("is for screens {digits}"),
+            (None, None) => "does nothing".to_owned(),
         };
         self.notify(Notice::new(format!("{name} {place}: ? shows all keys")));
         Effect::Redraw

@@ -86,11 +86,25 @@ impl Screens {
         }
     }
 
-    /// The first and the last of them, unless they are all screens.
-    pub fn ends(self) -> Option<(Screen, Screen)> {
-        let mut some = Screen::ALL.into_iter().filter(|&screen| self != Screens::All && self.contain(screen));
-        let first = some.next()?;
-        Some((first, some.next_back().unwrap_or(first)))
+    /// Their digits: `5`, `2–5, 7`; `None` if they are all screens.
+    pub fn digits(self) -> Option<String> {
+        if self == Screens::All {
+            return None;
+        }
+        let mut ranges: Vec<(u8, u8)> = Vec::new();
+        for digit in Screen::ALL.into_iter().filter(|&screen| self.contain(screen)).map(Screen::digit) {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == digit => *last = digit,
+                _ => ranges.push((digit, digit)),
+            }
+        }
+        let range = |&(first, last): &(u8, u8)| if first == last { first.to_string() } else { format!("{first}–{last}") };
+        Some(ranges.iter().map(range).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The screen, if it is only one.
+    pub fn single(self) -> Option<Screen> {
+        if let Screens::Only(screen) = self { Some(screen) } else { None }
     }
 }
 

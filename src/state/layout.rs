@@ -1,6 +1,7 @@
 //! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
+use super::demo::DemoNote;
 use super::panes::{PaneArea, pane_areas};
 use super::rows::{Item, Row};
 use super::screen::Screen;
@@ -36,6 +37,8 @@ pub struct ScreenLayout {
     pub list_rows: u16,
     /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
+    /// Rows of the note of the demo, below the body
+    pub note_rows: u16,
     /// CPU screen: rows of the map of all CPUs, and CPUs per row
     pub cpu_map: (u16, u16),
     /// CPU screen: rows of the hottest threads below the list, without the heading
@@ -64,7 +67,8 @@ impl ScreenLayout {
         let has_panes = evaluation.is_some();
         let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
-        let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
+        let note_rows = if state.demo.is_some() { DemoNote::lines(height) } else { 0 };
+        let body = height.saturating_sub(top + 1 + u16::from(has_timeline) + note_rows);
         let panes = evaluation.map(|evaluation| pane_areas(definition.bands, focus, state, evaluation, (width, body)));
         let panes = panes.unwrap_or_default();
         let list_pane = panes.iter().find(|area| definition.list_pane == Some(area.pane));
@@ -80,6 +84,7 @@ impl ScreenLayout {
             rows_before_list: 0,
             list_rows: list_area.height,
             has_timeline,
+            note_rows,
             cpu_map: (0, 0),
             hot_thread_rows: 0,
         };

@@ -8,11 +8,12 @@ use super::filter::{FilterMatcher, MatchMode};
 use super::history::IntervalSummary;
 use super::sort::{SortBy, SortColumn};
 use super::{Sort, State};
-use crate::figures::FigureInput;
 use crate::figures::cpu::CpuRow;
+use crate::figures::{FigureInput, cgroup};
 use crate::findings::{Evaluation, Finding, Kind, Subject};
-use crate::ids::{CpuId, DiskId, NicId, ProcessId, TaskId};
+use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::cgroup_names::CgroupName;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::sample::Instant;
@@ -33,6 +34,8 @@ pub enum Row {
     Process { index: usize, depth: u8 },
     /// Indices of the process in the newer sample and of the thread in the process
     Thread { process: usize, thread: usize },
+    /// Index in `interval.cgroups`
+    Cgroup(usize),
     /// All threads in one wait class
     WaitClass { class: WaitClass, threads: u32 },
     /// Index in `evaluation.active`
@@ -137,6 +140,7 @@ pub enum Item {
     Disk(DiskId),
     Nic(NicId),
     RemoteHost(IpAddr),
+    Cgroup(CgroupId),
     Process(ProcessId),
     Thread(TaskId),
     WaitClass(WaitClass),
@@ -170,6 +174,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
         Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
         Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
         Row::RemoteHost(at) => Some(Item::RemoteHost(evaluation.remote_hosts.as_ref()?.rows.get(at)?.address)),
+        Row::Cgroup(at) => Some(Item::Cgroup(interval.cgroups.get(at)?.id.clone())),
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
         Row::Thread { process, thread } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
@@ -284,6 +289,32 @@ pub(super) fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatche
         keyed.push((value, at));
     }
     sort_by_value(keyed, sort).into_iter().map(Row::Nic).collect()
+}
+
+pub(super) fn cgroups(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
+    let mut keyed = Vec::with_capacity(interval.cgroups.len());
+    for (at, group) in interval.cgroups.iter().enumerate() {
+        if filter.is_active() {
+            let name = CgroupName::from_path(&interval.newer, group.id.path.as_bytes());
+            if !filter.matches_text(&format!("{} {}", name.describe(), group.id.path.to_string_lossy())) {
+                continue;
+            }
+        }
+        let value = match sort.column.by {
+            // Of those that are not held back, the one nearest to a limit comes first.
+            SortBy::Cgroup(figure) if sort.column == SortColumn::CGROUP_HELD_BACK => {
+                let held_back = figure.number(&input, group).unwrap_or(0.0);
+                let near = [&cgroup::MEMORY_USED_RATIO, &cgroup::IO_LIMIT_USED_RATIO, &cgroup::THROTTLED_PERIODS_RATIO];
+                let near = near.into_iter().filter_map(|figure| figure.number(&input, group)).fold(0.0, f64::max);
+                (held_back * 100.0).round() * 1e3 + (near * 100.0).round()
+            }
+            SortBy::Cgroup(figure) => figure.number(&input, group).unwrap_or(0.0),
+            _ => at as f64,
+        };
+        keyed.push((value, at));
+    }
+    sort_by_value(keyed, sort).into_iter().map(Row::Cgroup).collect()
 }
 
 pub(super) fn remote_hosts(evaluation: &Evaluation, mut filter: FilterMatcher) -> Vec<Row> {

@@ -6,6 +6,7 @@ mod disk;
 mod findings;
 mod network;
 mod overview;
+pub mod pressure;
 mod tasks;
 
 use super::State;
@@ -26,6 +27,7 @@ macro_rules! with_screens {
             Network => network,
             Tasks => tasks,
             Findings => findings,
+            Pressure => pressure,
         }
     };
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::task::{self, ProcessRow};
 use crate::figures::thread::{self, ThreadRow};
-use crate::figures::{Column, ColumnDefinition, disk, network};
+use crate::figures::{Column, ColumnDefinition, cgroup, disk, network};
+use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::network::NicSpan;
 
@@ -28,6 +29,7 @@ pub(super) enum SortBy {
     Cpu(&'static Column<CpuRow>),
     Disk(&'static Column<DiskSpan>),
     Nic(&'static Column<NicSpan>),
+    Cgroup(&'static Column<CgroupSpan>),
     /// A column of processes, and the matching column of threads; without one, threads have the value of their process
     Task(&'static Column<ProcessRow>, Option<&'static Column<ThreadRow>>),
 }
@@ -50,6 +52,12 @@ impl SortColumn {
     pub const NIC_WRITE: SortColumn = SortColumn::new(SortBy::Nic(&network::SENT_BYTES_PER_SECOND));
     pub const NIC_BUSY: SortColumn = SortColumn::new(SortBy::Nic(&network::UTILIZATION_RATIO));
     pub const NIC_SATURATION: SortColumn = SortColumn::new(SortBy::Nic(&network::SATURATION_PER_SECOND));
+
+    pub const CGROUP_HELD_BACK: SortColumn = SortColumn::new(SortBy::Cgroup(&cgroup::HELD_BACK_RATIO));
+    pub const CGROUP_CPU: SortColumn = SortColumn::new(SortBy::Cgroup(&cgroup::CPU_RATIO));
+    pub const CGROUP_THROTTLED: SortColumn = SortColumn::new(SortBy::Cgroup(&cgroup::THROTTLED_RATIO));
+    pub const CGROUP_MEMORY: SortColumn = SortColumn::new(SortBy::Cgroup(&cgroup::MEMORY_USED_BYTES));
+    pub const CGROUP_MEMORY_SHARE: SortColumn = SortColumn::new(SortBy::Cgroup(&cgroup::MEMORY_USED_RATIO));
 
     pub const TASK_ACTIVITY: SortColumn = SortColumn::new(SortBy::Activity);
     pub const TASK_CPU: SortColumn = SortColumn::new(SortBy::Task(&task::CPU_RATIO, Some(&thread::CPU_RATIO)));
@@ -106,6 +114,16 @@ pub(super) const DISK_COLUMNS: &[SortColumn] =
 pub(super) const NETWORK_COLUMNS: &[SortColumn] =
     &[SortColumn::NAME, SortColumn::NIC_READ, SortColumn::NIC_WRITE, SortColumn::NIC_BUSY, SortColumn::NIC_SATURATION];
 
+/// The orders of the screen of cgroups.
+pub(super) const CGROUP_COLUMNS: &[SortColumn] = &[
+    SortColumn::CGROUP_HELD_BACK,
+    SortColumn::CGROUP_CPU,
+    SortColumn::CGROUP_THROTTLED,
+    SortColumn::CGROUP_MEMORY,
+    SortColumn::CGROUP_MEMORY_SHARE,
+    SortColumn::NAME,
+];
+
 /// The orders of the tasks screen.
 pub(super) const TASK_COLUMNS: &[SortColumn] = &[
     SortColumn::TASK_ACTIVITY,
@@ -132,6 +150,7 @@ impl SortBy {
             SortBy::Cpu(column) => Some(&column.definition),
             SortBy::Disk(column) => Some(&column.definition),
             SortBy::Nic(column) => Some(&column.definition),
+            SortBy::Cgroup(column) => Some(&column.definition),
             SortBy::Task(column, _) => Some(&column.definition),
         }
     }

@@ -2,6 +2,7 @@
 
 mod baselines;
 mod cgroups;
+mod cgroup;
 mod device;
 mod finding;
 mod remote_host;
@@ -290,6 +291,7 @@ fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: 
         Item::WaitClass(class) => task::wait_class(evaluation, *class, &mut page),
         Item::Disk(id) => device::disk(state, evaluation, *id, &mut page),
         Item::Nic(id) => device::nic(state, evaluation, id, &mut page),
+        Item::Cgroup(id) => cgroup::page(state, evaluation, id, &mut page),
         Item::RemoteHost(address) => remote_host::remote_host(state, evaluation, *address, &mut page),
         Item::Cpu(id) => device::cpu(state, evaluation, *id, &mut page),
     }

@@ -102,15 +102,15 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
     let room = description_width(width);
     let mut lines = Vec::new();
     let screens: Vec<String> = Screen::ALL.iter().map(|screen| format!("{} {}", screen.digit(), screen.label())).collect();
-    for words in text::wrap(&screens.join(", "), room, usize::MAX) {
+    let list = Some(screens.join(", ")).filter(|list| list.len() <= room).unwrap_or_else(|| screens.join(" "));
+    for words in text::wrap(&list, room, usize::MAX) {
         lines.push(KeyLine { key_label: if lines.is_empty() { "digits" } else { "" }, description: words, applies_here: true });
     }
     for binding in BINDINGS {
         let here = binding.screens.contain(state.screen);
         let mut words = binding.description.to_owned();
-        if let Some((first, last)) = binding.screens.ends() {
-            let (first, last) = (first.digit(), last.digit());
-            words += &if first == last { format!(" (on {first})") } else { format!(" (on {first}–{last})") };
+        if let Some(digits) = binding.screens.digits() {
+            words += &format!(" (on {digits})");
         }
         for (at, words) in text::wrap(&words, room, usize::MAX).into_iter().enumerate() {
             lines.push(KeyLine {

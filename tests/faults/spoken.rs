@@ -68,7 +68,7 @@ fn hostile_process() -> Child {
 
 fn every_screen(what: &str, mut session: Session) {
     session.until_text("LOAD");
-    for keys in ["2", "\r", "3", "\r", "4", "\r", "5", "\r", "5t", "T", "c", "6", "\r", "1"] {
+    for keys in ["2", "\r", "3", "\r", "4", "\r", "5", "\r", "5t", "T", "c", "6", "\r", "7", "\r", "1"] {
         session.type_keys(keys);
         // Drawn, and heard: the frame after this key has come when the next redraw is asked for.
         session.type_keys("\x0c");

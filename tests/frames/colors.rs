@@ -11,7 +11,7 @@ use crate::screen::{buffer, live, press, text};
 fn no_color_disables_all_colors() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     state.setup.terminal.colors = ColorSupport::None;
-    for keys in ["1", "2", "3", "4", "5", "6", "\n", "?"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "\n", "7", "?"] {
         press(&mut state, keys);
         for cell in &buffer(&state).content {
             assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{cell:?} on {keys}");
@@ -65,7 +65,7 @@ fn no_white_or_yellow_on_the_default_background() {
     for colours in [ColorSupport::Ansi16, ColorSupport::Ansi256] {
         let mut state = live(&scenes::lock_convoy(), (200, 50));
         state.setup.terminal.colors = colours;
-        for keys in ["1", "2", "3", "4", "5", "6"] {
+        for keys in ["1", "2", "3", "4", "5", "6", "7"] {
             press(&mut state, keys);
             for cell in &buffer(&state).content {
                 let faint = matches!(cell.fg, Color::White | Color::Yellow | Color::Gray | Color::LightYellow);

@@ -14,12 +14,14 @@
 mod agreement;
 mod clocks;
 mod colors;
+mod demo;
 mod golden;
 mod hostile;
 mod keys;
 mod machine;
 mod network;
 mod palette;
+mod pressure;
 mod scenes;
 mod screen;
 mod sizes;

@@ -43,7 +43,7 @@ fn no_footer_is_cut() {
 fn every_screen_at_every_size() {
     for (share, machine) in [scenes::lock_convoy(), scenes::hot_core(), scenes::shaped_network()].iter().enumerate() {
         let mut state = live(machine, (80, 24));
-        for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "6"].into_iter().enumerate() {
+        for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "6", "7"].into_iter().enumerate() {
             press(&mut state, keys);
             sweep(&mut state, (share + at) % SHARES);
         }
@@ -53,7 +53,7 @@ fn every_screen_at_every_size() {
 #[test]
 fn extreme_sizes() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    for keys in ["1", "2", "3", "4", "5", "6", "\n"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "\n"] {
         press(&mut state, keys);
         for (width, height) in [(0, 0), (0, 24), (80, 0), (65_535, 1), (1, 65_535), (1_000, 60), (500, 150)] {
             draw(&mut state, width, height);
@@ -77,7 +77,7 @@ fn every_page_and_prompt_at_every_size() {
 #[test]
 fn a_click_anywhere_is_harmless() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    for screen in ["1", "2", "3", "4", "5", "6"] {
+    for screen in ["1", "2", "3", "4", "5", "6", "7"] {
         for (width, height) in [(80, 24), (40, 10), (20, 3)] {
             update(&mut state, Event::Resize { width, height });
             press(&mut state, "\x1b");

@@ -12,7 +12,10 @@ use std::time::Duration;
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
 use stalltop::sample::cgroup::owner::ContainerRuntime;
-use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, Memberships};
+use stalltop::sample::cgroup::{
+    Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, Memberships,
+    StallAverages,
+};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -630,7 +633,19 @@ fn cgroup(d: &mut Dice) -> Cgroup {
             memory_some_us: d.maybe(Dice::counter),
             memory_full_us: d.maybe(Dice::counter),
         },
+        pressure_averages: CgroupPressureAverages {
+            cpu_some: d.maybe(averages),
+            io_some: d.maybe(averages),
+            io_full: d.maybe(averages),
+            memory_some: d.maybe(averages),
+            memory_full: d.maybe(averages),
+        },
     }
+}
+
+fn averages(d: &mut Dice) -> StallAverages {
+    let [avg10, avg60, avg300] = [d.u32() as u16, d.u32() as u16, d.u32() as u16];
+    StallAverages { avg10, avg60, avg300 }
 }
 
 /// A container with a name.

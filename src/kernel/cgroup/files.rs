@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::parse::{
-    parse_cpu_stat, parse_io_serviced, parse_io_stat, parse_memory_stat, parse_named_counter, parse_pressure_total,
+    parse_cpu_stat, parse_io_serviced, parse_io_stat, parse_memory_stat, parse_named_counter, parse_pressure_averages,
+    parse_pressure_total,
 };
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
 use crate::kernel::fields::{parse_single_line, parse_single_u64};
 use crate::kernel::root::{FileHandle, Root};
 use crate::sample::Name;
-use crate::sample::cgroup::{Cgroup, IoLimit, IoMax, IoStat};
+use crate::sample::cgroup::{Cgroup, IoLimit, IoMax, IoStat, StallAverages};
 use crate::units::{Counter, delta};
 
 /// memory.stat is read only when the group uses this share of its limit, in percent: the kernel sums it over all CPUs.
@@ -160,11 +161,14 @@ impl Group {
             alive |= cgroup.cpus.is_some();
         }
         if let Some(directory) = &self.limits.directories.cpu {
-            cgroup.pressure.cpu_some_us = files.read_pressure(directory, "cpu.pressure").0;
+            let stalls = files.read_pressure(directory, "cpu.pressure");
+            (cgroup.pressure.cpu_some_us, cgroup.pressure_averages.cpu_some) = stalls.some;
         }
         let mut operations = 0_u64;
         if let Some(directory) = &self.limits.directories.io {
-            (cgroup.pressure.io_some_us, cgroup.pressure.io_full_us) = files.read_pressure(directory, "io.pressure");
+            let stalls = files.read_pressure(directory, "io.pressure");
+            (cgroup.pressure.io_some_us, cgroup.pressure_averages.io_some) = stalls.some;
+            (cgroup.pressure.io_full_us, cgroup.pressure_averages.io_full) = stalls.full;
             for &(disk, most) in &self.limits.io {
                 let Some(done) = files.read_io(directory, disk) else { continue };
                 alive = true;
@@ -221,8 +225,9 @@ impl GroupFiles<'_> {
                 if let Some(hits) = self.read(directory, "memory.events.local").and_then(both) {
                     cgroup.memory_limit_hits = Some(hits);
                 }
-                (cgroup.pressure.memory_some_us, cgroup.pressure.memory_full_us) =
-                    self.read_pressure(directory, "memory.pressure");
+                let stalls = self.read_pressure(directory, "memory.pressure");
+                (cgroup.pressure.memory_some_us, cgroup.pressure_averages.memory_some) = stalls.some;
+                (cgroup.pressure.memory_full_us, cgroup.pressure_averages.memory_full) = stalls.full;
             }
         }
     }
@@ -232,13 +237,14 @@ impl GroupFiles<'_> {
         self.read(directory, file).and_then(parse_single_line)
     }
 
-    /// The totals of `some` and `full`.
-    fn read_pressure(&mut self, directory: &Path, file: &str) -> (Option<Counter>, Option<Counter>) {
+    /// The lines `some` and `full`.
+    fn read_pressure(&mut self, directory: &Path, file: &str) -> Stalls {
         if self.version == CgroupVersion::V1 {
-            return (None, None);
+            return Stalls::default();
         }
-        let Some(bytes) = self.read(directory, file) else { return (None, None) };
-        (parse_pressure_total(bytes, b"some "), parse_pressure_total(bytes, b"full "))
+        let Some(bytes) = self.read(directory, file) else { return Stalls::default() };
+        let line = |word: &[u8]| (parse_pressure_total(bytes, word), parse_pressure_averages(bytes, word));
+        Stalls { some: line(b"some "), full: line(b"full ") }
     }
 
     fn read_io(&mut self, directory: &Path, disk: DiskId) -> Option<IoStat> {
@@ -252,6 +258,13 @@ impl GroupFiles<'_> {
             }
         }
     }
+}
+
+/// The lines of a pressure file: total and averages.
+#[derive(Default)]
+struct Stalls {
+    some: (Option<Counter>, Option<StallAverages>),
+    full: (Option<Counter>, Option<StallAverages>),
 }
 
 /// The file with the CPUs that the group's tasks may use.

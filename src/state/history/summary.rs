@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::disk_operation::{self, OperationRow};
-use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, disk, network, protocols};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, network, pressure, protocols};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
-use crate::ids::{CpuId, DiskId, NicId, ProcessId};
+use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
+use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::interval::task::ProcessSpan;
@@ -20,6 +21,7 @@ pub use graph_figures::{CpuTime, GraphFigure};
 const MAX_PROCESSES: usize = 48;
 const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
+const MAX_CGROUPS: usize = 16;
 
 /// The values of one interval, a few hundred bytes.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,10 @@ pub struct IntervalSummary {
     round_trips: Box<[(IpAddr, f32)]>,
     /// Sorted
     processes: Box<[ProcessSummary]>,
+    /// Pressure of the host: CPU, I/O, memory, in 1/200
+    pressure: Option<[u8; 3]>,
+    /// Those held back most, sorted: throttled, I/O pressure, memory pressure (shares of the time; NaN if unknown)
+    cgroups: Box<[(CgroupId, [f32; 3])]>,
     /// The values of the active findings, by a hash of kind and subject
     findings: Box<[(u64, f32)]>,
 }
@@ -107,6 +113,8 @@ impl IntervalSummary {
             nics: busiest_nics(input),
             round_trips: round_trips(evaluation),
             processes: busiest_processes(input),
+            pressure: pressure_levels(input),
+            cgroups: cgroups_held_back(input),
             findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
         }
     }
@@ -149,6 +157,18 @@ impl IntervalSummary {
     pub fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
         let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
         self.nics.get(at).map(|nic| (nic.1, nic.2))
+    }
+
+    /// Shares of the time in which some task of the host waited: for a CPU, for I/O, for memory.
+    pub fn pressure(&self) -> Option<[f32; 3]> {
+        self.pressure.map(|shares| shares.map(|share| f32::from(share) / 200.0))
+    }
+
+    /// A share of the time in which a cgroup was throttled (0) or waited for I/O (1) or memory (2); `None` if it is unknown, or
+    /// the group was not among those held back most.
+    pub fn cgroup_share(&self, id: &CgroupId, which: usize) -> Option<f32> {
+        let at = self.cgroups.binary_search_by(|known| known.0.cmp(id)).ok()?;
+        self.cgroups.get(at)?.1.get(which).copied().filter(|share| share.is_finite())
     }
 
     /// Round-trip time to a host in milliseconds.
@@ -272,6 +292,25 @@ fn network_summary(input: &FigureInput) -> NetworkSummary {
 
 /// Lock waits are of little weight: most are of idle workers.
 const LOCK_WEIGHT: f32 = 0.02;
+
+fn pressure_levels(input: &FigureInput) -> Option<[u8; 3]> {
+    let span = &input.interval.pressure;
+    let shares = [&pressure::PSI_CPU_SOME_RATIO, &pressure::PSI_IO_SOME_RATIO, &pressure::PSI_MEMORY_SOME_RATIO];
+    let shares = shares.map(|figure| figure.number(input, span));
+    if shares.iter().all(Option::is_none) {
+        return None;
+    }
+    Some(shares.map(|share| (share.unwrap_or(0.0) * 200.0).round().clamp(0.0, 200.0) as u8))
+}
+
+fn cgroups_held_back(input: &FigureInput) -> Box<[(CgroupId, [f32; 3])]> {
+    let weight = |group: &&CgroupSpan| cgroup::HELD_BACK_RATIO.number(input, group).unwrap_or(0.0) as f32;
+    let figures = [&cgroup::THROTTLED_RATIO, &cgroup::PSI_IO_SOME_RATIO, &cgroup::PSI_MEMORY_SOME_RATIO];
+    let mut list = heaviest(input.interval.cgroups.iter().collect(), MAX_CGROUPS, weight);
+    list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    let shares = |group: &CgroupSpan| figures.map(|figure| figure.number(input, group).map_or(f32::NAN, |share| share as f32));
+    list.into_iter().map(|group| (group.id.clone(), shares(group))).collect()
+}
 
 fn busiest_processes(input: &FigureInput) -> Box<[ProcessSummary]> {
     let Some(tasks) = &input.interval.tasks else { return Box::default() };

@@ -7,7 +7,9 @@ use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::cgroup::owner::ContainerRuntime;
-use crate::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat};
+use crate::sample::cgroup::{
+    Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, StallAverages,
+};
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -148,6 +150,7 @@ columns! { Cgroup: 48 {
     oom_kills,
     cpus,
     pressure,
+    pressure_averages,
 } }
 columns! { CgroupPressure: 12 { cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us } }
 columns! { CgroupWeight: 4 { id, weight } }
@@ -192,6 +195,27 @@ impl Columns for CgroupVersion {
             2 => Ok(CgroupVersion::V2),
             _ => Err(Malformed("a cgroup version is neither 1 nor 2")),
         }
+    }
+}
+
+/// A column for each line: 0 unknown, else 1 above the three averages in 16 bits each, avg10 lowest.
+impl Columns for CgroupPressureAverages {
+    const WIDTH: usize = 5;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let pack = |line: Option<StallAverages>| {
+            line.map_or(0, |line| 1 << 48 | u64::from(line.avg300) << 32 | u64::from(line.avg60) << 16 | u64::from(line.avg10))
+        };
+        [self.cpu_some, self.io_some, self.io_full, self.memory_some, self.memory_full].map(pack).put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let unpack = |cell: u64| {
+            let part = |shift: u32| (cell >> shift & 0xffff) as u16;
+            (cell != 0).then(|| StallAverages { avg10: part(0), avg60: part(16), avg300: part(32) })
+        };
+        let [cpu_some, io_some, io_full, memory_some, memory_full] = <[u64; 5]>::take(row, names)?.map(unpack);
+        Ok(CgroupPressureAverages { cpu_some, io_some, io_full, memory_some, memory_full })
     }
 }
 

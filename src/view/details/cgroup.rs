@@ -1,0 +1,194 @@
+//! The page of a cgroup: its limits by controller, its pressure, its members.
+
+use super::device::{graph, subject_findings};
+use super::{Page, StyleRole};
+use crate::figures::cgroup::{self as figures};
+use crate::figures::{Column, FigureInput};
+use crate::findings::cgroups::contains;
+use crate::findings::{Evaluation, Subject};
+use crate::ids::{CgroupId, CgroupVersion};
+use crate::interval::Interval;
+use crate::interval::cgroup::{CgroupSpan, IoLimitKind, IoLimitUsage};
+use crate::interval::cgroup_names::{CgroupName, NameKind};
+use crate::safe;
+use crate::sample::cgroup::{Controller, StallAverages};
+use crate::sample::task::Process;
+use crate::state::State;
+use crate::units::{Ratio, format};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional};
+use crate::view::wait_location;
+
+/// Members that are listed: those that use or want most CPU time first.
+const MAX_MEMBERS: usize = 20;
+
+/// The page of a cgroup with a limit.
+pub fn page(state: &State, evaluation: &Evaluation, id: &CgroupId, page: &mut Page) {
+    let interval = &*evaluation.interval;
+    let Some(group) = interval.cgroups.iter().find(|group| group.id == *id) else { return };
+    let name = CgroupName::from_path(&interval.newer, id.path.as_bytes());
+    page.line(0, SafeText::sanitize(name.describe()), StyleRole::Bold);
+    if name.kind != NameKind::Path {
+        page.labelled("cgroup", SafeText::from_name(&id.path));
+    }
+    page.labelled("hierarchy", if id.version == CgroupVersion::V1 { "cgroup v1".into() } else { "cgroup v2".into() });
+    subject_findings(evaluation, page, |subject| matches!(subject, Subject::Cgroup(other) if other == id));
+    cpu(state, evaluation, group, page);
+    memory(state, evaluation, group, page);
+    io(state, evaluation, group, page);
+    pressure(group, page);
+    members(interval, id, page);
+}
+
+/// The figure as on the list.
+fn figure(evaluation: &Evaluation, group: &CgroupSpan, figure: &Column<CgroupSpan>) -> String {
+    format_optional(figure.displayed(&FigureInput::from(evaluation), group), 6)
+}
+
+fn percent_label(share: f64) -> String {
+    format!("{}%", format_number(share * 100.0, 4))
+}
+
+fn cpu(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
+    page.heading("CPU");
+    let used = format_optional(group.used_cpus, 5);
+    match group.quota_cpus {
+        Some(quota) => page.labelled("used", safe!("{used} of its quota of {} CPUs", format_number(quota, 5))),
+        None => page.labelled("used", safe!("{used} CPUs, no quota")),
+    }
+    if group.quota_cpus.is_some() {
+        let periods = figure(evaluation, group, &figures::THROTTLED_PERIODS_RATIO);
+        let throttled = figure(evaluation, group, &figures::THROTTLED_RATIO);
+        page.labelled("throttled", safe!("{throttled}% of the time (its CPUs added up), in {periods}% of its periods"));
+        let limit = evaluation.thresholds().throttled_ratio as f32;
+        graph(state, evaluation, page, Some(limit), percent_label, |summary| summary.cgroup_share(&group.id, 0));
+    }
+    if let Some(cpus) = &group.cpus {
+        page.labelled("cpuset", safe!("CPUs {}", SafeText::from_name(cpus)));
+    }
+    if let Some(weight) = evaluation.interval.cgroup_weight(group.id.version, group.id.path.as_bytes()) {
+        page.labelled("weight", safe!("{weight}"));
+    }
+}
+
+fn memory(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
+    if group.memory_used.is_none() && group.memory_limit.is_none() {
+        return;
+    }
+    page.heading("MEMORY");
+    let size = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
+    let share = figure(evaluation, group, &figures::MEMORY_USED_RATIO);
+    page.labelled("used", safe!("{} of its limit of {}: {share}%", size(group.memory_used), size(group.memory_limit)));
+    if group.memory_limit_hits.is_some() {
+        let rate = |rate: Option<crate::units::PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
+        page.labelled("limit", safe!("met {}/s", rate(group.memory_limit_hits)));
+        page.labelled("read again", safe!("{} refaults/s, {} major faults/s", rate(group.refaults), rate(group.major_faults)));
+    }
+    if let Some(kills) = group.oom_kills.filter(|&kills| kills > 0) {
+        page.labelled("OOM kills", safe!("{kills} in this interval"));
+    }
+    let limit = evaluation.thresholds().memory_pressure_ratio as f32;
+    graph(state, evaluation, page, Some(limit), percent_label, |summary| summary.cgroup_share(&group.id, 2));
+}
+
+fn io(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
+    let interval = &*evaluation.interval;
+    let mut limits = interval.io_limits.iter().filter(|limit| limit.cgroup == group.id).peekable();
+    if limits.peek().is_none() {
+        return;
+    }
+    page.heading("I/O LIMITS");
+    for limit in limits {
+        let name = wait_location::disk_name(&interval.newer, limit.disk);
+        for usage in &limit.usages {
+            page.labelled(name.clone(), io_usage(usage));
+        }
+    }
+    graph(state, evaluation, page, None, percent_label, |summary| summary.cgroup_share(&group.id, 1));
+}
+
+fn io_usage(usage: &IoLimitUsage) -> SafeText {
+    let (what, in_bytes) = match usage.kind {
+        IoLimitKind::Reads => ("reads/s", false),
+        IoLimitKind::Writes => ("writes/s", false),
+        IoLimitKind::ReadBytes => ("/s read", true),
+        IoLimitKind::WriteBytes => ("/s written", true),
+    };
+    let amount = |rate: f64| if in_bytes { format::short_bytes(rate) } else { format!("{} ", format_number(rate, 6)) };
+    let used = usage.used.map_or("- ".to_owned(), |used| amount(used.0));
+    let share = text::format_percent(usage.utilization(), 5);
+    safe!("{used}{what} of at most {}{what}: {share}%", amount(usage.limit.0))
+}
+
+/// Time in which its tasks waited. v2 has the kernel's averages too.
+fn pressure(group: &CgroupSpan, page: &mut Page) {
+    let (span, averages) = (&group.pressure, &group.pressure_averages);
+    let lines: [(&'static str, Option<Ratio>, Option<StallAverages>); 5] = [
+        ("cpu, some", span.cpu_some, averages.cpu_some),
+        ("io, some", span.io_some, averages.io_some),
+        ("io, full", span.io_full, averages.io_full),
+        ("memory, some", span.memory_some, averages.memory_some),
+        ("memory, full", span.memory_full, averages.memory_full),
+    ];
+    if lines.iter().all(|(_, share, averages)| share.is_none() && averages.is_none()) {
+        return;
+    }
+    page.heading("PRESSURE");
+    for (name, share, averages) in lines {
+        if share.is_none() && averages.is_none() {
+            continue;
+        }
+        let average = |value: u16| format_number(f64::from(value) / 100.0, 5);
+        let averages = averages.map_or_else(String::new, |line| {
+            format!("   10 s {}%   60 s {}%   300 s {}%", average(line.avg10), average(line.avg60), average(line.avg300))
+        });
+        page.labelled(name, safe!("{}%{averages}", text::format_percent(share.map(|share| share.0), 5)));
+    }
+}
+
+fn members(interval: &Interval, id: &CgroupId, page: &mut Page) {
+    let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return };
+    let controllers = [Controller::Cpu, Controller::Memory, Controller::Io, Controller::Cpuset];
+    let inside = |process: &Process| {
+        controllers.iter().any(|&controller| process.cgroup_for(controller).is_some_and(|own| contains(id, own)))
+    };
+    let mut members: Vec<_> = tasks
+        .processes
+        .iter()
+        .filter(|process| inside(process))
+        .map(|process| {
+            let span = spans.process(process);
+            let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
+            let waits = span.run_queue_wait.map_or(0.0, |wait| wait.0);
+            let blocked = span.states.disk + span.states.lock + span.states.other_blocked;
+            (cpu, waits, blocked, process)
+        })
+        .collect();
+    page.heading("MEMBERS");
+    if members.is_empty() {
+        page.line(2, "no task visible to this user".into(), StyleRole::Dim);
+        return;
+    }
+    members.sort_by(|a, b| (b.0 + b.1 + b.2).total_cmp(&(a.0 + a.1 + a.2)));
+    const PLACES: [u16; 5] = [2, 11, 20, 29, 39];
+    let row = |cells: [SafeText; 5]| PLACES.into_iter().zip(cells).collect::<Vec<_>>();
+    page.row(
+        row(["    pid".into(), "    %CPU".into(), "   runq".into(), "  blocked".into(), "command".into()]),
+        StyleRole::Heading,
+    );
+    for (cpu, waits, blocked, process) in members.iter().take(MAX_MEMBERS) {
+        page.row(
+            row([
+                safe!("{:>7}", process.pid),
+                safe!("{:>8}", format_number(cpu * 100.0, 6)),
+                safe!("{:>7}", format_number(*waits, 5)),
+                safe!("{:>9}", format_number(*blocked, 5)),
+                SafeText::from_name(&process.comm),
+            ]),
+            StyleRole::Plain,
+        );
+    }
+    if members.len() > MAX_MEMBERS {
+        page.line(2, safe!("{} more", members.len() - MAX_MEMBERS), StyleRole::Dim);
+    }
+}

@@ -1,0 +1,267 @@
+//! The screen of pressure and cgroups: PSI of the host over the kernel's averages, and a row for each cgroup with a limit, the
+//! one that is held back most first. The values are columns of `figures::pressure` and `figures::cgroup`.
+//!
+//! ```text
+//! pressure of the host    the same over time (wide terminals)
+//! cgroups with a limit, by the name of their container, pod or unit
+//! ```
+
+use super::ScreenView;
+use super::columns::{CellContent, ColumnSpec, Columns};
+use super::list::{list_status, visible_rows};
+use super::pane::Pane;
+use super::panes::{over_time, time_columns};
+use super::safe_line::SafeLine;
+use super::safe_text::SafeText;
+use super::text::{format_figure, format_optional};
+use super::theme::{StyleRole, severity_symbol};
+use crate::figures::pressure::{
+    PSI_CPU_SOME_10S_RATIO, PSI_CPU_SOME_60S_RATIO, PSI_CPU_SOME_300S_RATIO, PSI_CPU_SOME_RATIO, PSI_IO_FULL_10S_RATIO,
+    PSI_IO_FULL_60S_RATIO, PSI_IO_FULL_300S_RATIO, PSI_IO_FULL_RATIO, PSI_IO_SOME_10S_RATIO, PSI_IO_SOME_60S_RATIO,
+    PSI_IO_SOME_300S_RATIO, PSI_IO_SOME_RATIO, PSI_IRQ_FULL_10S_RATIO, PSI_IRQ_FULL_60S_RATIO, PSI_IRQ_FULL_300S_RATIO,
+    PSI_IRQ_FULL_RATIO, PSI_MEMORY_FULL_10S_RATIO, PSI_MEMORY_FULL_60S_RATIO, PSI_MEMORY_FULL_300S_RATIO,
+    PSI_MEMORY_FULL_RATIO, PSI_MEMORY_SOME_10S_RATIO, PSI_MEMORY_SOME_60S_RATIO, PSI_MEMORY_SOME_300S_RATIO,
+    PSI_MEMORY_SOME_RATIO,
+};
+use crate::figures::{Column, FigureInput, cgroup};
+use crate::findings::{Evaluation, Finding, Subject};
+use crate::ids::CgroupId;
+use crate::interval::cgroup::CgroupSpan;
+use crate::interval::cgroup_names::CgroupName;
+use crate::interval::pressure::PressureSpan;
+use crate::safe;
+use crate::state::layout::ScreenLayout;
+use crate::state::screen::pressure::host_lines;
+use crate::state::{Row, SortColumn, State};
+use crate::units::format;
+
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[host_pane, graphs_pane, list_pane] };
+
+/// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
+struct Resource {
+    name: &'static str,
+    some: Option<[&'static Column<PressureSpan>; 4]>,
+    full: Option<[&'static Column<PressureSpan>; 4]>,
+}
+
+static RESOURCES: [Resource; 4] = [
+    Resource {
+        name: "cpu",
+        some: Some([&PSI_CPU_SOME_RATIO, &PSI_CPU_SOME_10S_RATIO, &PSI_CPU_SOME_60S_RATIO, &PSI_CPU_SOME_300S_RATIO]),
+        full: None,
+    },
+    Resource {
+        name: "io",
+        some: Some([&PSI_IO_SOME_RATIO, &PSI_IO_SOME_10S_RATIO, &PSI_IO_SOME_60S_RATIO, &PSI_IO_SOME_300S_RATIO]),
+        full: Some([&PSI_IO_FULL_RATIO, &PSI_IO_FULL_10S_RATIO, &PSI_IO_FULL_60S_RATIO, &PSI_IO_FULL_300S_RATIO]),
+    },
+    Resource {
+        name: "memory",
+        some: Some([
+            &PSI_MEMORY_SOME_RATIO,
+            &PSI_MEMORY_SOME_10S_RATIO,
+            &PSI_MEMORY_SOME_60S_RATIO,
+            &PSI_MEMORY_SOME_300S_RATIO,
+        ]),
+        full: Some([
+            &PSI_MEMORY_FULL_RATIO,
+            &PSI_MEMORY_FULL_10S_RATIO,
+            &PSI_MEMORY_FULL_60S_RATIO,
+            &PSI_MEMORY_FULL_300S_RATIO,
+        ]),
+    },
+    Resource {
+        name: "irq",
+        some: None,
+        full: Some([&PSI_IRQ_FULL_RATIO, &PSI_IRQ_FULL_10S_RATIO, &PSI_IRQ_FULL_60S_RATIO, &PSI_IRQ_FULL_300S_RATIO]),
+    },
+];
+
+/// Headings of the figures of the host.
+const HEADINGS: &str = "PSI    some%  10 s  60 s 300 s full%  10 s  60 s 300 s";
+
+/// A row of the list.
+struct GroupLine<'a> {
+    evaluation: &'a Evaluation,
+    group: &'a CgroupSpan,
+}
+
+type Spec = ColumnSpec<fn(&GroupLine, CellContent)>;
+
+impl GroupLine<'_> {
+    fn figure(&self, cell: CellContent, figure: &Column<CgroupSpan>, role: StyleRole) {
+        let width = usize::from(cell.width);
+        cell.text(format_figure(figure, &FigureInput::from(self.evaluation), self.group, width), role);
+    }
+
+    fn bytes(&self, cell: CellContent, figure: &Column<CgroupSpan>) {
+        let bytes = figure.number(&FigureInput::from(self.evaluation), self.group);
+        cell.text(SafeText::sanitize(bytes.map_or("-".to_owned(), format::short_bytes)), StyleRole::Plain);
+    }
+}
+
+const COLUMNS: [Spec; 14] = [
+    Spec::text("CGROUP", 0, name_cell).sorted_by(SortColumn::NAME),
+    Spec::figure(&cgroup::HELD_BACK_RATIO, 5, |line, cell| line.figure(cell, &cgroup::HELD_BACK_RATIO, StyleRole::Plain))
+        .sorted_by(SortColumn::CGROUP_HELD_BACK),
+    Spec::figure(&cgroup::CPU_RATIO, 5, |line, cell| line.figure(cell, &cgroup::CPU_RATIO, StyleRole::Plain))
+        .sorted_by(SortColumn::CGROUP_CPU),
+    Spec::figure(&cgroup::QUOTA_CPUS, 5, |line, cell| line.figure(cell, &cgroup::QUOTA_CPUS, StyleRole::Dim)),
+    Spec::figure(&cgroup::THROTTLED_RATIO, 5, |line, cell| line.figure(cell, &cgroup::THROTTLED_RATIO, StyleRole::Plain))
+        .sorted_by(SortColumn::CGROUP_THROTTLED)
+        .min_table_width(50),
+    Spec::figure(&cgroup::THROTTLED_PERIODS_RATIO, 7, |line, cell| {
+        line.figure(cell, &cgroup::THROTTLED_PERIODS_RATIO, StyleRole::Plain);
+    })
+    .min_table_width(100),
+    Spec::figure(&cgroup::MEMORY_USED_BYTES, 6, |line, cell| line.bytes(cell, &cgroup::MEMORY_USED_BYTES))
+        .sorted_by(SortColumn::CGROUP_MEMORY)
+        .min_table_width(60),
+    Spec::figure(&cgroup::MEMORY_LIMIT_BYTES, 5, |line, cell| line.bytes(cell, &cgroup::MEMORY_LIMIT_BYTES))
+        .min_table_width(60),
+    Spec::figure(&cgroup::MEMORY_USED_RATIO, 5, |line, cell| line.figure(cell, &cgroup::MEMORY_USED_RATIO, StyleRole::Plain))
+        .sorted_by(SortColumn::CGROUP_MEMORY_SHARE)
+        .min_table_width(70),
+    Spec::figure(&cgroup::LIMIT_HITS_PER_SECOND, 6, |line, cell| {
+        line.figure(cell, &cgroup::LIMIT_HITS_PER_SECOND, StyleRole::Plain);
+    })
+    .min_table_width(100),
+    Spec::figure(&cgroup::IO_LIMIT_USED_RATIO, 6, |line, cell| {
+        line.figure(cell, &cgroup::IO_LIMIT_USED_RATIO, StyleRole::Plain);
+    })
+    .min_table_width(76),
+    Spec::figure(&cgroup::PSI_CPU_SOME_RATIO, 9, |line, cell| line.figure(cell, &cgroup::PSI_CPU_SOME_RATIO, StyleRole::Plain))
+        .min_table_width(140),
+    Spec::figure(&cgroup::PSI_MEMORY_SOME_RATIO, 9, |line, cell| {
+        line.figure(cell, &cgroup::PSI_MEMORY_SOME_RATIO, StyleRole::Plain);
+    })
+    .min_table_width(120),
+    Spec::figure(&cgroup::PSI_IO_SOME_RATIO, 8, |line, cell| line.figure(cell, &cgroup::PSI_IO_SOME_RATIO, StyleRole::Plain))
+        .min_table_width(120),
+];
+
+fn table(width: u16) -> Columns<fn(&GroupLine, CellContent)> {
+    Columns::new(&COLUMNS, width)
+}
+
+/// The finding's sign, the name; the word before it where there is room.
+fn name_cell(line: &GroupLine, cell: CellContent) {
+    let name = CgroupName::from_path(&line.evaluation.interval.newer, line.group.id.path.as_bytes());
+    let mut text = SafeLine::default();
+    if let Some(finding) = worst_finding(line.evaluation, &line.group.id) {
+        text.push(safe!("{} ", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
+    }
+    if cell.width >= 40 && name.kind.word() != "cgroup" {
+        text.push(safe!("{} ", name.kind.word()), StyleRole::Dim);
+    }
+    text.push(SafeText::sanitize(name.label()), StyleRole::Bold);
+    cell.line(text);
+}
+
+fn worst_finding<'a>(evaluation: &'a Evaluation, id: &CgroupId) -> Option<&'a Finding> {
+    let about = |finding: &&Finding| matches!(&finding.subject, Subject::Cgroup(other) if other == id);
+    evaluation.active.iter().filter(about).max_by_key(|finding| finding.severity)
+}
+
+fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    match host_lines(layout) {
+        1 => pane.line(0, host_line(evaluation)),
+        lines => draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines)),
+    }
+    let lines = host_lines(layout);
+    let mut list = pane.subarea(0, lines, pane.width(), pane.height().saturating_sub(lines));
+    draw_list(state, evaluation, layout, &mut list);
+}
+
+fn host_pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    draw_figures(evaluation, &mut pane.framed(("Pressure of the host", StyleRole::Bold), SafeLine::default()));
+}
+
+fn list_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("held back most first; Enter: limits, pressure, members", StyleRole::Dim);
+    draw_list(state, evaluation, layout, &mut pane.framed(("Cgroups with a limit", StyleRole::Bold), note));
+}
+
+/// The list, whose headings are on the first row.
+fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let interval = &*evaluation.interval;
+    let table = table(pane.width());
+    let visible = visible_rows(state, layout);
+    let rows = visible.iter().filter_map(|visible| {
+        let Row::Cgroup(at) = visible.row else { return None };
+        let line = GroupLine { evaluation, group: interval.cgroups.get(at)? };
+        Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
+    });
+    table.draw(pane, Some(state.sort()), rows);
+    if state.rows.is_empty() && state.filter().is_empty() {
+        let words = match &interval.newer.cgroups {
+            Err(why) => safe!("- cgroups: {why}"),
+            Ok(_) => "no cgroup has a limit of CPU, memory or I/O".into(),
+        };
+        pane.line(1, (&words, StyleRole::Dim));
+    }
+    let status = list_status(state, layout);
+    if !status.is_empty() {
+        pane.line_right(pane.height().saturating_sub(1), (&status, StyleRole::Dim));
+    }
+}
+
+/// `PSI  cpu 12.0%  io -  memory 0%`
+fn host_line(evaluation: &Evaluation) -> SafeLine {
+    let input = FigureInput::from(evaluation);
+    let mut line = SafeLine::new("PSI ", StyleRole::Heading);
+    for resource in &RESOURCES {
+        let Some([now, ..]) = resource.some else { continue };
+        line.push(safe!(" {} ", resource.name), StyleRole::Dim);
+        line.push(safe!("{}% ", format_optional(now.displayed(&input, &evaluation.interval.pressure), 5)), StyleRole::Plain);
+    }
+    line
+}
+
+fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
+    let input = FigureInput::from(evaluation);
+    pane.line(0, (HEADINGS, StyleRole::Heading));
+    let memory_limit = evaluation.thresholds().memory_pressure_ratio;
+    for (y, resource) in (1..).zip(&RESOURCES) {
+        let mut line = SafeLine::new(safe!("{:<6}", resource.name), StyleRole::Bold);
+        for figures in [resource.some, resource.full] {
+            for (place, cells) in [6, 6, 6, 6].into_iter().enumerate() {
+                let figure = figures.and_then(|figures| figures.get(place).copied());
+                let share = figure.and_then(|figure| figure.number(&input, &evaluation.interval.pressure));
+                let text = match figure {
+                    Some(figure) => format_optional(figure.displayed(&input, &evaluation.interval.pressure), 5),
+                    None => String::new(),
+                };
+                let role = match share {
+                    Some(share) if resource.name == "memory" && place == 0 && share >= memory_limit => StyleRole::Warning,
+                    Some(share) if share > 0.0 && place == 0 => StyleRole::Plain,
+                    _ => StyleRole::Dim,
+                };
+                line.push(safe!("{text:>cells$}"), role);
+            }
+        }
+        pane.line(y, line);
+    }
+}
+
+/// A graph for each of CPU, I/O and memory.
+fn graphs_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    const LABEL: u16 = 8;
+    let width = pane.width().saturating_sub(LABEL + 2);
+    let title = over_time("Some task waited", state, width);
+    let mut inner = pane.framed(title, ("0 to 100 %", StyleRole::Dim));
+    let columns = time_columns(state, evaluation, width);
+    let height = (inner.height() / 3).max(1);
+    let resources = [("cpu", StyleRole::RunQueue), ("io", StyleRole::Disk), ("memory", StyleRole::OtherBlocked)];
+    for (at, (name, role)) in resources.into_iter().enumerate() {
+        let y = u16::try_from(at).unwrap_or(0) * height;
+        let value = |cell: &Option<&crate::state::history::IntervalSummary>| {
+            cell.and_then(|summary| summary.pressure()?.get(at).map(|share| (share * 200.0) as u64))
+        };
+        let values: Vec<Option<u64>> = columns.iter().map(value).collect();
+        // A blank row between two, where there is room.
+        let rows = if height > 1 { height - 1 } else { height };
+        inner.subarea(0, y, LABEL, 1).line(0, (name, StyleRole::Dim));
+        inner.subarea(LABEL, y, width, rows).sparkline(&values, 200, role);
+    }
+}
