@@ -1,5 +1,6 @@
 //! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
 
+pub mod connections;
 mod panes;
 pub mod remote_hosts;
 pub mod traffic_graph;

@@ -18,6 +18,7 @@ mod golden;
 mod hostile;
 mod keys;
 mod machine;
+mod matrix;
 mod network;
 mod scenes;
 mod screen;

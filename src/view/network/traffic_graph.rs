@@ -6,7 +6,7 @@ use crate::safe;
 use crate::state::State;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{graph_title, nice_ceiling, time_columns};
+use crate::view::panes::{graph_title, last_seconds, nice_ceiling, time_columns};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
@@ -30,6 +30,12 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
         SafeLine::new(safe!("  top {}/s", format::short_bytes(f64::from(top) * 1024.0)), StyleRole::Dim),
         SafeLine::new(SafeText::sanitize(share), StyleRole::Dim),
     ];
+    if highest <= 0.0 {
+        let seconds = last_seconds(state, width);
+        let words = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain);
+        pane.line(0, words.with(safe!("  no packets, {seconds}"), StyleRole::Dim));
+        return;
+    }
     pane.line(0, graph_title(title, pane.width()));
     let half = pane.height().saturating_sub(1) / 2;
     if half == 0 {
