@@ -12,6 +12,8 @@ pub mod history;
 pub mod keys;
 pub mod layout;
 mod list;
+mod overview_selection;
+pub mod palette;
 pub mod panes;
 mod playback;
 mod prompt;
@@ -21,6 +23,7 @@ pub mod screen;
 mod sort;
 mod task_rows;
 pub mod terminal_capabilities;
+pub mod theme_choice;
 pub mod update;
 
 use std::sync::Arc;
@@ -29,12 +32,14 @@ use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
+pub use palette::{Palette, PaletteEntry};
 pub use panes::{PaneArea, PaneFocus};
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
 pub use sort::SortColumn;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
+pub use theme_choice::ThemeChoice;
 pub use update::update;
 
 use crate::findings::Evaluation;
@@ -129,6 +134,8 @@ pub struct State {
     pub task_rows: TaskRows,
     /// Network screen: the kind of its rows
     pub network_rows: NetworkRows,
+    /// Overview: the items on the frame, from top to bottom
+    drawn_items: Vec<Item>,
     /// The focus among the panes of each screen, by `Screen`
     pane_focus: [PaneFocus; Screen::ALL.len()],
     /// The open details page
@@ -136,6 +143,9 @@ pub struct State {
     /// Scroll offset of the help page, if it is open
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
+    pub palette: Option<Palette>,
+    /// The themes that the palette offers
+    pub themes: Vec<ThemeChoice>,
 }
 
 /// The details page of one item.
@@ -179,10 +189,13 @@ impl State {
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
+            drawn_items: Vec::new(),
             pane_focus: Default::default(),
             details: None,
             help: None,
             prompt: None,
+            palette: None,
+            themes: Vec::new(),
         }
     }
 

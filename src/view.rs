@@ -9,15 +9,19 @@
 //! ```
 
 pub mod columns;
+pub mod hit_area;
 pub mod pane;
 pub mod safe_line;
 pub mod safe_text;
+pub mod screen_text;
+pub mod svg;
 pub mod text;
 pub mod theme;
 pub mod widgets;
 
 mod active_findings;
 mod bottom_line;
+mod copied_text;
 mod cpu;
 mod details;
 mod disk;
@@ -27,6 +31,7 @@ mod help;
 mod list;
 mod network;
 mod overview;
+mod palette;
 mod panes;
 mod tasks;
 mod thread_states;
@@ -37,13 +42,16 @@ mod wait_location;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
-use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
+use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
-use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
+use crate::state::{ClickTarget, Screen, SourceStatus, State};
 use crate::units::time;
+pub use copied_text::{command_text, copied_text};
+use hit_area::HitArea;
 use pane::Pane;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use safe_text::SafeText;
 use theme::{StyleRole, Theme};
 
@@ -55,14 +63,12 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
     ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
 }
 
-/// How a screen is drawn, and what its headings do. What it lists is in `state::screen`.
+/// How a screen is drawn. What it lists is in `state::screen`.
 struct ScreenView {
     /// Draws the body of a terminal that is too small for panes
     draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
     /// Draw the panes, in the order of the screen's bands
     panes: &'static [panes::Draw],
-    /// The sort column whose heading is at a column, for a width of the screen
-    sort_column_at: fn(&State, u16, u16) -> Option<SortColumn>,
 }
 
 macro_rules! list_views {
@@ -89,21 +95,32 @@ fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]
 }
 
-/// Draws a frame.
-pub fn render(state: &State, frame: &mut Frame) {
-    render_into(state, frame.buffer_mut());
+/// Draws a frame; returns what a click on each part does.
+pub fn render(state: &State, frame: &mut Frame) -> Vec<HitArea> {
+    render_into(state, frame.buffer_mut())
 }
 
-/// Draws a frame into an empty buffer.
-pub fn render_into(state: &State, buffer: &mut Buffer) {
+/// Draws a frame into an empty buffer; returns what a click on each part does.
+pub fn render_into(state: &State, buffer: &mut Buffer) -> Vec<HitArea> {
     let theme = Theme::new(state.setup.terminal);
-    draw_frame(state, &mut Pane::new(buffer, theme));
+    let mut hit_areas = Vec::new();
+    draw_frame(state, &mut Pane::new(buffer, &mut hit_areas, theme));
     if theme.is_ascii() {
         theme::replace_with_ascii(buffer);
     }
+    hit_areas
+}
+
+/// A frame of its own, as large as the terminal, for what is not drawn on it.
+pub fn drawn_frame(state: &State) -> (Buffer, Vec<HitArea>) {
+    let (width, height) = state.setup.size;
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let hit_areas = render_into(state, &mut buffer);
+    (buffer, hit_areas)
 }
 
 fn draw_frame(state: &State, pane: &mut Pane) {
+    pane.fill();
     let (width, height) = (pane.width(), pane.height());
     if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
         pane.line(0, (too_small_message(width, height), StyleRole::Plain));
@@ -125,6 +142,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     if state.help.is_some() {
         help::draw(state, pane);
     }
+    if let Some(open) = &state.palette {
+        palette::draw(open, pane);
+    }
 }
 
 fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
@@ -142,11 +162,17 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         return;
     }
     let view = view_of(state.screen);
-    if layout.has_panes() {
-        panes::draw(view.panes, state, evaluation, layout, pane);
-        return;
+    match layout.has_panes() {
+        true => panes::draw(view.panes, state, evaluation, layout, pane),
+        false => (view.draw)(state, evaluation, layout, pane),
     }
-    (view.draw)(state, evaluation, layout, pane);
+    if state.screen != Screen::Overview && layout.has_list(state.screen.definition().list_pane) {
+        let list = layout.list_area;
+        for visible in list::visible_rows(state, layout) {
+            let mut row = pane.subarea(list.x, list.y + visible.y, list.width, visible.height);
+            row.on_click(ClickTarget::Row(visible.index));
+        }
+    }
 }
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
@@ -161,40 +187,7 @@ pub fn max_scroll(state: &State) -> Option<usize> {
 
 /// The click target at this column and row.
 pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
-    let layout = ScreenLayout::new(state);
-    if layout.width < MIN_SIZE.0 || layout.height < MIN_SIZE.1 || state.help.is_some() {
-        return ClickTarget::Nothing;
-    }
-    if row + 1 == layout.height {
-        return bottom_line::screen_at(layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Screen);
-    }
-    if layout.has_timeline && row + 2 == layout.height {
-        return timeline::time_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Timeline);
-    }
-    if state.details.is_some() || state.current.is_none() || state.screen == Screen::Overview {
-        return ClickTarget::Nothing;
-    }
-    let list = layout.list_area;
-    if !layout.has_list(state.screen.definition().list_pane) || column < list.x || column >= list.x + list.width {
-        return ClickTarget::Nothing;
-    }
-    let first = layout.body_top + list.y + layout.rows_before_list;
-    if row + 1 == first {
-        return (view_of(state.screen).sort_column_at)(state, list.width, column - list.x)
-            .map_or(ClickTarget::Nothing, ClickTarget::Column);
-    }
-    let mut line = first;
-    for (at, &item) in state.rows.iter().enumerate().skip(state.cursor().top) {
-        let lines = u16::try_from(layout::row_height(state, item)).unwrap_or(1);
-        if line >= first + layout.list_rows {
-            break;
-        }
-        if (line..line + lines).contains(&row) {
-            return ClickTarget::Row(at);
-        }
-        line += lines;
-    }
-    ClickTarget::Nothing
+    hit_area::target_at(&drawn_frame(state).1, column, row)
 }
 
 /// A time of day in the displayed time zone, with the day if the recording spans days.

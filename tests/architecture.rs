@@ -71,7 +71,17 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
 
 /// The files of `view` that may name ratatui's buffer, text or frame: everything else draws through a `Pane`, which takes sanitized
 /// text only.
-const DRAWS: &[&str] = &["view.rs", "view/pane.rs", "view/safe_line.rs", "view/columns.rs", "view/theme.rs", "view/widgets/"];
+const DRAWS: &[&str] = &[
+    "view.rs",
+    "view/pane.rs",
+    "view/safe_line.rs",
+    "view/columns.rs",
+    "view/theme.rs",
+    "view/widgets/",
+    // These read a finished frame.
+    "view/screen_text.rs",
+    "view/svg.rs",
+];
 
 /// Layers that depend on their arguments alone, so that a recording gives what the live machine gave.
 const PURE: &[&str] = &["units", "ids", "sample", "interval", "findings", "figures", "state", "view", "report"];

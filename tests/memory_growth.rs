@@ -113,7 +113,7 @@ fn memory_and_descriptors_do_not_grow() {
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
             update(&mut state, Event::Key(Key::Char(screen)));
-            frames.draw(|frame| view::render(&state, frame)).unwrap();
+            frames.draw(|frame| drop(view::render(&state, frame))).unwrap();
         }
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));

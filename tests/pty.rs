@@ -325,6 +325,63 @@ fn w_saves_the_samples_in_memory() {
 }
 
 #[test]
+fn p_saves_the_screen_as_text_ansi_and_svg() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&[]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 30);
+    session.until_text("busy");
+    session.type_keys("P");
+    session.until_text("screen saved");
+    session.type_keys("q");
+    session.ended();
+    let read = |extension: &str| {
+        let mut files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let file = files.find(|path| path.extension().is_some_and(|found| found == extension)).expect(extension);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::read_to_string(file).unwrap()
+    };
+    assert!(read("txt").contains("blocked-idle") && !read("txt").contains('\x1b'));
+    assert!(read("ansi").contains("\x1b["));
+    assert!(read("svg").starts_with("<svg ") && read("svg").contains("blocked-idle"));
+}
+
+#[test]
+fn y_copies_to_the_clipboard_of_the_terminal() {
+    let mut session = Session::live(120, 30);
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("jy");
+    session.until_text("copied");
+    let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
+    let sequence = bytes.split_once("\x1b]52;c;").expect("OSC 52").1;
+    let encoded = sequence.split_once('\x1b').unwrap().0;
+    assert!(encoded.len() >= 20 && encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn the_palette_and_the_mouse_work() {
+    let mut session = Session::live(120, 30);
+    session.type_keys(":");
+    session.until_text("Actions, screens, findings");
+    session.type_keys("screen net\r");
+    session.until_text("NET ");
+    // A press of the left button on `5 tasks` in the last line.
+    let column = session.contents().lines().last().unwrap().find("5 tasks").unwrap() + 1;
+    session.type_bytes(format!("\x1b[<0;{column};30M\x1b[<0;{column};30m").as_bytes());
+    session.until_text("TASKS ");
+    // A press on the timeline, and a drag to the right beyond its end.
+    std::thread::sleep(Duration::from_secs(2));
+    session.type_bytes(b"\x1b[<0;112;29M\x1b[<32;113;29M\x1b[<32;112;20M\x1b[<0;112;20m");
+    session.until_text("PAUSED");
+    session.type_keys(":quit\r");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
 fn an_unprivileged_user_gets_no_error() {
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: changing the user needs root");

@@ -4,6 +4,7 @@
 pub mod docs;
 pub mod file;
 pub mod parse;
+pub mod themes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::sample::Host;
+use crate::state::ThemeChoice;
+use crate::view::theme::colors::built_in_themes;
 use file::{ConfigFile, ReadError};
 use parse::ParsedConfig;
 
@@ -41,6 +44,8 @@ pub struct Settings {
     command_line_links: Vec<(String, Link)>,
     /// The file was named for this run: its settings of devices apply to a recording of any machine
     explicit_file: bool,
+    /// The theme of the screen
+    theme: Option<String>,
 }
 
 impl Settings {
@@ -93,6 +98,29 @@ impl Settings {
         Ok(settings)
     }
 
+    /// All themes, and the one to begin with: of the command line, or of the configuration. The lines are warnings.
+    pub fn themes(&self, option: Option<&str>) -> Result<(Vec<ThemeChoice>, ThemeChoice, Vec<String>), Failure> {
+        // The user's directory may be on the disk that has the problem.
+        let (themes, mut notices) = with_timeout(FILE_TIMEOUT, themes::all_themes).unwrap_or_else(|_| {
+            (built_in_themes().collect(), vec!["the themes of the user cannot be read in time".to_owned()])
+        });
+        let find = |name: &str| themes.iter().copied().find(|theme| theme.name() == name);
+        let unknown = |name: &str| {
+            let names: Vec<&str> = themes.iter().map(|theme| theme.name()).collect();
+            Failure::new(Exit::Usage, format!("unknown theme '{name}'"), "", format!("the themes are {}", names.join(", ")))
+        };
+        let chosen = match (option, &self.theme) {
+            (Some(name), _) => find(name).ok_or_else(|| unknown(name))?,
+            // A file that is gone does not stop the monitor.
+            (None, Some(name)) => find(name).unwrap_or_else(|| {
+                notices.push(unknown(name).to_string());
+                ThemeChoice::default()
+            }),
+            (None, None) => ThemeChoice::default(),
+        };
+        Ok((themes, chosen, notices))
+    }
+
     /// Overrides thresholds.
     pub fn set_thresholds(&mut self, thresholds: &[ThresholdSetting]) {
         thresholds.iter().for_each(|setting| setting.apply(&mut self.rule_config.thresholds));
@@ -135,6 +163,7 @@ impl Settings {
         }
         ignored.disks = parsed.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
         ignored.nics = parsed.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
+        self.theme = parsed.theme.or(self.theme.take());
     }
 }
 

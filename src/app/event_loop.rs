@@ -18,6 +18,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};
 use crate::app::recorder;
 use crate::app::sampling::SamplerThread;
+use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::{self, Terminal};
 use crate::app::timeline::Timeline;
@@ -25,8 +26,9 @@ use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
-use crate::state::{Effect, Event, Setup, Source, State, TerminalCapabilities, update};
+use crate::state::{ClickTarget, Effect, Event, Notice, Screen, Setup, Source, State, TerminalCapabilities, update};
 use crate::view;
+use crate::view::hit_area::{self, HitArea};
 
 /// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
@@ -44,6 +46,8 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let state = State::new(setup(&options.appearance, Source::Live, options.interval));
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
+    let (state, more) = with_theme(state, &settings, &options.appearance)?;
+    notices.extend(more);
     timeline.queue_notices(notices);
     run_screen(state, timeline)
 }
@@ -65,10 +69,19 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let interval = timeline.interval();
         (timeline, Source::Replay { name }, interval)
     };
-    timeline.queue_notices(notices);
     let mut state = State::new(setup(&options.appearance, source, interval));
     state.speed = options.speed;
+    let (state, more) = with_theme(state, &settings, &options.appearance)?;
+    timeline.queue_notices(notices.into_iter().chain(more).collect());
     run_screen(state, timeline)
+}
+
+/// Chooses the theme; the lines are warnings.
+fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
+    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
+    state.themes = themes;
+    state.setup.terminal.theme = chosen;
+    Ok((state, notices))
 }
 
 fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
@@ -105,10 +118,15 @@ fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
             frame_due: Some(Instant::now()),
             last_drawn: None,
             reinitialized: false,
+            hit_areas: Vec::new(),
+            drags_timeline: false,
+            next_input: None,
+            saved_screens: SavedScreens::default(),
         };
         let ended = event_loop.run().await;
-        let EventLoop { timeline, terminal, .. } = event_loop;
+        let EventLoop { timeline, terminal, saved_screens, .. } = event_loop;
         drop(terminal);
+        saved_screens.close();
         let failure = timeline.close();
         ended.and_then(|exit| failure.map_or(Ok(exit), Err))
     })
@@ -125,6 +143,13 @@ struct EventLoop {
     last_drawn: Option<Instant>,
     /// The terminal was initialized again, and no frame has been drawn since
     reinitialized: bool,
+    /// What a click on the last frame does
+    hit_areas: Vec<HitArea>,
+    /// The button was pressed on the timeline
+    drags_timeline: bool,
+    /// An input that was read ahead
+    next_input: Option<Input>,
+    saved_screens: SavedScreens,
 }
 
 /// What the loop waits for.
@@ -132,6 +157,8 @@ enum LoopEvent {
     Signal(SignalEvent),
     Input(Input),
     Timeline(Vec<Event>),
+    /// A screen was saved, or why not
+    ScreenSaved(Notice),
     /// A frame is due, or bytes of the last one are pending
     Draw,
     /// Time has passed
@@ -150,10 +177,11 @@ impl EventLoop {
         loop {
             let event = {
                 let draw = self.next_draw();
-                let EventLoop { signals, keys, timeline, .. } = self;
+                let EventLoop { signals, keys, next_input, timeline, saved_screens, .. } = self;
                 tokio::select! {
                     signal = signals.next() => LoopEvent::Signal(signal),
-                    input = keys.recv() => LoopEvent::Input(input.unwrap_or(Input::Hangup)),
+                    input = receive(next_input, keys) => LoopEvent::Input(input),
+                    notice = saved_screens.next() => LoopEvent::ScreenSaved(notice),
                     () = sleep_until_if_some(draw) => LoopEvent::Draw,
                     events = timeline.next() => LoopEvent::Timeline(events),
                     () = sleep_until(tick) => LoopEvent::Tick,
@@ -194,9 +222,12 @@ impl EventLoop {
             LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
             LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
             LoopEvent::Input(Input::Click { column, row }) => {
-                let click = view::click_target(&self.state, column, row);
-                return self.apply(Event::Click(click));
+                let target = hit_area::target_at(&self.hit_areas, column, row);
+                self.drags_timeline = matches!(target, ClickTarget::Timeline(_));
+                return self.apply(Event::Click(target));
             }
+            LoopEvent::Input(Input::Drag { column }) => return self.drag(column),
+            LoopEvent::ScreenSaved(notice) => return self.apply(Event::Notice(notice)),
             LoopEvent::Timeline(events) => {
                 for event in events {
                     if let LoopControl::Quit = self.apply(event)? {
@@ -210,8 +241,26 @@ impl EventLoop {
         Ok(LoopControl::Continue)
     }
 
-    /// An event that may scroll the open page: its maximum offset comes first.
+    /// Moves the time displayed. Of several motions that wait, only the last one counts: a jump may take longer than a motion.
+    fn drag(&mut self, mut column: u16) -> io::Result<LoopControl> {
+        while let Ok(input) = self.keys.try_recv() {
+            let Input::Drag { column: later } = input else {
+                self.next_input = Some(input);
+                break;
+            };
+            column = later;
+        }
+        match hit_area::time_near(&self.hit_areas, column).filter(|_| self.drags_timeline) {
+            Some(at) => self.apply(Event::Click(ClickTarget::Timeline(at))),
+            None => Ok(LoopControl::Continue),
+        }
+    }
+
+    /// An event that may scroll the open page or move the selection: what the frame has comes first.
     fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
+        if self.state.screen == Screen::Overview {
+            update(&mut self.state, Event::DrawnItems(hit_area::drawn_items(&self.hit_areas)));
+        }
         if let Some(max) = view::max_scroll(&self.state) {
             update(&mut self.state, Event::MaxScroll(max));
         }
@@ -229,6 +278,14 @@ impl EventLoop {
             Effect::Nothing | Effect::Redraw => {}
             Effect::Quit => return Ok(LoopControl::Quit),
             Effect::Suspend => self.suspend()?,
+            Effect::CopySelection => return self.copy(view::copied_text(&self.state), "nothing is selected: ↑ ↓ select a row"),
+            Effect::CopyCommand => {
+                return self.copy(view::command_text(&self.state), "no command line: select a task or a finding");
+            }
+            Effect::SaveScreen => {
+                let host = self.state.current.as_ref().map(|evaluation| Arc::clone(&evaluation.interval.host));
+                self.saved_screens.save(host.as_deref(), view::drawn_frame(&self.state).0);
+            }
             effect => {
                 for event in self.timeline.act(effect) {
                     if let LoopControl::Quit = self.apply(event)? {
@@ -240,6 +297,20 @@ impl EventLoop {
         Ok(LoopControl::Continue)
     }
 
+    /// Copies a text to the clipboard of the terminal, and says what; `missing` is said without a text.
+    fn copy(&mut self, text: Option<String>, missing: &str) -> io::Result<LoopControl> {
+        let notice = match text {
+            Some(text) => {
+                let copied = self.terminal.copy(&text)?;
+                let first = copied.lines().next().unwrap_or_default();
+                let cut = if copied.len() < text.len() { ", cut" } else { "" };
+                Notice::new(format!("copied {} characters{cut}: {first}", copied.chars().count()))
+            }
+            None => Notice::new(missing),
+        };
+        self.apply(Event::Notice(notice))
+    }
+
     fn draw(&mut self) -> io::Result<()> {
         if self.terminal.has_pending() {
             self.terminal.write_pending()?;
@@ -248,8 +319,8 @@ impl EventLoop {
                 return Ok(());
             }
         }
-        let state = &self.state;
-        if self.terminal.draw(|frame| view::render(state, frame))? {
+        let (state, hit_areas) = (&self.state, &mut self.hit_areas);
+        if self.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
             self.frame_due = None;
             self.reinitialized = false;
@@ -286,6 +357,14 @@ impl EventLoop {
     fn tick_interval(&self) -> Duration {
         let nominal = Duration::from_millis(self.state.setup.interval_ms);
         (nominal + nominal / 2).clamp(Duration::from_millis(1200), Duration::from_secs(2))
+    }
+}
+
+/// The next input: the one that was read ahead, if there is one. Cancel-safe.
+async fn receive(next_input: &mut Option<Input>, keys: &mut mpsc::Receiver<Input>) -> Input {
+    match next_input.take() {
+        Some(input) => input,
+        None => keys.recv().await.unwrap_or(Input::Hangup),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::sample::Host;
 use crate::units::format;
 pub use error::failure;
 pub use frame_summary::frame_summary;
-pub use names::{default_name, is_default_name, saved_name, with_fallback_directory};
+pub use names::{default_name, is_default_name, saved_name, screen_name, with_fallback_directory};
 pub use session::{Session, SharedSession};
 
 /// The section with the baselines at the start of the recording.

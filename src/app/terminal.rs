@@ -2,6 +2,7 @@
 //! blocking, so that a stopped terminal does not stop recording.
 
 mod ansi_backend;
+mod clipboard;
 pub mod hangup;
 pub mod keyboard;
 
@@ -20,10 +21,11 @@ use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
 
 use ansi_backend::AnsiBackend;
+pub use ansi_backend::ansi_text;
 
-/// Mouse buttons and the wheel, in SGR encoding. No motion: it is not used, and each event costs a wakeup.
-const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
-const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+/// Mouse buttons, the wheel, and motion with a button down, in SGR encoding. No other motion: each event costs a wakeup.
+const MOUSE_ON: &str = "\x1b[?1002h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1002l";
 
 /// Whether the terminal is in raw mode. The panic hook and `Drop` both restore it, once.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -68,6 +70,15 @@ impl Terminal {
         self.frames.draw(render)?;
         self.write_pending()?;
         Ok(true)
+    }
+
+    /// Copies a text to the clipboard of the terminal; returns what was copied of it.
+    pub fn copy<'a>(&mut self, text: &'a str) -> io::Result<&'a str> {
+        let copied = clipboard::bounded(text);
+        let sequence = clipboard::copy_sequence(copied, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))?;
+        self.pending().extend_from_slice(sequence.as_bytes());
+        self.write_pending()?;
+        Ok(copied)
     }
 
     /// Whether the terminal has not accepted all bytes.

@@ -209,7 +209,13 @@ impl Timeline {
                 }
             }
             Effect::Mark(text) => return self.add_live(SourceEvent::Mark(kernel::now().into(), text)),
-            Effect::Nothing | Effect::Redraw | Effect::Quit | Effect::Suspend => {}
+            Effect::Nothing
+            | Effect::Redraw
+            | Effect::Quit
+            | Effect::Suspend
+            | Effect::CopySelection
+            | Effect::CopyCommand
+            | Effect::SaveScreen => {}
         }
         Vec::new()
     }

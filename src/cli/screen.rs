@@ -10,7 +10,7 @@ use crate::state::GlyphSet;
 use crate::units::time_spec::TimeSpec;
 
 /// Colors and characters.
-#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Appearance {
     /// Draw with ASCII characters only (as with LC_ALL=C)
     #[arg(long)]
@@ -21,6 +21,9 @@ pub struct Appearance {
     /// Draw without colors (as with NO_COLOR set)
     #[arg(long, visible_alias = "mono")]
     pub no_color: bool,
+    /// Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
 }
 
 impl Appearance {

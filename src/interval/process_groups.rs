@@ -10,6 +10,7 @@ use crate::sample::Name;
 
 /// A process, or the sibling processes of one executable, in an interval.
 pub struct ProcessGroup<'a> {
+    pub id: GroupId,
     pub name: &'a Name,
     /// Pid of the most active process
     pub pid: u32,
@@ -50,7 +51,8 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
         let weight = activity.weight(process, &row.states, row.cpu, row.run_queue_wait);
         let id = process.group();
         let blocked = blocked.get(&id).copied();
-        let group = groups.entry(id).or_insert_with(|| ProcessGroup {
+        let group = groups.entry(id.clone()).or_insert_with(|| ProcessGroup {
+            id,
             name: &process.comm,
             pid: process.pid,
             processes: 0,

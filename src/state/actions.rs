@@ -16,6 +16,9 @@ impl State {
         if self.prompt.is_some() {
             return self.edit_prompt(key);
         }
+        if self.palette.is_some() {
+            return self.edit_palette(key);
+        }
         self.notice = None;
         let Some(action) = keys::action(self.screen, key) else {
             let open = self.help.take().is_some();
@@ -44,7 +47,7 @@ impl State {
         Effect::Redraw
     }
 
-    fn run_action(&mut self, action: Action) -> Effect {
+    pub(super) fn run_action(&mut self, action: Action) -> Effect {
         let page = i64::from(ScreenLayout::new(self).list_rows.max(2)) - 1;
         match action {
             Action::Show(screen) => self.switch_screen(screen),
@@ -89,6 +92,10 @@ impl State {
             Action::Mark => self.open_prompt(PromptKind::Mark),
             Action::Plus => return self.increase_interval_or_speed(),
             Action::Minus => return self.decrease_interval_or_speed(),
+            Action::OpenPalette => self.open_palette(),
+            Action::CopySelection => return Effect::CopySelection,
+            Action::CopyCommand => return Effect::CopyCommand,
+            Action::SaveScreen => return Effect::SaveScreen,
             Action::Help => self.help = Some(0),
             Action::Redraw => {}
             Action::Suspend => return Effect::Suspend,
@@ -98,6 +105,10 @@ impl State {
     }
 
     pub(super) fn on_click(&mut self, target: ClickTarget) -> Effect {
+        if self.palette.is_some() {
+            let entry = if let ClickTarget::PaletteEntry(entry) = target { Some(entry) } else { None };
+            return self.click_palette(entry);
+        }
         if self.help.take().is_some() {
             return Effect::Redraw;
         }
@@ -112,6 +123,13 @@ impl State {
                     self.open_details();
                 }
             }
+            ClickTarget::Action(action) => return self.run_action(action),
+            ClickTarget::Item(item) if !self.selects_on_overview() || self.is_selected(&item) => {
+                self.details = Some(Details { item, scroll_offset: 0 });
+            }
+            ClickTarget::Item(item) => self.select_item(item),
+            ClickTarget::Pane(pane) => self.focus_pane(pane),
+            ClickTarget::PaletteEntry(_) => return Effect::Nothing,
             ClickTarget::Timeline(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
         }
         Effect::Redraw
@@ -128,12 +146,24 @@ impl State {
         self.rebuild_rows();
     }
 
+    /// The wheel moves what is in front.
+    pub(super) fn on_wheel(&mut self, rows: i64) {
+        match &mut self.palette {
+            Some(palette) => palette.select_by(rows.signum()),
+            None => self.move_by(rows),
+        }
+    }
+
     /// Moves the cursor, or scrolls the open page, by this number of rows.
     pub(super) fn move_by(&mut self, rows: i64) {
         let moved = |from: usize| from.saturating_add_signed(isize::try_from(rows).unwrap_or(0));
-        match self.page_scroll_offset() {
-            Some(offset) => *offset = moved(*offset),
-            None => self.select_row(moved(self.cursor().selected)),
+        if let Some(offset) = self.page_scroll_offset() {
+            *offset = moved(*offset);
+            return;
+        }
+        match self.selects_on_overview() {
+            true => self.move_on_overview(rows),
+            false => self.select_row(moved(self.cursor().selected)),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::keys::Action;
+use super::rows::Item;
 use super::screen::Screen;
 use super::sort::SortColumn;
 use crate::findings::{Evaluation, Finding, Severity};
@@ -11,13 +13,16 @@ use crate::sample::Instant;
 #[derive(Clone, Debug)]
 pub enum Event {
     Key(Key),
-    /// A press of the left button on a target that `view::click_target` found
+    /// A press of the left button on a part of the frame
     Click(ClickTarget),
     /// The mouse wheel: rows down; negative: up
     Wheel(i32),
     /// Maximum scroll offset of the open page, as computed by `view::max_scroll`. Sent before keys and wheel events: an
     /// offset beyond the end is reduced, so that the next key for `up` moves the page.
     MaxScroll(usize),
+    /// The items on the frame, from top to bottom. Sent before keys and wheel events: those of the overview are selected in
+    /// this order.
+    DrawnItems(Vec<Item>),
     Resize {
         width: u16,
         height: u16,
@@ -71,15 +76,49 @@ pub enum Key {
     Function(u8),
 }
 
+impl Key {
+    /// The name of the key in help and messages.
+    pub fn label(self) -> String {
+        match self {
+            Key::Char(' ') => "Space".to_owned(),
+            Key::Char(char) => char.to_string(),
+            Key::Control(char) => format!("Ctrl-{}", char.to_ascii_uppercase()),
+            Key::Function(number) => format!("F{number}"),
+            Key::Enter => "Enter".to_owned(),
+            Key::Escape => "Esc".to_owned(),
+            Key::Tab => "Tab".to_owned(),
+            Key::BackTab => "Shift-Tab".to_owned(),
+            Key::Backspace => "Backspace".to_owned(),
+            Key::Delete => "Del".to_owned(),
+            Key::Left => "←".to_owned(),
+            Key::Right => "→".to_owned(),
+            Key::Up => "↑".to_owned(),
+            Key::Down => "↓".to_owned(),
+            Key::PageUp => "PgUp".to_owned(),
+            Key::PageDown => "PgDn".to_owned(),
+            Key::Home => "Home".to_owned(),
+            Key::End => "End".to_owned(),
+        }
+    }
+}
+
 /// The target of a mouse click.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ClickTarget {
     Nothing,
     Screen(Screen),
+    /// What a key does
+    Action(Action),
     /// A column heading
     Column(SortColumn),
     /// Index of a row in `State::rows`
     Row(usize),
+    /// What a line is about, where the lines are no list
+    Item(Item),
+    /// A pane of the screen, by its index
+    Pane(usize),
+    /// Index of an entry in `Palette::entries`
+    PaletteEntry(usize),
     /// A cell of the timeline: its time in nanoseconds since the Unix epoch
     Timeline(i64),
 }
@@ -113,6 +152,12 @@ pub enum Effect {
     ToggleRecord,
     /// `m`: set a mark with this text in the samples in memory and in the running recording
     Mark(String),
+    /// `y`: copy the selected row or sentence to the clipboard of the terminal
+    CopySelection,
+    /// `Y`: copy the command line of the task, or the next steps of the finding
+    CopyCommand,
+    /// `P`: save the screen as text, with ANSI sequences, and as SVG
+    SaveScreen,
 }
 
 /// Position of the displayed interval among all intervals that can be displayed.

@@ -44,6 +44,12 @@ impl FilterMatcher {
         pattern.score(Utf32Str::new(text, &mut self.buffer), matcher).is_some()
     }
 
+    /// How well the text matches; higher is better. `None`: it does not; without a filter 0.
+    pub fn score(&mut self, text: &str) -> Option<u32> {
+        let Some((pattern, matcher)) = &mut self.pattern else { return Some(0) };
+        pattern.score(Utf32Str::new(text, &mut self.buffer), matcher)
+    }
+
     /// Matches pid, command, user, command line, cgroup and container of a process.
     pub fn matches_process(&mut self, process: &Process, sample: &Sample) -> bool {
         const MAX_BYTES: usize = 200;

@@ -43,6 +43,10 @@ pub enum Action {
     NextMark,
     Plus,
     Minus,
+    OpenPalette,
+    CopySelection,
+    CopyCommand,
+    SaveScreen,
     Help,
     Redraw,
     Suspend,
@@ -102,6 +106,59 @@ pub fn action(screen: Screen, key: Key) -> Option<Action> {
 /// The screens on which a key works; `None` if it is not bound.
 pub fn screens_for_key(key: Key) -> Option<Screens> {
     BINDINGS.iter().find(|binding| binding.keys.iter().any(|bound| bound.0 == key)).map(|binding| binding.screens)
+}
+
+impl Action {
+    /// What the action does, for the palette; `None` for keys that move in what is displayed.
+    pub fn label(self) -> Option<&'static str> {
+        Some(match self {
+            Action::NextPane => "next pane or screen",
+            Action::PreviousPane => "previous pane or screen",
+            Action::OpenDetails => "details of the selected row",
+            Action::Filter => "filter rows",
+            Action::NextSort => "sort by the next column",
+            Action::PreviousSort => "sort by the previous column",
+            Action::ReverseSort => "reverse the sort order",
+            Action::ToggleThreads => "threads on/off",
+            Action::ToggleTree => "tree of processes on/off",
+            Action::ToggleWaitClasses => "group tasks by wait class on/off",
+            Action::ToggleRemoteHosts => "remote hosts / interfaces",
+            Action::ToggleCpuOrder => "CPUs by number / busiest first",
+            Action::ZoomPane => "zoom the focused pane, and back",
+            Action::GoToFindingStart => "go to the start of the finding",
+            Action::TogglePause => "pause / resume",
+            Action::SampleBack => "back by one sample",
+            Action::SampleForward => "forward by one sample",
+            Action::MinuteBack => "back by one minute",
+            Action::MinuteForward => "forward by one minute",
+            Action::JumpToTime => "jump to a time",
+            Action::NextFinding => "go to the next finding",
+            Action::PreviousFinding => "go to the previous finding",
+            Action::Save => "save the samples in memory to a file",
+            Action::ToggleRecording => "start / stop recording",
+            Action::Mark => "set a mark",
+            Action::NextMark => "go to the next mark",
+            Action::Plus => "longer interval; in a replay: faster",
+            Action::Minus => "shorter interval; in a replay: slower",
+            Action::CopySelection => "copy the row or the sentence",
+            Action::CopyCommand => "copy the command line, or the next steps of a finding",
+            Action::SaveScreen => "save the screen as text, ANSI and SVG",
+            Action::Help => "help: all keys",
+            Action::Suspend => "suspend",
+            Action::Quit => "quit",
+            // The palette lists the screens itself.
+            Action::Show(_)
+            | Action::Up
+            | Action::Down
+            | Action::PageUp
+            | Action::PageDown
+            | Action::First
+            | Action::Last
+            | Action::Back
+            | Action::OpenPalette
+            | Action::Redraw => return None,
+        })
+    }
 }
 
 use Key::{Char, Control, Function};
@@ -222,6 +279,19 @@ pub const BINDINGS: &[Binding] = &[
         key_label: "R  m  M",
         description: "start / stop recording, set a mark, go to the next mark",
         keys: &[(Char('R'), Action::ToggleRecording), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
+        screens: Screens::All,
+    },
+    Binding {
+        key_label: "y Y  P",
+        description: "copy the row or sentence, the command (OSC 52; in tmux: set-clipboard on or allow-passthrough on); save the \
+                      screen as text, ANSI and SVG",
+        keys: &[(Char('y'), Action::CopySelection), (Char('Y'), Action::CopyCommand), (Char('P'), Action::SaveScreen)],
+        screens: Screens::All,
+    },
+    Binding {
+        key_label: ":",
+        description: "every action, screen and finding by fuzzy search (Ctrl-P)",
+        keys: &[(Char(':'), Action::OpenPalette), (Control('p'), Action::OpenPalette)],
         screens: Screens::All,
     },
     Binding {

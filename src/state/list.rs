@@ -107,6 +107,12 @@ impl State {
         self.with_cursor(|state, cursor| cursor.select(row, &state.rows, |row| rows::row_item(state, row)));
     }
 
+    /// Selects an item of the overview, which need not be a row of its list.
+    pub(super) fn select_item(&mut self, item: Item) {
+        self.list_mut().cursor.item = Some(item);
+        self.rebuild_rows();
+    }
+
     pub(super) fn scroll_to_cursor(&mut self) {
         self.with_cursor(|_, _| ());
     }
@@ -122,7 +128,12 @@ impl State {
     }
 
     /// The item of the selected row.
-    pub(super) fn selected_item(&self) -> Option<Item> {
+    pub fn selected_item(&self) -> Option<Item> {
+        if self.selects_on_overview()
+            && let Some(item) = &self.cursor().item
+        {
+            return Some(item.clone());
+        }
         self.rows.get(self.cursor().selected).and_then(|&row| rows::row_item(self, row))
     }
 }

@@ -24,6 +24,26 @@ pub enum PromptKind {
     Mark,
 }
 
+/// Edits a line by a key; returns false if the key does not edit.
+pub(super) fn edit_line(input: &mut Input, key: Key) -> bool {
+    let request = match key {
+        Key::Char(char) => InputRequest::InsertChar(char),
+        Key::Backspace => InputRequest::DeletePrevChar,
+        Key::Delete => InputRequest::DeleteNextChar,
+        Key::Left => InputRequest::GoToPrevChar,
+        Key::Right => InputRequest::GoToNextChar,
+        Key::Home | Key::Control('a') => InputRequest::GoToStart,
+        Key::End | Key::Control('e') => InputRequest::GoToEnd,
+        Key::Control('w') => InputRequest::DeletePrevWord,
+        Key::Control('u') => InputRequest::DeleteLine,
+        _ => return false,
+    };
+    if !matches!(request, InputRequest::InsertChar(_)) || input.value().len() < MAX_LENGTH {
+        input.handle(request);
+    }
+    true
+}
+
 impl State {
     pub(super) fn open_prompt(&mut self, kind: PromptKind) {
         let text = if kind == PromptKind::Filter { self.filter().to_owned() } else { String::new() };
@@ -33,7 +53,7 @@ impl State {
     /// A key while a prompt is open. A filter applies with each key.
     pub(super) fn edit_prompt(&mut self, key: Key) -> Effect {
         let Some(mut prompt) = self.prompt.take() else { return Effect::Nothing };
-        let request = match key {
+        match key {
             Key::Escape => {
                 if prompt.kind == PromptKind::Filter {
                     self.set_filter(String::new());
@@ -41,22 +61,11 @@ impl State {
                 return Effect::Redraw;
             }
             Key::Enter => return self.submit_prompt(&prompt),
-            Key::Char(char) => InputRequest::InsertChar(char),
-            Key::Backspace => InputRequest::DeletePrevChar,
-            Key::Delete => InputRequest::DeleteNextChar,
-            Key::Left => InputRequest::GoToPrevChar,
-            Key::Right => InputRequest::GoToNextChar,
-            Key::Home | Key::Control('a') => InputRequest::GoToStart,
-            Key::End | Key::Control('e') => InputRequest::GoToEnd,
-            Key::Control('w') => InputRequest::DeletePrevWord,
-            Key::Control('u') => InputRequest::DeleteLine,
+            key if edit_line(&mut prompt.input, key) => {}
             _ => {
                 self.prompt = Some(prompt);
                 return Effect::Nothing;
             }
-        };
-        if !matches!(request, InputRequest::InsertChar(_)) || prompt.input.value().len() < MAX_LENGTH {
-            prompt.input.handle(request);
         }
         if prompt.kind == PromptKind::Filter {
             self.set_filter(prompt.input.value().to_owned());

@@ -1,10 +1,14 @@
 //! Colors and characters that the terminal supports, from environment variables and options.
 
+use super::theme_choice::ThemeChoice;
+
 /// Colors and characters that may be used in a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalCapabilities {
     pub colors: ColorSupport,
     pub glyphs: GlyphSet,
+    /// Which colors are used
+    pub theme: ThemeChoice,
 }
 
 /// Number of colors.
@@ -15,8 +19,10 @@ pub enum ColorSupport {
     /// The 16 ANSI colors
     #[default]
     Ansi16,
-    /// 256 or more
+    /// 256
     Ansi256,
+    /// 24 bits
+    TrueColor,
 }
 
 /// Character set.
@@ -35,7 +41,9 @@ impl TerminalCapabilities {
         let term = set("TERM").unwrap_or_default();
         let colours = if set("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt") {
             ColorSupport::None
-        } else if term.contains("256") || term.contains("direct") || set("COLORTERM").is_some() {
+        } else if set("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") || term.contains("direct") {
+            ColorSupport::TrueColor
+        } else if term.contains("256") || set("COLORTERM").is_some() {
             ColorSupport::Ansi256
         } else {
             ColorSupport::Ansi16
@@ -50,6 +58,7 @@ impl TerminalCapabilities {
         TerminalCapabilities {
             colors: colours,
             glyphs: option.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
+            theme: ThemeChoice::default(),
         }
     }
 }
@@ -76,6 +85,7 @@ mod tests {
             "an empty NO_COLOR is not set"
         );
         assert_eq!(detect(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
+        assert_eq!(detect(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colors, ColorSupport::TrueColor);
         assert_eq!(detect(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
         for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
             assert_eq!(detect(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");

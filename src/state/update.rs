@@ -15,9 +15,13 @@ pub fn update(state: &mut State, event: Event) -> Effect {
     match event {
         Event::Key(key) => return state.on_key(key),
         Event::Click(target) => return state.on_click(target),
-        Event::Wheel(rows) => state.move_by(i64::from(rows)),
+        Event::Wheel(rows) => state.on_wheel(i64::from(rows)),
         Event::MaxScroll(max) => {
             state.clamp_scroll(max);
+            return Effect::Nothing;
+        }
+        Event::DrawnItems(items) => {
+            state.drawn_items = items;
             return Effect::Nothing;
         }
         Event::Resize { width, height } => {

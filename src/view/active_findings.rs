@@ -5,10 +5,10 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
-use crate::findings::{Finding, cross_checks, incidents};
+use crate::findings::{Finding, Severity, cross_checks, incidents};
 use crate::interval::Interval;
 use crate::safe;
-use crate::state::{Screen, Source, State};
+use crate::state::{ClickTarget, Item, Screen, Source, State};
 use crate::units::format;
 
 /// The root causes among the active findings in their order, or that there is none.
@@ -21,17 +21,62 @@ pub fn draw(state: &State, pane: &mut Pane) {
         no_findings(state, pane);
         return;
     }
+    // The selected finding has a line: those above it make room where it would not be drawn otherwise.
     let on_overview = state.screen == Screen::Overview;
-    let cursor = state.cursor();
-    let first = if on_overview { cursor.top.min(incidents.len() - 1) } else { 0 };
+    let is_selected = |incident: &&[Finding]| {
+        on_overview && incident.first().is_some_and(|finding| state.is_selected(&Item::from_finding(finding)))
+    };
+    let selected = incidents.iter().position(|incident| is_selected(incident));
+    let first = selected.filter(|&at| laid_out(&incidents, 0, width, lines).len() <= at).unwrap_or(0);
     let mut y = 0;
-    let mut shown = first;
+    let shown = laid_out(&incidents, first, width, lines);
+    for (at, (incident, Sentence { words, worst, more })) in (first..).zip(incidents.iter().skip(first).zip(&shown)) {
+        let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
+        let count = u16::try_from(words.len()).unwrap_or(1);
+        let mut block = pane.subarea(0, y, u16::MAX, count);
+        for (at, words) in (0..).zip(words) {
+            let sign = if at == 0 { theme::severity_symbol(*worst) } else { " " };
+            let line = SafeLine::new(sign, StyleRole::from(*worst)).with(" ", StyleRole::Plain);
+            block.line(at, line.with(SafeText::sanitize(words.clone()), role));
+        }
+        if let Some(others) = more {
+            block.line_right(0, (safe!(" +{others} (key 6)"), StyleRole::Dim));
+        }
+        if let Some(finding) = incident.first() {
+            block.on_click(ClickTarget::Item(Item::from_finding(finding)));
+        }
+        if selected == Some(at) {
+            block.highlight_rows(0, count);
+        }
+        y += count;
+    }
+    let hidden = incidents.len() - shown.len();
+    if hidden > 0 && usize::from(y) < lines {
+        pane.line(y, (safe!("  +{hidden} more (key 6)"), StyleRole::Dim));
+        y += 1;
+    }
+    iowait_artefact_note(&evaluation.interval, pane, y);
+}
+
+/// The sentence of a finding, in lines.
+struct Sentence {
+    words: Vec<String>,
+    /// Of the finding and of what follows from it
+    worst: Severity,
+    /// On a single last line: the number of findings that are not shown
+    more: Option<usize>,
+}
+
+/// The sentences from the finding with this index on, as many as fit.
+fn laid_out(incidents: &[&[Finding]], first: usize, width: u16, lines: usize) -> Vec<Sentence> {
+    let mut shown: Vec<Sentence> = Vec::new();
+    let mut used = 0;
     for (at, incident) in incidents.iter().enumerate().skip(first) {
         let (Some((finding, consequences)), worst) = (incident.split_first(), incident.iter().map(|one| one.severity).max())
         else {
             continue;
         };
-        let left = lines.saturating_sub(usize::from(y));
+        let left = lines.saturating_sub(used);
         if left == 0 {
             break;
         }
@@ -39,40 +84,21 @@ pub fn draw(state: &State, pane: &mut Pane) {
         // The first finding may take all lines but one; the others share the rest.
         let kept = if at == first { others.min(1) } else { others };
         let most = left.saturating_sub(kept).max(1);
-        let last = most == left && others > 0;
-        let more = if last { safe!(" +{others} (key 6)") } else { SafeText::default() };
+        let last = most == left && others + first > 0;
+        let more = (last && most == 1).then_some(others + first);
         let room = usize::from(width).saturating_sub(2);
-        let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
+        let cells = more.map_or(room, |others| room.saturating_sub(safe!(" +{others} (key 6)").width()));
         let following = match consequences.len() {
             0 => String::new(),
             1 => " (1 more follows from it: key 6)".to_owned(),
             count => format!(" ({count} more follow from it: key 6)"),
         };
         let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
-        let wrapped = text::wrap(sentence.as_str(), cells, most);
-        let worst = worst.unwrap_or(finding.severity);
-        let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
-        let count = u16::try_from(wrapped.len()).unwrap_or(1);
-        for (at, words) in wrapped.into_iter().enumerate() {
-            let sign = if at == 0 { theme::severity_symbol(worst) } else { " " };
-            let line = SafeLine::new(sign, StyleRole::from(worst)).with(" ", StyleRole::Plain);
-            pane.line(y, line.with(SafeText::sanitize(words), role));
-            y += 1;
-        }
-        if last && most == 1 {
-            pane.line_right(y - 1, (&more, StyleRole::Dim));
-        }
-        if on_overview && cursor.item.is_some() && at == cursor.selected {
-            pane.highlight_rows(y - count, count);
-        }
-        shown = at;
+        let words = text::wrap(sentence.as_str(), cells, most);
+        used += words.len().max(1);
+        shown.push(Sentence { words, worst: worst.unwrap_or(finding.severity), more });
     }
-    let hidden = incidents.len() - 1 - shown;
-    if hidden > 0 && usize::from(y) < lines {
-        pane.line(y, (safe!("  +{hidden} more (key 6)"), StyleRole::Dim));
-        y += 1;
-    }
-    iowait_artefact_note(&evaluation.interval, pane, y);
+    shown
 }
 
 /// Intervals that an all-clear needs; a finding needs as many.

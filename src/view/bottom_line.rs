@@ -5,7 +5,8 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
-use crate::state::{PromptKind, Screen, SourceStatus, State};
+use crate::state::keys::Action;
+use crate::state::{ClickTarget, PromptKind, Screen, SourceStatus, State};
 
 /// The bottom line: prompt, notice or keys.
 pub fn draw(state: &State, pane: &mut Pane) {
@@ -35,12 +36,9 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     for piece in key_line_items(pane.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
-        let key = if here { StyleRole::Key } else { StyleRole::Plain };
-        let gap = if piece.key.is_empty() || piece.label.is_empty() { "" } else { " " };
-        let line = SafeLine::new(piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key })
-            .with(gap, StyleRole::Plain)
-            .with(piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        let line = piece.line(if here { StyleRole::Key } else { StyleRole::Dim });
         let mut part = pane.subarea(piece.x, 0, piece.width, 1);
+        part.on_click(piece.screen.map_or(ClickTarget::Action(piece.action), ClickTarget::Screen));
         part.line(0, line);
         if here {
             part.highlight_rows(0, 1);
@@ -48,22 +46,30 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
 }
 
-/// A key and what it does.
-type KeyHint = (&'static str, &'static str);
+/// A key and what it does: in a word, and as an action.
+type KeyHint = (&'static str, &'static str, Action);
 
-const TIME_HINT: KeyHint = ("[ ]", "time");
-const SAVE_HINT: KeyHint = ("w", "save");
+const TIME_HINT: KeyHint = ("[ ]", "time", Action::SampleBack);
+const SAVE_HINT: KeyHint = ("w", "save", Action::Save);
 
 /// The key hints of a state, most useful first.
 fn hints(state: &State) -> &'static [KeyHint] {
-    const DETAILS: &[KeyHint] = &[("Esc", "back"), TIME_HINT, SAVE_HINT];
-    const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT];
-    const STOPPED: &[KeyHint] = &[("Space", "go on"), TIME_HINT, ("n", "next finding")];
-    const PLAYING: &[KeyHint] = &[("Space", "pause"), TIME_HINT, ("n", "next finding")];
-    const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump"), ("N", "last finding")];
-    const FINDING: &[KeyHint] = &[("Enter", "why"), TIME_HINT, SAVE_HINT];
+    const DETAILS: &[KeyHint] = &[("Esc", "back", Action::Back), TIME_HINT, SAVE_HINT];
+    const PAUSED: &[KeyHint] = &[("Space", "live", Action::TogglePause), TIME_HINT, SAVE_HINT];
+    const STOPPED: &[KeyHint] =
+        &[("Space", "go on", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding)];
+    const PLAYING: &[KeyHint] =
+        &[("Space", "pause", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding)];
+    const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump", Action::JumpToTime), ("N", "last finding", Action::PreviousFinding)];
+    const FINDING: &[KeyHint] = &[("Enter", "why", Action::OpenDetails), TIME_HINT, SAVE_HINT];
     const CALM: &[KeyHint] = &[TIME_HINT, SAVE_HINT];
-    const LIST: &[KeyHint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME_HINT, SAVE_HINT];
+    const LIST: &[KeyHint] = &[
+        ("Enter", "more", Action::OpenDetails),
+        ("s", "sort", Action::NextSort),
+        ("/", "filter", Action::Filter),
+        TIME_HINT,
+        SAVE_HINT,
+    ];
     if state.details.is_some() {
         return DETAILS;
     }
@@ -87,33 +93,48 @@ struct KeyLineItem {
     width: u16,
     key: &'static str,
     label: &'static str,
+    /// The screen whose key it is
     screen: Option<Screen>,
+    action: Action,
 }
 
 impl KeyLineItem {
-    fn new(x: u16, key: &'static str, words: &'static str, screen: Option<Screen>) -> KeyLineItem {
-        let cells = key.len() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
-        KeyLineItem { x, width: u16::try_from(cells).unwrap_or(0), key, label: words, screen }
+    fn new(x: u16, (key, words, action): KeyHint) -> KeyLineItem {
+        let screen = if let Action::Show(screen) = action { Some(screen) } else { None };
+        let mut item = KeyLineItem { x, width: 0, key, label: words, screen, action };
+        item.width = u16::try_from(item.line(StyleRole::Plain).width()).unwrap_or(0);
+        item
+    }
+
+    /// The key before the word, or highlighted in it.
+    fn line(&self, role: StyleRole) -> SafeLine {
+        let (key, label) = (self.key, self.label);
+        match label.split_once(key).filter(|_| key.len() == 1) {
+            Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
+            None if label.is_empty() => SafeLine::new(key, StyleRole::Key),
+            None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(label, role),
+        }
     }
 }
 
 /// The screens, as many hints as fit, then help and quit.
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
-    const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
+    const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
+    const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;
     let roomy = width >= 78;
     for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        let piece = KeyLineItem::new(x, digit, if roomy { screen.label() } else { "" }, Some(screen));
+        let piece = KeyLineItem::new(x, (digit, if roomy { screen.label() } else { "" }, Action::Show(screen)));
         x += piece.width + 1;
         pieces.push(piece);
     }
     x += 1;
     /// `? help q`
     const KEPT: u16 = 8;
-    for &(key, words) in hints {
-        let piece = KeyLineItem::new(x, key, words, None);
+    for &hint in hints.iter().chain([&PALETTE]) {
+        let piece = KeyLineItem::new(x, hint);
         let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
         x += piece.width + gap;
         pieces.push(piece);
@@ -121,16 +142,11 @@ fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     /// `? help  q`
     const WIDE: u16 = 9;
     let gap = if x + WIDE <= width { 2 } else { 1 };
-    for (key, words) in ALWAYS {
-        let fits = |words| Some(KeyLineItem::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
+    for (key, words, action) in ALWAYS {
+        let fits = |words| Some(KeyLineItem::new(x, (key, words, action))).filter(|piece| x + piece.width <= width);
         let Some(piece) = fits(words).or_else(|| fits("")) else { break };
         x += piece.width + gap;
         pieces.push(piece);
     }
     pieces
-}
-
-/// The screen at a column of the key line.
-pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
-    key_line_items(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
 }

@@ -1,6 +1,6 @@
 //! The columns of a table: a heading, a width and a function that makes the cell of a row. ratatui's `Table` draws them.
 //!
-//! One column may take the remaining width. The positions of the columns also map clicks on headings to sort columns.
+//! One column may take the remaining width. A click on the heading of a sort column sorts, one on a row with an item selects it.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::widgets::{Cell, Row, Table, Widget};
@@ -10,7 +10,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use crate::figures::{Column, Unit};
-use crate::state::{Sort, SortColumn};
+use crate::state::{ClickTarget, Item, Sort, SortColumn};
 
 /// A column of a table. `C` is the function that makes a cell.
 #[derive(Clone, Copy, Debug)]
@@ -107,12 +107,14 @@ struct RowCell {
 pub struct TableRow {
     cells: Vec<RowCell>,
     selected: bool,
+    /// What a click selects
+    item: Option<Item>,
 }
 
 impl TableRow {
     /// A row that is one line of text over all columns.
     pub fn line(line: SafeLine) -> TableRow {
-        TableRow { cells: vec![RowCell { line, right_aligned: false, over_rest: true }], selected: false }
+        TableRow { cells: vec![RowCell { line, right_aligned: false, over_rest: true }], ..TableRow::default() }
     }
 
     /// The row, highlighted as a whole if it is the `selected` one.
@@ -121,9 +123,15 @@ impl TableRow {
         TableRow { selected, ..self }
     }
 
+    /// The row, which a click selects and opens.
+    #[must_use]
+    pub fn with_item(self, item: Option<Item>) -> TableRow {
+        TableRow { item, ..self }
+    }
+
     fn styled(self, columns: usize, theme: Theme) -> Row<'static> {
         let cells = self.cells.into_iter().enumerate().map(|(at, cell)| {
-            let line = cell.line.into_styled(theme);
+            let line = if self.selected { cell.line.without_dim() } else { cell.line }.into_styled(theme);
             let styled = Cell::from(if cell.right_aligned { line.right_aligned() } else { line });
             if cell.over_rest { styled.column_span(u16::try_from(columns - at).unwrap_or(1)) } else { styled }
         });
@@ -159,7 +167,7 @@ impl<C: Copy> Columns<C> {
 
     /// Makes a row: `fill(cell function, cell)` fills one cell.
     pub fn row(&self, mut fill: impl FnMut(C, CellContent)) -> TableRow {
-        let mut row = TableRow { cells: Vec::with_capacity(self.shown.len()), selected: false };
+        let mut row = TableRow { cells: Vec::with_capacity(self.shown.len()), ..TableRow::default() };
         for (spec, place) in self.shown.iter().zip(&self.places) {
             let mut cell = RowCell { right_aligned: spec.right_aligned, ..RowCell::default() };
             fill(spec.cell, CellContent { cell: &mut cell, width: place.width });
@@ -176,7 +184,22 @@ impl<C: Copy> Columns<C> {
     pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
         let theme = pane.theme();
         let count = self.shown.len();
-        let rows = rows.into_iter().take(usize::from(pane.height())).map(|row| row.styled(count, theme));
+        for (spec, place) in self.shown.iter().zip(&self.places) {
+            if let Some(column) = spec.sort_column {
+                pane.subarea(place.x, 0, place.width.saturating_add(1), 1).on_click(ClickTarget::Column(column));
+            }
+        }
+        let mut items = Vec::new();
+        let rows: Vec<Row> = (1..pane.height().max(1))
+            .zip(rows)
+            .map(|(y, mut row)| {
+                items.extend(row.item.take().map(|item| (y, item)));
+                row.styled(count, theme)
+            })
+            .collect();
+        for (y, item) in items {
+            pane.subarea(0, y, u16::MAX, 1).on_click(ClickTarget::Item(item));
+        }
         let widths = self.shown.iter().map(ColumnSpec::constraint);
         let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
         pane.render(SafeTable(table));
@@ -194,18 +217,12 @@ impl<C: Copy> Columns<C> {
             }
             RowCell { line, right_aligned: spec.right_aligned, over_rest: false }
         };
-        TableRow { cells: self.shown.iter().zip(&self.places).map(heading).collect(), selected: false }
+        TableRow { cells: self.shown.iter().zip(&self.places).map(heading).collect(), ..TableRow::default() }
     }
 
     /// First column and width of the last column.
     pub fn last_column_area(&self) -> Option<(u16, u16)> {
         self.places.last().map(|place| (place.x, place.width))
-    }
-
-    /// The sort column at a column of the headings.
-    pub fn sort_column_at(&self, x: u16) -> Option<SortColumn> {
-        let at = self.places.iter().position(|place| (place.x..=place.right()).contains(&x))?;
-        self.shown.get(at)?.sort_column
     }
 }
 

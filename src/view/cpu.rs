@@ -140,7 +140,6 @@ pub const SCREEN: ScreenView = ScreenView {
         panes::hot_threads,
         panes::cpus,
     ],
-    sort_column_at: |_, width, x| table(width).sort_column_at(x),
 };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {

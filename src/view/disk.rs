@@ -169,11 +169,8 @@ pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView {
-    draw,
-    panes: &[panes::await_pane, panes::load_pane, panes::distribution_pane, panes::devices_pane],
-    sort_column_at: |_, width, x| table(width).sort_column_at(x),
-};
+pub const SCREEN: ScreenView =
+    ScreenView { draw, panes: &[panes::await_pane, panes::load_pane, panes::distribution_pane, panes::devices_pane] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;

@@ -15,7 +15,7 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 use crate::units::time;
 
-pub const SCREEN: ScreenView = ScreenView { draw, panes: &[], sort_column_at: |_, _, _| None };
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let now = evaluation.active.len();
@@ -32,7 +32,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
     let visible = visible_rows(state, layout);
-    for VisibleRow { row, y, height, selected } in visible.iter().copied() {
+    for VisibleRow { row, y, height, selected, .. } in visible.iter().copied() {
         let (finding, section) = match row {
             Row::ActiveFinding(at) => (evaluation.active.get(at), "NOW"),
             Row::EndedFinding(at) => (ended.get(at).copied(), "BEFORE"),

@@ -8,6 +8,8 @@ use crate::state::{Row, State};
 #[derive(Clone, Copy, Debug)]
 pub struct VisibleRow {
     pub row: Row,
+    /// Its index in `State::rows`
+    pub index: usize,
     /// Its first line in the body
     pub y: u16,
     /// Its lines; fewer than it has if it is cut at the end of the list
@@ -27,7 +29,7 @@ pub fn visible_rows(state: &State, layout: &ScreenLayout) -> Vec<VisibleRow> {
             break;
         }
         let height = u16::try_from(layout::row_height(state, row)).unwrap_or(1).min(end - y);
-        visible.push(VisibleRow { row, y, height, selected: at == cursor.selected && cursor.item.is_some() });
+        visible.push(VisibleRow { row, index: at, y, height, selected: at == cursor.selected && cursor.item.is_some() });
         y += height;
     }
     visible

@@ -122,14 +122,7 @@ pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     Columns::new(&specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView {
-    draw,
-    panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables],
-    sort_column_at: |state, width, x| match state.network_rows {
-        NetworkRows::Interfaces => table(width).sort_column_at(x),
-        NetworkRows::RemoteHosts => None,
-    },
-};
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {

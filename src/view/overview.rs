@@ -52,7 +52,6 @@ pub const SCREEN: ScreenView = ScreenView {
             task_table(state, &evaluation.interval, &mut inner);
         },
     ],
-    sort_column_at: |_, _, _| None,
 };
 
 fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
@@ -85,7 +84,7 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(evaluation, &disks, pane, y, disk_rows);
+        y = disk_table(state, evaluation, &disks, pane, y, disk_rows);
     }
     if nic_rows > 0 {
         y = nic_table(state, evaluation, &nics, pane, y, nic_rows);

@@ -9,6 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
 
+use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
 use super::theme::{StyleRole, Theme};
 use super::widgets::bar::{Segment, StackedBar};
@@ -16,6 +17,7 @@ use super::widgets::graph::Graph;
 use super::widgets::heat_map::HeatMap;
 use super::widgets::log_graph::LogGraph;
 use super::widgets::stacked_area::StackedArea;
+use crate::state::ClickTarget;
 
 /// A widget whose text, if it has any, was a literal or `SafeText`.
 pub trait SafeWidget: Widget {}
@@ -33,6 +35,8 @@ impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {
     buffer: &'a mut Buffer,
+    /// What a click does, in the order of drawing
+    hit_areas: &'a mut Vec<HitArea>,
     area: Rect,
     theme: Theme,
     /// The pane with the focus of the keys
@@ -40,25 +44,34 @@ pub struct Pane<'a> {
 }
 
 impl<'a> Pane<'a> {
-    pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Pane<'a> {
+    /// The whole frame. Hit areas are appended to the list.
+    pub fn new(buffer: &'a mut Buffer, hit_areas: &'a mut Vec<HitArea>, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, area, theme, has_focus: false }
+        Pane { buffer, hit_areas, area, theme, has_focus: false }
     }
 
     /// A rectangle inside this one.
     pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Pane<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
-        Pane { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme, has_focus: false }
+        self.part(wanted)
     }
 
     /// The same pane; its frame shows whether it has the focus.
     pub fn with_focus(&mut self, has_focus: bool) -> Pane<'_> {
-        Pane { area: self.area, buffer: &mut *self.buffer, theme: self.theme, has_focus }
+        Pane { has_focus, ..self.part(self.area) }
     }
 
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
-        Pane { area: self.area.intersection(area), buffer: &mut *self.buffer, theme: self.theme, has_focus: false }
+        let (area, theme) = (self.area.intersection(area), self.theme);
+        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false }
+    }
+
+    /// What a click on this pane does, unless a part that is drawn later has its own target.
+    pub fn on_click(&mut self, target: ClickTarget) {
+        if !self.area.is_empty() {
+            self.hit_areas.push(HitArea { area: self.area, target });
+        }
     }
 
     /// Divides the rows.
@@ -163,9 +176,18 @@ impl<'a> Pane<'a> {
         }
     }
 
+    /// Gives every cell the text color and the background of the theme.
+    pub fn fill(&mut self) {
+        let style = self.theme.base_style();
+        if style != Style::new() {
+            self.buffer.set_style(self.area, style);
+        }
+    }
+
     /// Clears text and colors.
     pub fn clear(&mut self) {
         Clear.render(self.area, self.buffer);
+        self.fill();
     }
 
     /// Draws a horizontal rule.

@@ -11,9 +11,9 @@ use super::theme::StyleRole;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
-use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::state::layout::ScreenLayout;
+use crate::state::{ClickTarget, State};
 use crate::units::time;
 
 /// Draws a pane with its frame.
@@ -25,6 +25,7 @@ pub fn draw(draws: &[Draw], state: &State, evaluation: &Evaluation, layout: &Scr
     for area in &layout.panes {
         let Some(draw) = draws.get(area.pane) else { continue };
         let mut part = pane.subarea(area.x, area.y, area.width, area.height);
+        part.on_click(ClickTarget::Pane(area.pane));
         draw(state, evaluation, layout, &mut part.with_focus(focused == Some(area.pane)));
     }
 }

@@ -195,7 +195,6 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
 pub const SCREEN: ScreenView = ScreenView {
     draw,
     panes: &[|state, evaluation, _, pane| thread_states::draw(state, evaluation, pane), panes::cgroups, panes::list],
-    sort_column_at: |state, width, x| (!state.shows_wait_classes()).then(|| table(state, width).sort_column_at(x))?,
 };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {

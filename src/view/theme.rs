@@ -3,12 +3,16 @@
 //! Normal text keeps the terminal's own colors, so that it is readable on dark and light backgrounds. Color marks symbols,
 //! bars and abnormal values, always beside a symbol or word with the same meaning.
 
+pub mod colors;
+pub mod rgb;
+
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 use crate::findings::Severity;
-use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities};
+use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities, ThemeChoice};
+use colors::{base_style, exact, nearest_indexed, themed_style};
 
 /// What a piece of text or a glyph stands for, which determines its style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,10 +67,22 @@ impl Theme {
     }
 
     pub fn style(self, role: StyleRole) -> Style {
-        match self.capabilities.colors {
-            ColorSupport::None => monochrome_style(role),
-            ColorSupport::Ansi16 => ansi16_style(role),
-            ColorSupport::Ansi256 => ansi256_style(role),
+        match (self.capabilities.colors, self.capabilities.theme) {
+            (ColorSupport::None, _) | (_, ThemeChoice::Mono) => monochrome_style(role),
+            // 16 colors are too few for a theme.
+            (ColorSupport::Ansi16, _) => ansi16_style(role),
+            (_, ThemeChoice::Terminal) => ansi256_style(role),
+            (ColorSupport::Ansi256, ThemeChoice::Colors(theme)) => themed_style(&theme.colors, role, nearest_indexed),
+            (ColorSupport::TrueColor, ThemeChoice::Colors(theme)) => themed_style(&theme.colors, role, exact),
+        }
+    }
+
+    /// Text and background of an empty cell.
+    pub fn base_style(self) -> Style {
+        match (self.capabilities.colors, self.capabilities.theme) {
+            (ColorSupport::Ansi256, ThemeChoice::Colors(theme)) => base_style(&theme.colors, nearest_indexed),
+            (ColorSupport::TrueColor, ThemeChoice::Colors(theme)) => base_style(&theme.colors, exact),
+            _ => Style::new(),
         }
     }
 
@@ -78,7 +94,8 @@ impl Theme {
 
     /// The selected row: reverse video, which works in every terminal on every background.
     pub fn cursor_style(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        // Dim text would be a gap in the bar.
+        Style::new().add_modifier(Modifier::REVERSED).remove_modifier(Modifier::DIM)
     }
 }
 

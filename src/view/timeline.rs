@@ -9,7 +9,7 @@ use super::text;
 use super::theme::StyleRole;
 use crate::findings::Severity;
 use crate::safe;
-use crate::state::State;
+use crate::state::{ClickTarget, State};
 use crate::units::time;
 
 /// `12:01 ▁▁▁▁▂▂███ 12:03`
@@ -51,15 +51,10 @@ pub fn draw(state: &State, pane: &mut Pane) {
     // A marker of its own: a full block in reverse video would look like missing data.
     let glyphs = cells.map(|(at, cell)| if here == Some(at) { ('▼', StyleRole::Playback) } else { cell.glyph() });
     line.push_glyphs(glyphs);
+    for (x, cell) in (scale.first_column..).zip((0..).take(scale.cell_count)) {
+        pane.subarea(x, 0, 1, 1).on_click(ClickTarget::Timeline(scale.cell_middle_ns(cell)));
+    }
     pane.line(0, line.with(safe!(" {}", clock(scale.end_ns)), StyleRole::Dim));
-}
-
-/// The time at a column, in nanoseconds since the Unix epoch.
-pub fn time_at(state: &State, width: u16, column: u16) -> Option<i64> {
-    let scale = TimeScale::new(state, width)?;
-    let at = usize::from(column.checked_sub(scale.first_column)?);
-    let cell = i64::try_from(at).ok()?;
-    (at < scale.cell_count).then(|| scale.cell_middle_ns(cell))
 }
 
 /// `12:01` and a space

@@ -1,7 +1,8 @@
 //! Colors: NO_COLOR disables all of them, and no information depends on them.
 
 use ratatui::style::Color;
-use stalltop::state::ColorSupport;
+use stalltop::state::{ColorSupport, ThemeChoice};
+use stalltop::view::theme::colors::built_in_themes;
 
 use crate::scenes;
 use crate::screen::{buffer, live, press, text};
@@ -27,6 +28,36 @@ fn the_text_is_the_same_in_every_palette() {
     });
     assert_eq!(frames[0], frames[1]);
     assert_eq!(frames[1], frames[2]);
+}
+
+#[test]
+fn a_theme_changes_colors_alone_and_gives_every_cell_a_background() {
+    for name in ["dark", "light", "high-contrast", "color-blind"] {
+        let theme = built_in_themes().find(|theme| theme.name() == name).unwrap();
+        for colors in [ColorSupport::Ansi256, ColorSupport::TrueColor] {
+            let mut state = live(&scenes::lock_convoy(), (200, 50));
+            for keys in ["1", "2", "3", "4", "5", "6", "\n", "?", "?:"] {
+                press(&mut state, keys);
+                state.setup.terminal.theme = ThemeChoice::Terminal;
+                let plain = text(&state);
+                (state.setup.terminal.theme, state.setup.terminal.colors) = (theme, colors);
+                assert_eq!(text(&state), plain, "{name} on {keys}");
+                for cell in &buffer(&state).content {
+                    assert!(cell.bg != Color::Reset && cell.fg != Color::Reset, "{name} on {keys}: {cell:?}");
+                }
+            }
+            state.setup.terminal.colors = ColorSupport::None;
+            assert!(buffer(&state).content.iter().all(|cell| cell.bg == Color::Reset), "NO_COLOR disables a theme");
+        }
+    }
+}
+
+#[test]
+fn the_palette_changes_the_theme() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    state.themes = built_in_themes().collect();
+    press(&mut state, ":theme light\n");
+    assert_eq!(state.setup.terminal.theme.name(), "light");
 }
 
 #[test]

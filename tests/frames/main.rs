@@ -20,6 +20,7 @@ mod keys;
 mod machine;
 mod matrix;
 mod network;
+mod palette;
 mod scenes;
 mod screen;
 mod sizes;

@@ -3,8 +3,9 @@
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Screen, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
+use stalltop::view::hit_area::drawn_items;
 
 use crate::machine::Machine;
 
@@ -31,6 +32,9 @@ pub fn press(state: &mut State, keys: &str) {
         };
         if let Some(most) = view::max_scroll(state) {
             update(state, Event::MaxScroll(most));
+        }
+        if state.screen == Screen::Overview {
+            update(state, Event::DrawnItems(drawn_items(&view::drawn_frame(state).1)));
         }
         update(state, Event::Key(key));
     }

@@ -1,6 +1,7 @@
 //! Every terminal size with every screen, details page, help and prompt: no panic, no drawing outside.
 
-use stalltop::state::{Event, State, update};
+use stalltop::state::{Event, Key, State, update};
+use stalltop::view::hit_area::target_at;
 
 use crate::scenes;
 use crate::screen::{buffer, live, press, text};
@@ -79,12 +80,14 @@ fn a_click_anywhere_is_harmless() {
     for screen in ["1", "2", "3", "4", "5", "6"] {
         for (width, height) in [(80, 24), (40, 10), (20, 3)] {
             update(&mut state, Event::Resize { width, height });
+            press(&mut state, "\x1b");
+            press(&mut state, screen);
+            let areas = stalltop::view::drawn_frame(&state).1;
             for x in 0..width {
                 for y in 0..height {
-                    press(&mut state, "\x1b");
-                    press(&mut state, screen);
-                    let click = stalltop::view::click_target(&state, x, y);
-                    update(&mut state, Event::Click(click));
+                    update(&mut state, Event::Key(Key::Escape));
+                    screen.chars().for_each(|key| drop(update(&mut state, Event::Key(Key::Char(key)))));
+                    update(&mut state, Event::Click(target_at(&areas, x, y)));
                     if x % 16 == 0 {
                         buffer(&state);
                     }

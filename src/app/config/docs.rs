@@ -21,6 +21,11 @@ const DEVICE_SECTIONS: &str = "\
 # No findings about these devices; their figures are shown. A * at the end matches any rest of a name.
 #disks = [\"loop*\", \"sr0\"]
 #nics = [\"docker0\", \"veth*\"]
+
+[screen]
+# The colors of the screen, as with --theme: terminal, mono, dark, light, high-contrast, color-blind, or the name of a file
+# themes/NAME.toml beside this file (themes.md). NO_COLOR and --no-color disable all colors.
+#theme = \"terminal\"
 ";
 
 /// The example: every key, as a comment with its default.

@@ -56,9 +56,14 @@ impl ConfigFile {
         system.chain(user_config_path().map(default)).collect()
     }
 
+    /// Its text, if it is safe to use; `None` if it does not exist.
+    pub fn read_safely(&self) -> Result<Option<String>, ReadError> {
+        self.read_text(nix::unistd::geteuid().as_raw())
+    }
+
     /// Reads and parses it; `None` if it does not exist.
     pub fn read(&self) -> Result<Option<ParsedConfig>, ReadError> {
-        let text = self.read_text(nix::unistd::geteuid().as_raw())?;
+        let text = self.read_safely()?;
         text.map(|text| ParsedConfig::parse(&text).map_err(ReadError::Invalid)).transpose()
     }
 
@@ -119,7 +124,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// $XDG_CONFIG_HOME/stalltop/config.toml, or below ~/.config. As root, directories that do not belong to root are not used:
 /// under sudo the variables may be those of the user.
-fn user_config_path() -> Option<PathBuf> {
+pub fn user_config_path() -> Option<PathBuf> {
     let is_trusted = |path: &Path| !nix::unistd::geteuid().is_root() || is_owned_by_root(path);
     let set = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute() && is_trusted(path));
     let home =

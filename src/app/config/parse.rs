@@ -20,6 +20,8 @@ pub struct ParsedConfig {
     pub baselines: Vec<BaselineOverride>,
     pub ignored_disks: Option<Vec<String>>,
     pub ignored_nics: Option<Vec<String>>,
+    /// The theme of the screen
+    pub theme: Option<String>,
 }
 
 /// An error in a file.
@@ -32,7 +34,7 @@ pub struct ConfigError {
 }
 
 /// The names of the sections.
-const SECTIONS: [&str; 4] = ["thresholds", "speeds", "baselines", "ignore"];
+const SECTIONS: [&str; 5] = ["thresholds", "speeds", "baselines", "ignore", "screen"];
 
 /// The operations of baselines.
 const OPERATIONS: [(&str, Operation); 4] =
@@ -94,6 +96,7 @@ impl ParsedConfig {
                 "thresholds" => self.thresholds.push(parse_threshold(key, value)?),
                 "speeds" => self.links.push((key.as_ref().to_string(), parse_link(value)?)),
                 "baselines" => self.parse_baselines(key, value)?,
+                "screen" => self.parse_screen(key, value)?,
                 _ => self.parse_ignore(key, value)?,
             }
         }
@@ -121,6 +124,17 @@ impl ParsedConfig {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// `theme = "dark"`
+    fn parse_screen(&mut self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
+        if key.as_ref().as_ref() != "theme" {
+            return Err(unknown_key(key, ["theme"].into_iter()));
+        }
+        let name = value.get_ref().as_str().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| spanned_error(value.span(), "this is not the name of a theme", "write \"dark\""))?;
+        self.theme = Some(name.to_owned());
         Ok(())
     }
 

@@ -16,6 +16,11 @@ pub fn saved_name(host: &Host) -> String {
     format!("{}-saved.stalltop", file_stem(host))
 }
 
+/// HOST-YYYYMMDDTHHMMSS-screen, without extension; `host` is unknown before the first sample.
+pub fn screen_name(host: Option<&Host>) -> String {
+    format!("{}-{}-screen", host.map_or_else(|| "stalltop".to_owned(), host_prefix), local_time())
+}
+
 /// Whether this is a name from `default_name`, with or without a number at its end.
 pub fn is_default_name(host: &Host, name: &str) -> bool {
     let rest = name.strip_prefix(&format!("{}-", host_prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
@@ -28,8 +33,11 @@ pub fn is_default_name(host: &Host, name: &str) -> bool {
 }
 
 fn file_stem(host: &Host) -> String {
-    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::system());
-    format!("{}-{}", host_prefix(host), now.strftime("%Y%m%dT%H%M%S"))
+    format!("{}-{}", host_prefix(host), local_time())
+}
+
+fn local_time() -> String {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::system()).strftime("%Y%m%dT%H%M%S").to_string()
 }
 
 /// The host name with only characters that are safe in a file name.

@@ -9,9 +9,10 @@ use crossterm::queue;
 use crossterm::style::{Attribute, Print, ResetColor, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use crossterm::terminal::{Clear, ClearType as CrosstermClearType};
 use ratatui::backend::{Backend, ClearType, IntoCrossterm, WindowSize};
-use ratatui::buffer::Cell;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
+use ratatui::text::Span;
 
 /// The encoded bytes that have not been written, and the size of the terminal.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
 /// Encodes cells with their column and row, which are in reading order.
 fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>) -> io::Result<()> {
-    let mut style = (Color::Reset, Color::Reset, Modifier::empty());
+    let mut style = PLAIN;
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
         match last {
@@ -101,26 +102,62 @@ fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &
             _ => queue!(out, MoveTo(x, y))?,
         }
         last = Some((x, y));
-        let (foreground, background, modifier) = style;
-        if cell.modifier != modifier {
-            encode_modifiers(out, modifier, cell.modifier)?;
-        }
-        if cell.fg != foreground {
-            match ansi_color_number(cell.fg) {
-                Some(number) => write!(out, "\x1b[3{number}m")?,
-                None => queue!(out, SetForegroundColor(cell.fg.into_crossterm()))?,
-            }
-        }
-        if cell.bg != background {
-            match ansi_color_number(cell.bg) {
-                Some(number) => write!(out, "\x1b[4{number}m")?,
-                None => queue!(out, SetBackgroundColor(cell.bg.into_crossterm()))?,
-            }
-        }
-        style = (cell.fg, cell.bg, cell.modifier);
+        style = encode_style(out, style, cell)?;
         queue!(out, Print(cell.symbol()))?;
     }
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
+}
+
+/// Foreground, background and modifiers.
+type CellStyle = (Color, Color, Modifier);
+
+const PLAIN: CellStyle = (Color::Reset, Color::Reset, Modifier::empty());
+
+/// Encodes the change to the style of a cell, and returns that style.
+fn encode_style(out: &mut impl Write, before: CellStyle, cell: &Cell) -> io::Result<CellStyle> {
+    let (foreground, background, modifier) = before;
+    if cell.modifier != modifier {
+        encode_modifiers(out, modifier, cell.modifier)?;
+    }
+    if cell.fg != foreground {
+        match ansi_color_number(cell.fg) {
+            Some(number) => write!(out, "\x1b[3{number}m")?,
+            None => queue!(out, SetForegroundColor(cell.fg.into_crossterm()))?,
+        }
+    }
+    if cell.bg != background {
+        match ansi_color_number(cell.bg) {
+            Some(number) => write!(out, "\x1b[4{number}m")?,
+            None => queue!(out, SetBackgroundColor(cell.bg.into_crossterm()))?,
+        }
+    }
+    Ok((cell.fg, cell.bg, cell.modifier))
+}
+
+/// A screen as lines with ANSI sequences, for `cat` and `less -R`.
+pub fn ansi_text(buffer: &Buffer) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for y in buffer.area.top()..buffer.area.bottom() {
+        let cells: Vec<&Cell> = (buffer.area.left()..buffer.area.right()).filter_map(|x| buffer.cell((x, y))).collect();
+        let is_blank = |cell: &Cell| cell.symbol() == " " && (cell.fg, cell.bg, cell.modifier) == PLAIN;
+        let end = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
+        let (mut style, mut hidden) = (PLAIN, 0);
+        for cell in cells.into_iter().take(end) {
+            // The cells behind a wide character.
+            if hidden > 0 {
+                hidden -= 1;
+                continue;
+            }
+            style = encode_style(&mut out, style, cell)?;
+            queue!(out, Print(cell.symbol()))?;
+            hidden = Span::raw(cell.symbol()).width().saturating_sub(1);
+        }
+        if style != PLAIN {
+            queue!(out, SetAttribute(Attribute::Reset))?;
+        }
+        out.push(b'\n');
+    }
+    Ok(out)
 }
 
 /// The number of one of the 8 basic colors. Crossterm encodes them as `38;5;1`, which some terminals do not support: the console
@@ -152,7 +189,6 @@ fn encode_modifiers(out: &mut impl Write, from: Modifier, to: Modifier) -> io::R
 mod tests {
     use proptest::prelude::*;
     use ratatui::backend::CrosstermBackend;
-    use ratatui::buffer::Buffer;
     use ratatui::layout::Rect;
     use ratatui::style::Style;
 
@@ -224,6 +260,26 @@ mod tests {
         let cells = (0..).zip(&cells).map(|(x, cell)| (x, 0, cell));
         encode(&mut bytes, cells).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
+    }
+
+    #[test]
+    fn the_text_of_a_screen_shows_the_same_as_the_screen() {
+        let mut frame = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
+        frame.set_string(1, 0, "漢 ab", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        frame.set_string(0, 2, "x", Style::new().bg(Color::Indexed(33)));
+        let text = ansi_text(&frame).unwrap();
+        let mut parser = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
+        parser.process(String::from_utf8(text).unwrap().replace('\n', "\r\n").trim_end().as_bytes());
+        let mut backend = AnsiBackend::new(Vec::new(), SIZE);
+        let blank = Buffer::empty(frame.area);
+        backend.draw(blank.diff(&frame).into_iter()).unwrap();
+        let mut screen = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
+        screen.process(&backend.pending);
+        let cell = |parser: &vt100::Parser, row, column| parser.screen().cell(row, column).cloned();
+        for (row, column) in [(0, 1), (0, 4), (0, 5), (2, 0)] {
+            assert_eq!(cell(&parser, row, column), cell(&screen, row, column), "row {row}, column {column}");
+        }
+        assert_eq!(parser.screen().contents(), screen.screen().contents());
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub enum Input {
         column: u16,
         row: u16,
     },
+    /// The mouse was moved with the left button down
+    Drag {
+        column: u16,
+    },
     /// Rows down (negative: up)
     Wheel(i32),
     Hangup,
@@ -88,6 +92,7 @@ fn convert_event(event: &Event) -> Option<Input> {
         Event::Key(key) if key.kind != KeyEventKind::Release => convert_key(key).map(Input::Key),
         Event::Mouse(MouseEvent { kind, column, row, .. }) => match kind {
             MouseEventKind::Down(MouseButton::Left) => Some(Input::Click { column: *column, row: *row }),
+            MouseEventKind::Drag(MouseButton::Left) => Some(Input::Drag { column: *column }),
             MouseEventKind::ScrollDown => Some(Input::Wheel(3)),
             MouseEventKind::ScrollUp => Some(Input::Wheel(-3)),
             _ => None,

@@ -21,7 +21,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let mut inner = pane.framed(("Disks, await on a log axis", StyleRole::Bold), stalled_note(evaluation, &disks));
     let (table, graph) = table_and_graph(&inner, disks.len());
     let rows = table.height.saturating_sub(1);
-    tables::disk_table(evaluation, &disks, &mut inner.part(table), 0, rows);
+    tables::disk_table(state, evaluation, &disks, &mut inner.part(table), 0, rows);
     let Some(graph) = graph else { return };
     match slowest_first(state, evaluation, &disks).first() {
         Some(&slowest) => draw_graph(state, evaluation, slowest, &mut inner.part(graph)),

@@ -7,9 +7,9 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::safe;
-use crate::state::State;
+use crate::state::{Item, State};
 use crate::view::active_findings::hidden_tasks_note;
-use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::disk::{baseline_multiple, latency_status};
 use crate::view::network::NicLine;
 use crate::view::pane::Pane;
@@ -78,7 +78,7 @@ impl DiskLine<'_> {
     }
 }
 
-pub fn disk_table(evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
+pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
     let table = Columns::new(&DISK_COLUMNS, pane.width());
     if disks.is_empty() {
@@ -89,9 +89,14 @@ pub fn disk_table(evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane,
     let mut shown = shown.to_vec();
     shown.sort_by_key(|disk| disk.index);
     let lines = shown.into_iter().map(|disk| DiskLine { evaluation, disk });
-    let lines = lines.map(|line| table.row(|fill, cell| fill(&line, cell)));
+    let lines = lines.map(|line| selectable(state, table.row(|fill, cell| fill(&line, cell)), Item::Disk(line.disk.id)));
     table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
     y + 1 + rows
+}
+
+/// A row that can be selected and opened.
+fn selectable(state: &State, row: TableRow, item: Item) -> TableRow {
+    row.selected(state.is_selected(&item)).with_item(Some(item))
 }
 
 pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
@@ -109,7 +114,7 @@ pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
     shown.sort_by_key(|nic| nic.index);
     let lines = shown.into_iter().map(|nic| NicLine { state, evaluation, nic });
-    let lines = lines.map(|line| table.row(|fill, cell| fill(&line, cell)));
+    let lines = lines.map(|line| selectable(state, table.row(|fill, cell| fill(&line, cell)), Item::Nic(line.nic.id.clone())));
     table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
     y + 1 + rows
 }
@@ -176,7 +181,13 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     }
     let table = Columns::new(&specs, pane.width());
     let groups = process_groups(interval);
-    let lines = groups.iter().map(|group| table.row(|fill, cell| fill(&TaskLine { interval, group }, cell)));
+    let lines = groups.iter().map(|group| {
+        let row = table.row(|fill, cell| fill(&TaskLine { interval, group }, cell));
+        match state.item_of_group(interval, group) {
+            Some(item) => selectable(state, row, item),
+            None => row,
+        }
+    });
     table.draw(pane, None, lines);
     if interval.newer.tasks.is_err() {
         pane.line(1, ("- /proc cannot be read", StyleRole::Dim));

@@ -1,0 +1,133 @@
+//! `P`: the screen as text, with ANSI sequences and as SVG, in files of the current directory. They are written on a thread of
+//! their own: a disk that does not answer must not stop the screen.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ratatui::buffer::Buffer;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::program::threads;
+use super::recorder;
+use super::terminal::ansi_text;
+use crate::sample::Host;
+use crate::state::Notice;
+use crate::view::screen_text::screen_text;
+use crate::view::svg::svg;
+
+/// How long the end of the program waits for files that are being written.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Names of one second that are tried.
+const MAX_NAMES: u32 = 100;
+
+/// The screens that are being saved, and their results.
+pub struct SavedScreens {
+    sender: UnboundedSender<Notice>,
+    results: UnboundedReceiver<Notice>,
+    running: usize,
+}
+
+impl Default for SavedScreens {
+    fn default() -> SavedScreens {
+        let (sender, results) = unbounded_channel();
+        SavedScreens { sender, results, running: 0 }
+    }
+}
+
+impl SavedScreens {
+    /// Waits for the next result; forever where nothing is being saved. Cancel-safe.
+    pub async fn next(&mut self) -> Notice {
+        match self.results.recv().await {
+            Some(result) => {
+                self.running = self.running.saturating_sub(1);
+                result
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Begins to write a drawn screen. `host`: whose screen it is, once that is known.
+    pub fn save(&mut self, host: Option<&Host>, screen: Buffer) {
+        let stem = recorder::screen_name(host);
+        let sender = self.sender.clone();
+        self.running += 1;
+        let job = move || {
+            let notice = match save_files(Path::new(""), &stem, &screen) {
+                Ok(stem) => Notice::new(format!("screen saved: {stem}.txt, {stem}.ansi, {stem}.svg")),
+                Err((path, error)) => Notice::failure(format!("cannot save the screen: {}: {error}", path.display())),
+            };
+            // The receiver is gone only when the program ends.
+            let _ = sender.send(notice);
+        };
+        if let Err(failure) = threads::spawn("save screen", job) {
+            let _ = self.sender.send(Notice::failure(failure.to_string()));
+        }
+    }
+
+    /// At the end of the program: waits for the files that are being written.
+    pub fn close(mut self) {
+        let end = Instant::now() + SHUTDOWN_TIMEOUT;
+        while self.running > 0 && Instant::now() < end {
+            match self.results.try_recv() {
+                Ok(_) => self.running -= 1,
+                Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+}
+
+/// Writes the three files; returns their name without extension, which has a number where that name existed. If one cannot be
+/// written, none remains.
+fn save_files(directory: &Path, stem: &str, screen: &Buffer) -> Result<String, (PathBuf, io::Error)> {
+    let ansi = ansi_text(screen).map_err(|error| (directory.join(stem), error))?;
+    let contents = [("txt", screen_text(screen).into_bytes()), ("ansi", ansi), ("svg", svg(screen).into_bytes())];
+    let path = |stem: &str, extension: &str| directory.join(format!("{stem}.{extension}"));
+    let mut names = (1..=MAX_NAMES).map(|number| if number == 1 { stem.to_owned() } else { format!("{stem}-{number}") });
+    let free = names.find(|stem| contents.iter().all(|(extension, _)| fs::symlink_metadata(path(stem, extension)).is_err()));
+    let stem = free.unwrap_or_else(|| stem.to_owned());
+    for (at, (extension, bytes)) in contents.iter().enumerate() {
+        let path_here = path(&stem, extension);
+        if let Err(error) = write_new(&path_here, bytes) {
+            for (extension, _) in contents.iter().take(at) {
+                let _ = fs::remove_file(path(&stem, extension));
+            }
+            return Err((path_here, error));
+        }
+    }
+    Ok(stem)
+}
+
+/// Writes a new file, never through a link. Only its owner may read it: command lines are on the screen.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn three_files_are_written_and_none_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut screen = Buffer::empty(Rect::new(0, 0, 10, 2));
+        screen.set_string(0, 0, "busy 41 %", Style::new());
+        assert_eq!(save_files(directory.path(), "db1", &screen).unwrap(), "db1");
+        assert_eq!(save_files(directory.path(), "db1", &screen).unwrap(), "db1-2");
+        let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!(read("db1.txt"), "busy 41 %\n\n");
+        assert_eq!(read("db1-2.ansi"), "busy 41 %\n\n");
+        assert!(read("db1.svg").contains(">busy 41 %</text>"));
+        let (path, _) = save_files(&directory.path().join("missing"), "db1", &screen).unwrap_err();
+        assert!(path.ends_with("missing/db1.txt"));
+    }
+}

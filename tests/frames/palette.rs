@@ -1,0 +1,193 @@
+//! The palette, the clipboard and clicks, by what a frame shows.
+
+use stalltop::state::keys::{Action, BINDINGS};
+use stalltop::state::{ClickTarget, Effect, Event, Item, Key, Row, Screen, SortColumn, State, TaskRows, update};
+use stalltop::view::hit_area::target_at;
+use stalltop::view::{click_target, command_text, copied_text, drawn_frame};
+
+use crate::scenes;
+use crate::screen::{live, press, text};
+
+fn state() -> State {
+    live(&scenes::lock_convoy(), (80, 24))
+}
+
+/// The column and row of a text on the frame.
+fn place(state: &State, wanted: &str) -> (u16, u16) {
+    let text = text(state);
+    let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(wanted)).expect("the text is on the screen");
+    let x = line.split_once(wanted).unwrap().0.chars().count();
+    (u16::try_from(x).unwrap(), u16::try_from(y).unwrap())
+}
+
+fn click(state: &mut State, wanted: &str) -> Effect {
+    let (x, y) = place(state, wanted);
+    let target = click_target(state, x, y);
+    update(state, Event::Click(target))
+}
+
+#[test]
+fn the_palette_finds_actions_screens_and_findings() {
+    let mut state = state();
+    press(&mut state, ":");
+    assert!(text(&state).contains("Actions, screens, findings"), "{}", text(&state));
+    press(&mut state, "tree\n");
+    assert!(state.palette.is_none());
+    assert_eq!(state.screen, Screen::Tasks, "the action is of another screen");
+    assert!(state.task_rows.is_tree() && state.task_rows != TaskRows::default());
+    press(&mut state, ":screen disk\n");
+    assert_eq!(state.screen, Screen::Disk);
+    press(&mut state, ":fsync\n");
+    assert!(matches!(&state.details, Some(details) if matches!(details.item, Item::Finding { .. })), "{:?}", state.details);
+    press(&mut state, ":quit");
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Quit);
+}
+
+#[test]
+fn the_palette_closes_without_an_effect() {
+    let mut state = state();
+    press(&mut state, ":qq\x1b");
+    assert!(state.palette.is_none() && state.screen == Screen::Overview);
+    press(&mut state, ":zzqqxx");
+    assert!(text(&state).contains("nothing matches"));
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Redraw);
+    press(&mut state, ":");
+    assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit);
+}
+
+#[test]
+fn entries_are_selected_by_arrows_wheel_and_click() {
+    let mut state = state();
+    press(&mut state, ":");
+    update(&mut state, Event::Key(Key::Down));
+    update(&mut state, Event::Wheel(3));
+    update(&mut state, Event::Wheel(-3));
+    update(&mut state, Event::Key(Key::Down));
+    assert_eq!(state.palette.as_ref().map(|palette| palette.selected), Some(2));
+    update(&mut state, Event::Key(Key::Enter));
+    assert_eq!(state.screen, Screen::Disk);
+    press(&mut state, ":");
+    click(&mut state, "show the screen tasks");
+    assert_eq!((state.screen, state.palette.is_none()), (Screen::Tasks, true));
+    press(&mut state, ":");
+    click(&mut state, "LIVE");
+    assert!(state.palette.is_none(), "a click beside it closes it");
+}
+
+#[test]
+fn the_palette_fits_every_size() {
+    for size in [(40, 10), (80, 24), (200, 50)] {
+        let mut state = live(&scenes::lock_convoy(), size);
+        press(&mut state, ":");
+        for _ in 0..100 {
+            update(&mut state, Event::Key(Key::Down));
+        }
+        let last = state.palette.as_ref().and_then(|palette| palette.entries.last()).unwrap().label.clone();
+        let shown: String = last.chars().take(20).collect();
+        assert!(text(&state).contains(&shown), "the selected entry is visible:\n{}", text(&state));
+    }
+}
+
+#[test]
+fn each_action_has_a_label_of_its_own() {
+    let mut labels: Vec<&str> = Vec::new();
+    let mut actions: Vec<Action> = Vec::new();
+    for action in BINDINGS.iter().flat_map(|binding| binding.keys.iter().map(|key| key.1)) {
+        if matches!(action, Action::Show(_)) || actions.contains(&action) {
+            continue;
+        }
+        actions.push(action);
+        let Some(label) = action.label() else { continue };
+        assert!(!labels.contains(&label), "{label} twice");
+        labels.push(label);
+    }
+}
+
+#[test]
+fn rows_of_the_overview_are_selected_and_opened() {
+    for size in [(80, 24), (200, 50)] {
+        let mut state = live(&scenes::lock_convoy(), size);
+        let mut seen: Vec<Item> = Vec::new();
+        for _ in 0..30 {
+            press(&mut state, "j");
+            let item = state.cursor().item.clone().unwrap();
+            assert!(state.is_selected(&item));
+            if seen.last() != Some(&item) {
+                assert!(!seen.contains(&item), "each once: {item:?}");
+                seen.push(item);
+            }
+            let (_, areas) = drawn_frame(&state);
+            let drawn = areas.iter().any(|hit| hit.target == ClickTarget::Item(state.cursor().item.clone().unwrap()));
+            assert!(drawn, "the selected item is on the screen: {:?}", state.cursor().item);
+        }
+        assert!(matches!(seen[0], Item::Finding { .. }));
+        for wanted in [
+            |item: &Item| matches!(item, Item::Disk(_)),
+            |item: &Item| matches!(item, Item::Nic(_)),
+            |item: &Item| matches!(item, Item::Process(_)),
+        ] {
+            assert!(seen.iter().any(wanted), "{seen:?}");
+        }
+        press(&mut state, "\n");
+        assert_eq!(state.details.as_ref().map(|details| &details.item), seen.last());
+        press(&mut state, "\x1b");
+        assert_eq!(state.cursor().item.as_ref(), seen.last(), "the selection stays");
+    }
+}
+
+#[test]
+fn clicks_hit_what_the_frame_shows() {
+    let mut state = state();
+    click(&mut state, "5 tasks");
+    assert_eq!(state.screen, Screen::Tasks);
+    click(&mut state, "%CPU");
+    assert_eq!(state.sort().column, SortColumn::TASK_CPU);
+    click(&mut state, "sshd");
+    let Row::Process { .. } = state.rows[state.cursor().selected] else { panic!("a process") };
+    assert!(state.cursor().item.is_some() && state.details.is_none());
+    click(&mut state, "sshd");
+    assert!(state.details.is_some(), "a second click opens");
+    click(&mut state, "1 overview");
+    click(&mut state, "sdb  ");
+    assert!(matches!(state.cursor().item, Some(Item::Disk(_))), "{:?}", state.cursor().item);
+    click(&mut state, "sdb  ");
+    assert!(state.details.is_some());
+    let mut large = live(&scenes::lock_convoy(), (200, 50));
+    click(&mut large, "Network");
+    assert_eq!(large.pane_focus().focused, Some(5));
+    press(&mut large, "z");
+    assert!(
+        large.pane_focus().zoomed && !text(&large).contains("Who waits for whom"),
+        "z zooms the focused pane:\n{}",
+        text(&large)
+    );
+}
+
+#[test]
+fn the_timeline_returns_the_time_of_a_cell() {
+    let state = state();
+    let (_, areas) = drawn_frame(&state);
+    let times: Vec<i64> = (0..80)
+        .filter_map(|x| match target_at(&areas, x, 22) {
+            ClickTarget::Timeline(at) => Some(at),
+            _ => None,
+        })
+        .collect();
+    assert!(times.len() > 50 && times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn y_copies_the_sentence_the_row_or_the_command() {
+    let mut state = state();
+    assert_eq!(copied_text(&state), Some(state.current.as_ref().unwrap().active[0].sentence.clone()));
+    press(&mut state, "5j");
+    let row = copied_text(&state).unwrap();
+    assert!(!row.contains('\n') && row.trim_start().starts_with(|first: char| first.is_ascii_digit()), "{row:?}");
+    press(&mut state, "g");
+    assert!(copied_text(&state).unwrap().contains("postgres"));
+    assert_eq!(command_text(&state).as_deref(), Some("/usr/bin/postgres -D /var/lib/pg"));
+    press(&mut state, "6");
+    assert_eq!(command_text(&state).as_deref(), Some("the device's await against its baseline"), "the next steps");
+    assert_eq!(update(&mut state, Event::Key(Key::Char('y'))), Effect::CopySelection);
+    assert_eq!(update(&mut state, Event::Key(Key::Char('P'))), Effect::SaveScreen);
+}
