@@ -2,6 +2,7 @@
 //! `figures::disk_operation` and `figures::disk`.
 
 pub mod await_graph;
+pub mod calm;
 mod panes;
 
 use super::ScreenView;

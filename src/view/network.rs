@@ -1,5 +1,6 @@
 //! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet, other network namespaces and remote hosts.
 
+pub mod connections;
 mod namespaces;
 mod panes;
 pub mod remote_hosts;

@@ -19,6 +19,7 @@ mod golden;
 mod hostile;
 mod keys;
 mod machine;
+mod matrix;
 mod network;
 mod palette;
 mod pressure;

@@ -14,8 +14,8 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_, _| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["await over time"], rows: |_, _| (8, u16::MAX), priority: 0 },
-        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, 12), priority: 2 },
+        Band { panes: &["await over time"], rows: |_, _| (8, 18), priority: 0 },
+        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, u16::MAX), priority: 2 },
         Band {
             panes: &["devices"],
             rows: |state, _| {

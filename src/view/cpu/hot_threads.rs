@@ -63,6 +63,9 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     .min_table_width(70),
 ];
 
+/// Most of the CPU time is that of a few; each of the others would change its row with each interval.
+const MAX_THREADS: usize = 12;
+
 /// The threads that used most CPU time, as many as fit below the headings.
 pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
@@ -70,7 +73,7 @@ pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
     let Some(tasks) = &interval.tasks else { return };
     let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
     let mut hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(|thread| used(thread) >= 0.0005).collect();
-    let shown = usize::from(pane.height().saturating_sub(1));
+    let shown = usize::from(pane.height().saturating_sub(1)).min(MAX_THREADS);
     if hot.len() > shown && shown > 0 {
         hot.select_nth_unstable_by(shown - 1, |a, b| used(b).total_cmp(&used(a)));
         hot.truncate(shown);

@@ -40,6 +40,16 @@ pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a Di
     weighted.into_iter().map(|(_, operation)| operation).collect()
 }
 
+/// The operations with requests in the last intervals in an order that seldom changes: those of disks with a finding about them, then
+/// the kernel's order of devices.
+pub fn in_steady_order<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Vec<(&'a DiskSpan, Operation)> {
+    let mut operations = slowest_first(state, evaluation, disks);
+    operations.sort_by_key(|(disk, operation)| {
+        (std::cmp::Reverse(latency_finding_severity(evaluation, disk.id)), disk.index, *operation as usize)
+    });
+    operations
+}
+
 /// The second line of the graph, as a multiple of the baseline.
 const SLOW: f32 = 3.0;
 
@@ -57,7 +67,6 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let title = [
         SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
         SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
-        SafeLine::new(", log axis", StyleRole::Dim),
         SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));

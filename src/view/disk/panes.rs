@@ -1,6 +1,7 @@
 //! The panes of the disk screen: await over time, queue and throughput over time, the distribution of await.
 
-use super::await_graph::{draw_graph, slowest_first};
+use super::await_graph::{draw_graph, in_steady_order};
+use super::calm::calm_devices;
 use super::latency_status;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -38,20 +39,8 @@ fn cursor_note(state: &State, evaluation: &Evaluation) -> SafeLine {
             let name = wait_location::disk_name(&evaluation.interval.newer, *id);
             SafeLine::new(safe!("{name}, the selected row"), StyleRole::Dim)
         }
-        _ => SafeLine::new("slowest first", StyleRole::Dim),
+        _ => SafeLine::new("of the selected row, or all", StyleRole::Dim),
     }
-}
-
-/// No request: what is known of the devices nevertheless.
-fn no_requests(evaluation: &Evaluation, pane: &mut Pane) {
-    let interval = &*evaluation.interval;
-    let names: Vec<String> = interval.disks.iter().map(|disk| name(evaluation, disk).to_string()).collect();
-    let words = match (&interval.newer.disks, names.len()) {
-        (Err(_), _) => "- /proc/diskstats cannot be read".into(),
-        (Ok(_), 0) => "no block device".into(),
-        (Ok(_), _) => safe!("no requests in the last seconds: {}", names.join(" ")),
-    };
-    pane.line(0, (words, StyleRole::Dim));
 }
 
 /// Cells of a graph below which there is one fewer in a row, and rows below which there is one row of graphs fewer.
@@ -60,10 +49,10 @@ const GRAPH_SIZE: (u16, u16) = (44, 6);
 /// A graph for each operation, as many as fit.
 pub fn await_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let mut inner = pane.framed(("Await over time, log axis", StyleRole::Bold), cursor_note(state, evaluation));
-    let operations = slowest_first(state, evaluation, &disks(state, evaluation));
+    let operations = in_steady_order(state, evaluation, &disks(state, evaluation));
     let count = u16::try_from(operations.len()).unwrap_or(u16::MAX);
     if count == 0 {
-        no_requests(evaluation, &mut inner);
+        calm_devices(state, evaluation, &mut inner);
         return;
     }
     let across = (inner.width() / GRAPH_SIZE.0).clamp(1, count);
@@ -87,32 +76,54 @@ pub fn load_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     let mut inner = pane.framed(over_time("Queue and throughput", state, graph), SafeLine::default());
     let disks = disks(state, evaluation);
     let columns = time_columns(state, evaluation, graph);
-    let mut y = 0;
+    let mut blocks = Vec::new();
     for disk in &disks {
         let loads: Vec<Option<DiskLoad>> = columns.iter().map(|summary| summary.as_ref()?.disk_load(disk.id)).collect();
-        if loads.iter().flatten().next().is_none() {
-            continue;
+        if loads.iter().flatten().next().is_some() {
+            blocks.push((name(evaluation, disk), load_lines(disk, &loads)));
         }
-        let name = name(evaluation, disk);
-        for (at, line) in load_lines(disk, &loads).into_iter().enumerate() {
-            if y >= inner.height() {
+    }
+    let lines: usize = blocks.iter().map(|(_, lines)| lines.len() + 1).sum();
+    if lines == 0 {
+        calm_devices(state, evaluation, &mut inner);
+        return;
+    }
+    let rows = (inner.height().saturating_add(1) / u16::try_from(lines).unwrap_or(u16::MAX)).clamp(1, MAX_LINE_ROWS);
+    let mut y = 0;
+    for (name, lines) in blocks {
+        for (at, line) in lines.into_iter().enumerate() {
+            if y + rows > inner.height() {
                 return;
             }
-            let mut text = SafeLine::new(if at == 0 { name.clone() } else { SafeText::default() }, StyleRole::Bold);
-            text.pad_to(9);
-            text.append(line.label);
-            text.pad_to(usize::from(LINE_LABEL));
-            let top = line.top;
-            text.push_glyphs(sparkline(graph, line.values.into_iter().map(|value| Some((value? / top, line.role)))));
-            text.push(safe!(" ≤ {}", line.scale), StyleRole::Dim);
-            inner.line(y, text);
-            y += 1;
+            let name = if at == 0 { name.clone() } else { SafeText::default() };
+            draw_line(name, line, &mut inner.subarea(0, y, u16::MAX, rows));
+            y += rows;
         }
         y += 1;
     }
-    if y == 0 {
-        no_requests(evaluation, &mut inner);
+}
+
+/// Rows of a graph in the list at most.
+const MAX_LINE_ROWS: u16 = 4;
+
+/// Name and figure beside the graph, and the value of its top.
+fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
+    let (width, rows) = (pane.width().saturating_sub(LINE_LABEL + LINE_SCALE), pane.height());
+    let mut text = SafeLine::new(name, StyleRole::Bold);
+    text.pad_to(9);
+    text.append(line.label);
+    text.pad_to(usize::from(LINE_LABEL));
+    let scale = safe!(" ≤ {}", line.scale);
+    if rows == 1 {
+        text.push_glyphs(sparkline(width, line.values.into_iter().map(|value| Some((value? / line.top, line.role)))));
+        pane.line(0, text.with(scale, StyleRole::Dim));
+        return;
     }
+    pane.line(rows - 1, text);
+    pane.subarea(LINE_LABEL + width, 0, u16::MAX, 1).line(0, (scale, StyleRole::Dim));
+    // In hundredths: ratatui's sparkline takes integers.
+    let data: Vec<Option<u64>> = line.values.iter().map(|value| Some((value.as_ref()? * 100.0).round() as u64)).collect();
+    pane.subarea(LINE_LABEL, 0, width, rows).sparkline(&data, (line.top * 100.0) as u64, line.role);
 }
 
 struct LoadLine {
@@ -157,12 +168,12 @@ const EDGES: [f32; 15] = [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 
 /// Cells of a bar at most.
 const MAX_BAR: u16 = 40;
 
-/// How long the slowest operation had which await: seconds of the history by class of await.
+/// How long the first operation had which await: seconds of the history by class of await.
 pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let slowest = slowest_first(state, evaluation, &disks(state, evaluation)).first().copied();
+    let slowest = in_steady_order(state, evaluation, &disks(state, evaluation)).first().copied();
     let Some((disk, operation)) = slowest else {
         let mut inner = pane.framed(("Distribution of await", StyleRole::Bold), SafeLine::default());
-        no_requests(evaluation, &mut inner);
+        calm_devices(state, evaluation, &mut inner);
         return;
     };
     let at = evaluation.interval.at();
@@ -184,7 +195,7 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
             true => safe!("≤ {:>7}", format::latency(Millis(f64::from(edge)))),
             false => safe!("> {:>7}", format::latency(Millis(1000.0))),
         };
-        let room = inner.width().saturating_sub(26).min(MAX_BAR);
+        let room = inner.width().saturating_sub(32).min(MAX_BAR);
         let cells = (time / most * f32::from(room)).ceil() as usize;
         let below = if class == 0 { 0.0 } else { EDGES.get(class - 1).copied().unwrap_or(0.0) };
         let within = |value: f32| value > below && value <= edge;

@@ -1,5 +1,6 @@
 //! The panes of the network screen: traffic over time, retransmits and drops, round-trip times, the tables.
 
+use super::connections::connection_lines;
 use super::remote_hosts::{RemoteHostRow, cells_of};
 use super::traffic_graph::draw_graph;
 use crate::figures::protocols;
@@ -50,7 +51,7 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
     let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.protocols);
     let now = protocols::RETRANSMITTED_RATIO.displayed(input, protocols_span);
     let note = SafeLine::new(safe!("now {}%", format_optional(now, 5)), StyleRole::Dim);
-    let mut inner = pane.framed(over_time("Retransmitted, of TCP segments sent", state, width), note);
+    let mut inner = pane.framed(over_time("Retransmitted segments", state, width), note);
     let columns = time_columns(state, evaluation, width);
     let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.network().retransmitted_ratio).collect();
     let threshold = evaluation.thresholds().retransmitted_ratio as f32;
@@ -74,30 +75,8 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
         }
     }
     inner.subarea(AXIS_WIDTH, 0, width, rows).render(graph);
-    let figure = |column: &crate::figures::Column<_>| format_optional(column.displayed(input, protocols_span), 6);
-    let queued = evaluation.interval.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum::<f64>();
-    let squeezed = evaluation.interval.softnet.iter().map(|span| span.dropped.0).sum::<f64>();
-    let lines = [
-        safe!(
-            "segments {}/s in, {}/s out",
-            figure(&protocols::SEGMENTS_IN_PER_SECOND),
-            figure(&protocols::SEGMENTS_OUT_PER_SECOND)
-        ),
-        safe!(
-            "retransmitted {}/s, SYN {}/s, resets {}/s",
-            figure(&protocols::RETRANSMITTED_PER_SECOND),
-            figure(&protocols::SYN_RETRANSMITS_PER_SECOND),
-            figure(&protocols::RESETS_PER_SECOND)
-        ),
-        safe!(
-            "dropped: listen queues {}/s, qdiscs {}/s, softnet {}/s",
-            figure(&protocols::LISTEN_DROPS_PER_SECOND),
-            format_number(queued, 6),
-            format_number(squeezed, 6)
-        ),
-    ];
-    for (y, line) in (rows..inner.height()).zip(lines) {
-        inner.line(y, (line, StyleRole::Plain));
+    for (y, line) in (rows..inner.height()).zip(connection_lines(evaluation)) {
+        inner.line(y, line);
     }
 }
 

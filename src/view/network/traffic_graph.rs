@@ -6,7 +6,7 @@ use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{graph_title, nice_ceiling, shown_time};
+use crate::view::panes::{graph_title, last_seconds, nice_ceiling, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
@@ -36,6 +36,12 @@ pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
         SafeLine::new(SafeText::sanitize(share), StyleRole::Dim),
         SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
     ];
+    if highest <= 0.0 {
+        let seconds = last_seconds(state, width);
+        let words = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain);
+        pane.line(0, words.with(safe!("  no packets, {seconds}"), StyleRole::Dim));
+        return;
+    }
     pane.line(0, graph_title(title, pane.width()));
     let half = pane.height().saturating_sub(1) / 2;
     if half == 0 {

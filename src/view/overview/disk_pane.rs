@@ -8,6 +8,7 @@ use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{State, rows};
 use crate::view::disk::await_graph::{draw_graph, slowest_first};
+use crate::view::disk::calm::calm_devices;
 use crate::view::pane::Pane;
 use crate::view::panes::table_and_graph;
 use crate::view::safe_line::SafeLine;
@@ -17,12 +18,14 @@ use crate::view::wait_location;
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let disks = rows::busiest_disks(state, interval);
-    let mut inner = pane.framed(("Disks", StyleRole::Bold), stalled_note(evaluation, &disks));
+    let mut inner = pane.framed(("Disks, await on a log axis", StyleRole::Bold), stalled_note(evaluation, &disks));
     let (table, graph) = table_and_graph(&inner, disks.len());
     let rows = table.height.saturating_sub(1);
     tables::disk_table(state, evaluation, &disks, &mut inner.part(table), 0, rows);
-    if let (Some(graph), Some(&slowest)) = (graph, slowest_first(state, evaluation, &disks).first()) {
-        draw_graph(state, evaluation, slowest, &mut inner.part(graph));
+    let Some(graph) = graph else { return };
+    match slowest_first(state, evaluation, &disks).first() {
+        Some(&slowest) => draw_graph(state, evaluation, slowest, &mut inner.part(graph)),
+        None => calm_devices(state, evaluation, &mut inner.part(graph)),
     }
 }
 

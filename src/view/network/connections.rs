@@ -1,0 +1,39 @@
+//! The connections of the network namespace in words.
+
+use crate::figures::{Column, protocols};
+use crate::findings::Evaluation;
+use crate::interval::network::ProtocolSpan;
+use crate::safe;
+use crate::view::safe_line::SafeLine;
+use crate::view::text::{format_number, format_optional};
+use crate::view::theme::StyleRole;
+
+/// TCP in three lines: segments and connections, what was sent again, what was dropped.
+pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
+    let interval = &*evaluation.interval;
+    let figure = |column: &Column<ProtocolSpan>| format_optional(column.displayed(&evaluation.into(), &interval.protocols), 6);
+    let queued: f64 = interval.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum();
+    let softnet: f64 = interval.softnet.iter().map(|span| span.dropped.0).sum();
+    let line = |words| SafeLine::new(words, StyleRole::Plain);
+    [
+        line(safe!(
+            "TCP: {} connections, segments {}/s in, {}/s out",
+            figure(&protocols::ESTABLISHED),
+            figure(&protocols::SEGMENTS_IN_PER_SECOND),
+            figure(&protocols::SEGMENTS_OUT_PER_SECOND)
+        )),
+        line(safe!(
+            "retransmitted {}/s = {}%, SYN {}/s, resets {}/s",
+            figure(&protocols::RETRANSMITTED_PER_SECOND),
+            figure(&protocols::RETRANSMITTED_RATIO),
+            figure(&protocols::SYN_RETRANSMITS_PER_SECOND),
+            figure(&protocols::RESETS_PER_SECOND)
+        )),
+        line(safe!(
+            "dropped: listen queues {}/s, qdiscs {}/s, softnet {}/s",
+            figure(&protocols::LISTEN_DROPS_PER_SECOND),
+            format_number(queued, 6),
+            format_number(softnet, 6)
+        )),
+    ]
+}

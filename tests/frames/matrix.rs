@@ -1,0 +1,81 @@
+//! Each screen of recordings of the lab at four sizes. The text is the golden frame; without color it must be the same, in ASCII it
+//! must be the same but for the glyphs, and the styles of both palettes are held by a number below the frame.
+
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use stalltop::app::evaluation::SampleEvaluator;
+use stalltop::baseline::Baselines;
+use stalltop::findings::{Evaluation, Evaluator};
+use stalltop::recording::read::replayer::Replayer;
+use stalltop::state::{ColorSupport, Event, GlyphSet, Screen, Source, State, update};
+
+use crate::screen::{buffer, press, setup, text};
+
+const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
+
+/// The recording in which a screen has most to say.
+fn recording(screen: Screen) -> &'static str {
+    match screen {
+        Screen::Cpu => "07-one-hot-thread-pinned",
+        Screen::Disk => "09-depth64",
+        Screen::Network => "10-full",
+        _ => "15-lock-convoy",
+    }
+}
+
+fn evaluations(name: &str) -> Vec<Evaluation> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"));
+    let mut replayer = Replayer::open(&path).expect(name);
+    let host = Arc::new(replayer.meta().host.clone());
+    let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
+    let samples: Vec<_> = (0..replayer.len()).map(|at| (replayer.host(at), replayer.sample(at).expect(name))).collect();
+    samples.into_iter().filter_map(|(host, sample)| evaluator.evaluate_for_host(&host, sample)).collect()
+}
+
+/// A number that changes with the style of any cell.
+fn styles(buffer: &Buffer) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    for cell in &buffer.content {
+        (cell.fg, cell.bg, cell.modifier).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn with_colors(state: &mut State, colors: ColorSupport) -> Buffer {
+    state.setup.terminal.colors = colors;
+    buffer(state)
+}
+
+fn check(state: &mut State, name: &str) {
+    let colored = with_colors(state, ColorSupport::Ansi16);
+    let frame = text(state);
+    let plain = with_colors(state, ColorSupport::None);
+    assert_eq!(text(state), frame, "{name}: colors change no text");
+    state.setup.terminal.glyphs = GlyphSet::Ascii;
+    let ascii = text(state);
+    assert!(ascii.is_ascii(), "{name}: {ascii}");
+    for (own, other) in frame.chars().zip(ascii.chars()).filter(|(own, _)| own.is_ascii()) {
+        assert_eq!(own, other, "{name}: {ascii}");
+    }
+    state.setup.terminal.glyphs = GlyphSet::Unicode;
+    insta::assert_snapshot!(name, format!("{frame}styles {:016x}, without color {:016x}\n", styles(&colored), styles(&plain)));
+}
+
+#[test]
+fn each_screen_at_each_size() {
+    for screen in Screen::ALL {
+        let name = recording(screen);
+        let evaluations = evaluations(name);
+        for size in SIZES {
+            let mut state = State::new(setup(size, Source::Replay { name: format!("{name}.stalltop") }));
+            evaluations.iter().for_each(|evaluation| {
+                update(&mut state, Event::Evaluation(evaluation.clone()));
+            });
+            press(&mut state, &screen.digit().to_string());
+            check(&mut state, &format!("matrix-{}-{}x{}", screen.label(), size.0, size.1));
+        }
+    }
+}
