@@ -4,6 +4,7 @@
 //! events and carries out the returned effects, `view` draws from a shared reference. Live mode and replay use the same state.
 
 mod actions;
+pub mod column_chooser;
 pub mod cursor;
 pub mod event;
 mod filter;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+pub use column_chooser::{ColumnChooser, HiddenColumns};
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
 pub use overview_pane::OverviewPane;
@@ -146,6 +148,8 @@ pub struct State {
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
     pub palette: Option<Palette>,
+    pub column_chooser: Option<ColumnChooser>,
+    pub hidden_columns: HiddenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
 }
@@ -198,6 +202,8 @@ impl State {
             help: None,
             prompt: None,
             palette: None,
+            column_chooser: None,
+            hidden_columns: HiddenColumns::new(),
             themes: Vec::new(),
         }
     }

@@ -21,6 +21,7 @@ pub mod widgets;
 
 mod active_findings;
 mod bottom_line;
+mod column_chooser;
 mod copied_text;
 mod cpu;
 mod details;
@@ -125,6 +126,7 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     if state.help.is_some() {
         help::draw(state, pane);
     }
+    column_chooser::draw(state, pane);
     if let Some(open) = &state.palette {
         palette::draw(open, pane);
     }
