@@ -5,6 +5,7 @@ pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;
 pub mod cgroup_names;
+pub mod cgroup_tasks;
 pub mod context_switches;
 pub mod cpu;
 pub mod cpu_accounting;
@@ -12,6 +13,7 @@ pub mod cpu_affinity;
 pub mod delays;
 pub mod disk;
 pub mod exited;
+pub mod file_lock_queues;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod mean;
@@ -27,6 +29,7 @@ pub mod run;
 pub mod server_connections;
 pub mod short_lived;
 pub mod statistics;
+pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
 pub mod wait_counts;
@@ -86,6 +89,10 @@ pub struct Interval {
     pub blocked_threads: Vec<blocked_threads::BlockedThread>,
     /// Idle-but-blocked: the part of the available time that is not free.
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
+    /// Servers that are stopped, or behind a lock, while connections wait for them
+    pub stuck_servers: Vec<stuck_servers::StuckServers>,
+    /// Queues for file locks whose holder is known
+    pub file_lock_queues: Vec<file_lock_queues::FileLockQueue>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
     pub self_cpus: Option<f64>,
 }
@@ -166,6 +173,8 @@ impl Interval {
                 .zip(tasks.as_ref())
                 .map_or_else(Vec::new, |(cpu, tasks)| cpu_affinity::affinity_waiters(newer, cpu, tasks)),
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
+            stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
+            file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
             pressure,
             disks,
             cpu,

@@ -13,9 +13,9 @@ pub mod history;
 pub mod keys;
 pub mod layout;
 mod list;
-pub mod overview_pane;
 mod overview_selection;
 pub mod palette;
+pub mod panes;
 mod playback;
 mod prompt;
 pub mod remote_hosts;
@@ -34,8 +34,8 @@ use jiff::tz::TimeZone;
 pub use column_chooser::{ColumnChooser, HiddenColumns};
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use list::Sort;
-pub use overview_pane::OverviewPane;
 pub use palette::{Palette, PaletteEntry};
+pub use panes::{PaneArea, PaneFocus};
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, NetworkRows, Row, TaskList, TaskRows};
 pub use screen::Screen;
@@ -136,12 +136,10 @@ pub struct State {
     pub task_rows: TaskRows,
     /// Network screen: the kind of its rows
     pub network_rows: NetworkRows,
-    /// Overview: the pane that takes the whole body, if one does
-    pub zoomed_pane: Option<OverviewPane>,
-    /// Overview: the pane that was clicked or zoomed last, which `z` zooms
-    pub focused_pane: Option<OverviewPane>,
     /// Overview: the items on the frame, from top to bottom
     drawn_items: Vec<Item>,
+    /// The focus among the panes of each screen, by `Screen`
+    pane_focus: [PaneFocus; Screen::ALL.len()],
     /// The open details page
     pub details: Option<Details>,
     /// Scroll offset of the help page, if it is open
@@ -195,9 +193,8 @@ impl State {
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
-            zoomed_pane: None,
-            focused_pane: None,
             drawn_items: Vec::new(),
+            pane_focus: Default::default(),
             details: None,
             help: None,
             prompt: None,

@@ -33,8 +33,11 @@ mod list;
 mod network;
 mod overview;
 mod palette;
+mod panes;
 mod tasks;
+mod thread_states;
 mod timeline;
+mod wait_chain;
 mod wait_location;
 
 use crate::findings::Evaluation;
@@ -63,8 +66,10 @@ fn too_small_message(width: u16, height: u16) -> SafeText {
 
 /// How a screen is drawn. What it lists is in `state::screen`.
 struct ScreenView {
-    /// Draws the body
+    /// Draws the body of a terminal that is too small for panes
     draw: fn(&State, &Evaluation, &ScreenLayout, &mut Pane),
+    /// Draw the panes, in the order of the screen's bands
+    panes: &'static [panes::Draw],
 }
 
 macro_rules! list_views {
@@ -74,6 +79,18 @@ macro_rules! list_views {
 }
 
 with_screens!(list_views);
+
+/// Each pane of the state's bands has a function that draws it.
+const _: () = {
+    let mut at = 0;
+    while at < SCREENS.len() {
+        assert!(
+            SCREENS[at].panes.len() == Screen::ALL[at].definition().pane_count(),
+            "a pane without a function that draws it"
+        );
+        at += 1;
+    }
+};
 
 fn view_of(screen: Screen) -> &'static ScreenView {
     &SCREENS[screen as usize]
@@ -146,10 +163,16 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         details::draw(state, evaluation, open, pane);
         return;
     }
-    (view_of(state.screen).draw)(state, evaluation, layout, pane);
-    if state.screen != Screen::Overview {
+    let view = view_of(state.screen);
+    match layout.has_panes() {
+        true => panes::draw(view.panes, state, evaluation, layout, pane),
+        false => (view.draw)(state, evaluation, layout, pane),
+    }
+    if state.screen != Screen::Overview && layout.has_list(state.screen.definition().list_pane) {
+        let list = layout.list_area;
         for visible in list::visible_rows(state, layout) {
-            pane.subarea(0, visible.y, u16::MAX, visible.height).on_click(ClickTarget::Row(visible.index));
+            let mut row = pane.subarea(list.x, list.y + visible.y, list.width, visible.height);
+            row.on_click(ClickTarget::Row(visible.index));
         }
     }
 }

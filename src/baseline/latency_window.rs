@@ -20,6 +20,10 @@ const MAX_WINDOW_S: f64 = 1.05;
 /// A device that is busy for less than this share of the time is calm: it has little to do. docs/metrics.md, "Baselines".
 const MAX_CALM_BUSY_SHARE: f64 = 0.5;
 
+/// With more requests than this outstanding while it is busy a device serves bursts: it teaches no baseline. docs/metrics.md,
+/// "Baselines".
+const MAX_OUTSTANDING_WHILE_BUSY: f64 = 4.0;
+
 /// Load of one device over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceLoad {
@@ -118,10 +122,18 @@ impl DeviceLoad {
         self.data_concurrency() + self.concurrency(Operation::Flush)
     }
 
+    /// Mean number of requests outstanding while there are any; 0 if the device was idle.
+    fn outstanding_while_busy(&self) -> f64 {
+        if self.busy_seconds > 0.0 { self.outstanding() * self.seconds / self.busy_seconds } else { 0.0 }
+    }
+
     /// Whether the operation was uncontended (about one request at a time). Reads and writes delay each other, so both count. The
     /// writes of a commit wait for the flushes before and after them, and the kernel adds that time to the writes: a flush beside
-    /// one such write is uncontended.
+    /// one such write is uncontended. Requests that come many at once, with pauses, wait for each other.
     pub fn is_uncontended(&self, operation: Operation) -> bool {
+        if self.outstanding_while_busy() > MAX_OUTSTANDING_WHILE_BUSY {
+            return false;
+        }
         match operation {
             Operation::Flush => {
                 self.concurrency(operation) <= MAX_UNCONTENDED_OUTSTANDING

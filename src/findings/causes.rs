@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cgroups::limit_applies;
 use super::device_waiters::leads_to_device;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::IdleBlocked;
+use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -61,10 +64,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
     let blocked = context.interval.idle_blocked.as_ref();
     let is_waited_for = |device: DiskId| blocked.is_some_and(|blocked| waits_for_device(context, blocked, device));
     match (finding.kind, cause.kind) {
-        (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, &finding.subject, &cause.subject),
-        (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context),
+        (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, finding, &cause.subject),
+        (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context, &cause.subject),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
-            is_short_of_memory(context) && disk(&finding.subject).is_some_and(is_waited_for)
+            is_short_of_memory(context, &cause.subject) && disk(&finding.subject).is_some_and(is_waited_for)
         }
         (Kind::Swapping, Kind::MemoryPressure) => true,
         (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
@@ -101,23 +104,31 @@ fn nic(subject: &Subject) -> Option<&NicId> {
     if let Subject::Nic(id) = subject { Some(id) } else { None }
 }
 
-/// Whether the thread, or a thread of the process, uses most of the CPU.
-fn is_core_of(context: &RuleContext, core: &Subject, threads: &Subject) -> bool {
-    let (Some(cpu), Subject::Cpu(id)) = (&context.interval.cpu, core) else { return false };
+/// Whether the thread, or a thread of the process, uses most of the CPU, and the CPU was not saturated before the thread came there.
+fn is_core_of(context: &RuleContext, finding: &Finding, threads: &Subject) -> bool {
+    let (Some(cpu), Subject::Cpu(id)) = (&context.interval.cpu, &finding.subject) else { return false };
     let Some(core) = cpu.cpus.iter().find(|core| core.id == *id) else { return false };
     let is_of = |task: TaskId| match threads {
         Subject::Task { id, .. } => *id == task,
         Subject::Group { id: GroupId::Process(process), .. } => process.pid == task.pid,
         _ => false,
     };
-    core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE)
+    // The time of a move is known to an interval.
+    let interval_ns = (context.interval.seconds * 1e9) as u64;
+    let was_there = |task| context.state.last_moved_ns(task).is_none_or(|at| finding.since.boottime_ns + 2 * interval_ns >= at);
+    core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE && was_there(task))
 }
 
-/// Whether most blocked threads wait for pages or for memory.
-fn is_short_of_memory(context: &RuleContext) -> bool {
+/// Whether most blocked threads wait for pages or for memory, and are in the cgroup that lacks memory.
+fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
+    let is_inside = |pid: u32| match subject {
+        Subject::Cgroup(group) => context.process(pid).is_none_or(|process| limit_applies(Controller::Memory, group, process)),
+        _ => true,
+    };
+    let lacks = |thread: &BlockedThread| waits_for_page(context, thread) && is_inside(thread.task.pid);
     let sightings = |for_pages: bool| -> u64 {
         let threads = context.interval.blocked_threads.iter();
-        threads.filter(|thread| !for_pages || waits_for_page(context, thread)).map(|thread| u64::from(thread.seen_count)).sum()
+        threads.filter(|thread| !for_pages || lacks(thread)).map(|thread| u64::from(thread.seen_count)).sum()
     };
     let (for_pages, all) = (sightings(true), sightings(false));
     all > 0 && reaches_threshold(for_pages as f64 / all as f64, MIN_PAGE_WAIT_SHARE)

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     IdleButBlocked,
     KernelLockContention,
+    StuckServer,
+    FileLockQueue,
     SaturatedCore,
     SaturatedThread,
     CpuSaturated,
@@ -46,6 +48,8 @@ impl Kind {
         match self {
             Kind::IdleButBlocked => "idle-but-blocked",
             Kind::KernelLockContention => "kernel-lock-contention",
+            Kind::StuckServer => "stuck-server",
+            Kind::FileLockQueue => "file-lock-queue",
             Kind::SaturatedCore => "saturated-core",
             Kind::SaturatedThread => "saturated-thread",
             Kind::CpuSaturated => "cpu-saturated",

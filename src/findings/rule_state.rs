@@ -142,6 +142,11 @@ impl RuleState {
         self.moved_threads.iter().any(|(moved, _)| *moved == task)
     }
 
+    /// When such a thread last changed, CLOCK_BOOTTIME; `None` if not in the last `MOVED_NS`.
+    pub fn last_moved_ns(&self, task: TaskId) -> Option<u64> {
+        self.moved_threads.iter().find(|(moved, _)| *moved == task).map(|&(_, at)| at)
+    }
+
     /// Remote hosts at the last scan of the connections.
     pub fn remote_hosts(&self) -> Option<&Arc<RemoteHostsSpan>> {
         self.remote_hosts.as_ref()

@@ -9,10 +9,12 @@ mod network;
 
 use crate::findings::finding::Kind;
 use crate::findings::rule::Rule;
+use crate::findings::rules::blocked_tasks::file_lock_queue::FILE_LOCK_QUEUE;
 use crate::findings::rules::blocked_tasks::hung_task::HUNG_TASK;
 use crate::findings::rules::blocked_tasks::idle_but_blocked::IDLE_BUT_BLOCKED;
 use crate::findings::rules::blocked_tasks::io_throttled::IO_THROTTLED;
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::KERNEL_LOCK_CONTENTION;
+use crate::findings::rules::blocked_tasks::stuck_server::STUCK_SERVER;
 use crate::findings::rules::cpu::cpu_saturated::CPU_SATURATED;
 use crate::findings::rules::cpu::cpu_stolen::CPU_STOLEN;
 use crate::findings::rules::cpu::cpu_throttled::CPU_THROTTLED;
@@ -41,6 +43,8 @@ use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
 pub const RULES: &[Rule] = &[
     IDLE_BUT_BLOCKED,
     KERNEL_LOCK_CONTENTION,
+    STUCK_SERVER,
+    FILE_LOCK_QUEUE,
     SATURATED_CORE,
     SATURATED_THREAD,
     CPU_SATURATED,

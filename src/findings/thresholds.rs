@@ -50,6 +50,10 @@ thresholds! {
     kernel_lock_cpus(KernelLockContention): Cpus = 0.25,
     /// Share of the host that was idle meanwhile from which it is a warning
     kernel_lock_warning_ratio(KernelLockContention): Share = 0.1,
+    /// Mean number of threads that wait for the lock of a file whose holder sleeps
+    file_lock_threads(FileLockQueue): Threads = 1.5,
+    /// Mean number of them from which it is a warning
+    file_lock_warning_threads(FileLockQueue): Threads = 2.5,
     /// Busy share of the CPU
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time

@@ -100,8 +100,10 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         guesses += usize::from(guess);
         links.push(ChainLink { what, known_by });
     };
-    if group.connections_behind() >= 1.0 {
-        let what = format!("{} connections wait for an answer", group.waiting_connections);
+    if let Ok(connections) = group.waiting_connections
+        && group.connections_behind() >= 1.0
+    {
+        let what = format!("{connections} connections wait for an answer");
         push(what, "the receive queues and tcp_info of its sockets", false);
     }
     for (what, known_by, guess) in queue_links(group) {

@@ -99,14 +99,19 @@ impl CpuAccounting {
         if gap > self.tolerance() { gap } else { 0.0 }
     }
 
-    /// Assigns hidden CPU time to the CPUs whose threads stayed on them; no CPU gets more than its available time.
+    /// Assigns hidden CPU time to the CPUs whose threads stayed on them; no CPU gets more than its available time. A thread that left
+    /// its CPU and came back lets that CPU have too much run time, and others too little: what these lack explains the difference.
     pub(super) fn assign_hidden(&self, cpus: &mut [CpuUsage], seconds: f64) {
         let hidden = self.hidden_cpus();
+        let task_ticks = |cpu: &CpuUsage| cpu.shares.user + cpu.shares.nice + cpu.shares.system;
+        let without_run_time: f64 = cpus.iter().map(|cpu| (task_ticks(cpu) - cpu.scheduler_busy).max(0.0)).sum();
+        let stayed: f64 = cpus.iter().map(|cpu| cpu.scheduler_busy).sum();
+        let elsewhere = (without_run_time - (self.scheduler_cpus - stayed).max(0.0)).max(0.0);
         for cpu in cpus.iter_mut().filter(|_| hidden > 0.0) {
             let gap = cpu.scheduler_busy - cpu.shares.busy() - cpu.shares.steal;
             let tolerance =
                 MIN_DIFFERENCE_CPUS + RUN_TIME_UPDATE_SECONDS / seconds + MIN_DEVIATIONS * variance(cpu, seconds).sqrt();
-            if gap > tolerance {
+            if gap > tolerance + elsewhere && cpu.scheduler_busy <= 1.0 + tolerance {
                 cpu.hidden = gap.min(hidden).min(1.0 - cpu.shares.busy() - cpu.shares.steal).max(0.0);
             }
         }

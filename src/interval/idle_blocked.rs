@@ -22,7 +22,7 @@ use crate::interval::task::TaskSpan;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
 use crate::sample::waits::{Syscall, WaitClass};
-use crate::sample::{Host, Name, Sample};
+use crate::sample::{Host, Name, Reading, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
 use kernel_locks::{KernelLockCounter, KernelLocks};
@@ -87,8 +87,8 @@ pub struct BlockedGroup {
     pub seen_on_storage: u32,
     /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
-    /// Connections of clients that wait for its processes, at the sample
-    pub waiting_connections: u32,
+    /// Connections of clients that wait for its processes, at the sample; an error if none is known and its sockets could not be read
+    pub waiting_connections: Reading<u32>,
 }
 
 impl BlockedGroup {
@@ -104,7 +104,7 @@ impl BlockedGroup {
 
     /// Connections beyond the blocked threads: those that no blocked thread serves.
     pub fn connections_behind(&self) -> f64 {
-        (f64::from(self.waiting_connections) - self.blocked_threads()).max(0.0)
+        (self.waiting_connections.map_or(0.0, f64::from) - self.blocked_threads()).max(0.0)
     }
 
     /// Mean number of blocked threads.
@@ -212,7 +212,7 @@ impl IdleBlocked {
             let Some(mut group) = group else { continue };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
-            group.waiting_connections = connections.get(index).copied().unwrap_or(0);
+            group.waiting_connections = connections.get(index).copied().unwrap_or(Ok(0));
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
@@ -233,9 +233,9 @@ impl IdleBlocked {
 }
 
 /// The blocked threads of a group in one sub-sample, or the connections that wait for them if there are more.
-fn waiters(counted: &BlockedCounts, group: u16, connections: &[u32]) -> f64 {
+fn waiters(counted: &BlockedCounts, group: u16, connections: &[Reading<u32>]) -> f64 {
     let threads = counted.total();
-    let connections = connections.get(usize::from(group)).copied().map_or(0.0, f64::from);
+    let connections = connections.get(usize::from(group)).map_or(0.0, |known| known.map_or(0.0, f64::from));
     if threads > 0.0 { threads.max(connections) } else { 0.0 }
 }
 
@@ -279,7 +279,7 @@ impl BlockedGroup {
             holder_device: None,
             seen_on_storage: 0,
             wait_queues: Vec::new(),
-            waiting_connections: 0,
+            waiting_connections: Ok(0),
         }
     }
 

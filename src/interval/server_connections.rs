@@ -4,31 +4,37 @@
 use rustc_hash::FxHashMap;
 
 use super::wait_counts::{ThreadWaits, WaitCounts};
+use crate::sample::Reading;
 use crate::sample::waits::{ServerSocket, WaitClass, Waits};
 
-/// A process is stuck if in this share of the sub-samples one of its threads is on storage: of more than one thread, the sum.
+/// A process is stuck if in this share of the sub-samples one of its threads is on storage, or behind a lock: of more than one thread,
+/// the sum.
 const MIN_STUCK_SHARE: f64 = 0.5;
 
 /// A thread that is seen in this share of its sub-samples in a poll or receive call serves requests meanwhile.
 const MIN_SERVING_SHARE: f64 = 0.5;
 
+/// A process behind a lock runs for at most this share of the time: the holder of the lock does not use a CPU.
+const MAX_RUNNING_BEHIND_LOCK_SHARE: f64 = 0.2;
+
 /// A connection on which nothing was sent for longer than this carries no answers (a log, a stream of metrics), unless there is unread
 /// data.
 const MAX_ANSWER_AGE_MS: u32 = 60_000;
 
-/// By index into `Waits::groups`: the number of connections that wait for processes of the group that are stuck, at the sample.
-pub fn waiting_connections(waits: &Waits, counts: &WaitCounts) -> Vec<u32> {
-    let mut found = vec![0_u32; waits.groups.len()];
+/// By index into `Waits::groups`: the number of connections that wait for processes of the group that are stuck on storage, at the
+/// sample; an error if none is known and its sockets could not be read.
+pub fn waiting_connections(waits: &Waits, counts: &WaitCounts) -> Vec<Reading<u32>> {
+    let mut found = vec![Ok(0_u32); waits.groups.len()];
     let mut processes: FxHashMap<u32, ServerState> = FxHashMap::default();
     for socket in &waits.server_sockets {
-        let state = processes.entry(socket.pid).or_insert_with(|| ServerState::new(counts, socket.pid));
-        let waiting = match state {
-            ServerState::Working => 0,
-            ServerState::PartlyStuck => socket.accept_queue + u32::from(socket.unread_bytes > 0),
-            ServerState::Stuck => socket.accept_queue + u32::from(socket.unread_bytes > 0 || is_unanswered(socket)),
-        };
-        if let Some(sum) = found.get_mut(usize::from(socket.group)) {
-            *sum = sum.saturating_add(waiting);
+        let state = processes.entry(socket.pid).or_insert_with(|| ServerState::on_storage(counts, socket.pid));
+        if let Some(Ok(sum)) = found.get_mut(usize::from(socket.group)) {
+            *sum = sum.saturating_add(state.waiting_connections(socket));
+        }
+    }
+    for unread in &waits.unread_servers {
+        if let Some(connections) = found.get_mut(usize::from(unread.group)).filter(|known| **known == Ok(0)) {
+            *connections = Err(unread.reason);
         }
     }
     found
@@ -36,29 +42,63 @@ pub fn waiting_connections(waits: &Waits, counts: &WaitCounts) -> Vec<u32> {
 
 /// What a process that has unserved sockets did in the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ServerState {
-    /// It has threads on storage, and no other one that serves requests.
+pub enum ServerState {
+    /// Its threads are stuck, and no other one serves requests.
     Stuck,
-    /// It has threads on storage, and others that serve requests: what is read may wait for something else.
+    /// It has stuck threads, and others that serve requests: what is read may wait for something else.
     PartlyStuck,
-    /// Its threads are on storage for less than half of the time, or on CPUs for longer.
+    /// Its threads are stuck for less than half of the time, or on CPUs for longer.
     Working,
 }
 
 impl ServerState {
-    fn new(counts: &WaitCounts, pid: u32) -> ServerState {
+    /// Stuck on storage or in memory reclaim.
+    fn on_storage(counts: &WaitCounts, pid: u32) -> ServerState {
         let threads = counts.process_threads(pid);
-        let sum = |class: WaitClass| f64::from(threads.iter().map(|thread| thread.count(class)).sum::<u32>());
-        let stuck = sum(WaitClass::Disk) + sum(WaitClass::Memory);
-        if stuck < counts.sub_samples.len().max(1) as f64 * MIN_STUCK_SHARE || stuck < sum(WaitClass::Running) {
-            return ServerState::Working;
-        }
+        let stuck = sightings(threads, WaitClass::Disk) + sightings(threads, WaitClass::Memory);
+        ServerState::new(threads, is_most(counts, stuck) && stuck >= sightings(threads, WaitClass::Running))
+    }
+
+    /// Stuck behind a lock whose holder uses no CPU: while the holder computes, the lock is at its limit.
+    pub fn behind_lock(counts: &WaitCounts, pid: u32) -> ServerState {
+        let threads = counts.process_threads(pid);
+        let running = sightings(threads, WaitClass::Running);
+        let is_idle = running <= counts.sub_samples.len() as f64 * MAX_RUNNING_BEHIND_LOCK_SHARE;
+        ServerState::new(threads, is_idle && is_most(counts, sightings(threads, WaitClass::Lock)))
+    }
+
+    fn new(threads: &[ThreadWaits], is_stuck: bool) -> ServerState {
         let serves = |thread: &ThreadWaits| {
             let waits = [WaitClass::Poll, WaitClass::Net, WaitClass::Pipe].map(|class| thread.count(class)).iter().sum::<u32>();
             f64::from(waits) >= f64::from(thread.sub_sample_count().max(1)) * MIN_SERVING_SHARE
         };
-        if threads.iter().any(serves) { ServerState::PartlyStuck } else { ServerState::Stuck }
+        match is_stuck {
+            true if threads.iter().any(serves) => ServerState::PartlyStuck,
+            true => ServerState::Stuck,
+            false => ServerState::Working,
+        }
     }
+
+    /// Connections of this socket that wait for the process.
+    pub fn waiting_connections(self, socket: &ServerSocket) -> u32 {
+        match self {
+            ServerState::Working => 0,
+            ServerState::PartlyStuck => socket.accept_queue.saturating_add(u32::from(socket.unread_bytes > 0)),
+            ServerState::Stuck => {
+                socket.accept_queue.saturating_add(u32::from(socket.unread_bytes > 0 || is_unanswered(socket)))
+            }
+        }
+    }
+}
+
+/// Sightings of threads in a wait class.
+fn sightings(threads: &[ThreadWaits], class: WaitClass) -> f64 {
+    f64::from(threads.iter().map(|thread| thread.count(class)).sum::<u32>())
+}
+
+/// Whether so many sightings are enough for a stuck process.
+fn is_most(counts: &WaitCounts, stuck: f64) -> bool {
+    stuck >= counts.sub_samples.len().max(1) as f64 * MIN_STUCK_SHARE
 }
 
 /// Whether the request came after the last answer. Both are known to a clock tick: with equal times the kernel's numbers of segments
@@ -73,6 +113,8 @@ fn is_unanswered(socket: &ServerSocket) -> bool {
 mod tests {
     use super::*;
     use crate::ids::{GroupId, ProcessId, TaskId};
+    use crate::sample::Absent;
+    use crate::sample::waits::UnreadServer;
 
     fn connection(unread_bytes: u32, sent_ms: u32, received_ms: u32, segments: (u32, u32)) -> ServerSocket {
         ServerSocket {
@@ -100,7 +142,7 @@ mod tests {
         };
         let threads = (7..).zip(threads).map(thread).collect();
         let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
-        waiting_connections(&waits, &counts)[0]
+        waiting_connections(&waits, &counts)[0].unwrap()
     }
 
     #[test]
@@ -128,5 +170,19 @@ mod tests {
         assert_eq!(waiting(requests(), &[&[(Poll, 10)]]), 0, "a slow server, not one on storage");
         assert_eq!(waiting(requests(), &[&[(Disk, 3), (Poll, 7)]]), 0);
         assert_eq!(waiting(requests(), &[&[(Disk, 5)], &[(Running, 10)]]), 0, "CPU time is what it lacks");
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_unknown_unless_some_are_known_to_wait() {
+        let groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 }); 2];
+        let unread_servers =
+            vec![UnreadServer { group: 0, reason: Absent::NoPermission }, UnreadServer { group: 1, reason: Absent::NotRead }];
+        let queue = ServerSocket { pid: 7, group: 1, accept_queue: 5, ..ServerSocket::default() };
+        let waits = Waits { groups, server_sockets: vec![queue], unread_servers, ..Waits::default() };
+        let mut class_counts = [0; WaitClass::COUNT];
+        class_counts[WaitClass::Disk as usize] = 10;
+        let threads = vec![ThreadWaits { task: TaskId { pid: 7, tid: 7, start_ticks: 1 }, group: 1, class_counts }];
+        let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
+        assert_eq!(waiting_connections(&waits, &counts), [Err(Absent::NoPermission), Ok(5)]);
     }
 }

@@ -5,7 +5,7 @@
 
 pub mod blocked;
 pub mod budget;
-mod file_locks;
+pub mod file_locks;
 mod ipc_peers;
 mod observed;
 mod pipelines;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::{Controller, Memberships};
+use super::waits::{WaitClass, class};
 use super::{Absent, Name, Reading};
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
 use crate::units::Counter;
@@ -214,6 +215,26 @@ pub struct Thread {
     pub cpus_allowed_list: Option<Name>,
     /// `None` in recordings of earlier versions
     pub scheduling: Option<Scheduling>,
+}
+
+impl Thread {
+    /// Whether it runs no more until another process lets it: stopped by a signal, traced, or frozen by its cgroup.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, TaskState::Stopped | TaskState::Traced) || self.is_frozen()
+    }
+
+    /// Whether its cgroup froze it.
+    pub fn is_frozen(&self) -> bool {
+        let Ok(wchan) = &self.wait.wchan else { return false };
+        match self.state {
+            // Since Linux 6.1 frozen threads are in D in functions in which no other thread is.
+            TaskState::Blocked => {
+                matches!(WaitClass::classify(self.state, Some(wchan.as_bytes()), None), None | Some(WaitClass::Frozen))
+            }
+            TaskState::Sleeping => class::is_freezer(wchan.as_bytes()),
+            _ => false,
+        }
+    }
 }
 
 /// Scheduling policy and nice value; /proc/PID/task/TID/stat.

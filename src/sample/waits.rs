@@ -14,9 +14,9 @@ pub use class::WaitClass;
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 
-use super::Name;
 use super::cpu::CpuTimes;
 use super::task::{RawSyscall, TaskState};
+use super::{Absent, Name};
 use crate::ids::{DiskId, GroupId, TaskId};
 
 /// The sub-samples since the last sample.
@@ -41,9 +41,11 @@ pub struct Waits {
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
     /// `interval::pipelines` says which waits for which.
     pub pipe_links: Vec<PipeLink>,
-    /// Sockets of processes with blocked threads, with requests or connections that they have not served; sorted.
+    /// Sockets of processes that are blocked or stopped, with requests or connections that they have not served; sorted.
     /// `interval::server_connections` counts those that wait.
     pub server_sockets: Vec<ServerSocket>,
+    /// Groups of such processes whose sockets could not be read, or not all of them; sorted, one row a group
+    pub unread_servers: Vec<UnreadServer>,
     /// Threads in pipes and Unix sockets, in groups with a thread on storage; sorted by task
     pub ipc_waiters: Vec<IpcWaiter>,
     /// The processes that have the other ends open; sorted
@@ -124,7 +126,16 @@ pub struct PipeLink {
     pub reader: u32,
 }
 
-/// A socket of a process with blocked threads: a listening one whose accept queue is not empty, or a connection at an address at which
+/// A group whose processes have sockets that are missing in `Waits::server_sockets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadServer {
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// `Absent::NotRead` of too many sockets or processes
+    pub reason: Absent,
+}
+
+/// A socket of a process with blocked threads, or of a stopped or frozen one: a listening one whose accept queue is not empty, or a connection at an address at which
 /// this host listens, with received data that is unread or that may have no answer. By sock_diag at the end of the interval; of a
 /// process in another network namespace by its /proc/PID/net/tcp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
 use super::screen::Screen;
 use super::sort::SortColumn;
-use super::{Details, OverviewPane, State};
+use super::{Details, State};
 
 impl State {
     pub(super) fn on_key(&mut self, key: Key) -> Effect {
@@ -54,10 +54,10 @@ impl State {
         let page = i64::from(ScreenLayout::new(self).list_rows.max(2)) - 1;
         match action {
             Action::Show(screen) => self.switch_screen(screen),
-            Action::NextScreen if self.shows_zoomed_pane() => self.zoom(OverviewPane::next),
-            Action::PreviousScreen if self.shows_zoomed_pane() => self.zoom(OverviewPane::previous),
-            Action::NextScreen => self.switch_screen(self.screen.next()),
-            Action::PreviousScreen => self.switch_screen(self.screen.previous()),
+            Action::NextPane if self.shows_panes() => self.move_focus(1),
+            Action::PreviousPane if self.shows_panes() => self.move_focus(-1),
+            Action::NextPane => self.switch_screen(self.screen.next()),
+            Action::PreviousPane => self.switch_screen(self.screen.previous()),
             Action::Up => self.move_by(-1),
             Action::Down => self.move_by(1),
             Action::PageUp => self.move_by(-page),
@@ -140,7 +140,7 @@ impl State {
                 self.details = Some(Details { item, scroll_offset: 0 });
             }
             ClickTarget::Item(item) => self.select_item(item),
-            ClickTarget::Pane(pane) => self.focused_pane = Some(pane),
+            ClickTarget::Pane(pane) => self.focus_pane(pane),
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
             ClickTarget::PaletteEntry(_) | ClickTarget::ColumnChoice(_) => return Effect::Nothing,
             ClickTarget::Timeline(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
@@ -148,24 +148,9 @@ impl State {
         Effect::Redraw
     }
 
-    /// Whether one pane of the overview takes the whole body.
-    fn shows_zoomed_pane(&self) -> bool {
-        self.screen == Screen::Overview && self.zoomed_pane.is_some() && self.details.is_none()
-    }
-
-    /// Zooms a pane of the overview, also from another screen; or returns to all of them.
-    fn toggle_zoom(&mut self) {
-        if self.screen != Screen::Overview || self.details.is_some() {
-            self.switch_screen(Screen::Overview);
-            self.zoomed_pane = None;
-        }
-        self.zoomed_pane = if self.zoomed_pane.is_some() { None } else { Some(self.focused_pane.unwrap_or_default()) };
-        self.focused_pane = self.zoomed_pane.or(self.focused_pane);
-    }
-
-    fn zoom(&mut self, step: fn(OverviewPane) -> OverviewPane) {
-        self.zoomed_pane = Some(step(self.focused_pane.unwrap_or_default()));
-        self.focused_pane = self.zoomed_pane;
+    /// Whether panes are displayed.
+    fn shows_panes(&self) -> bool {
+        ScreenLayout::new(self).has_panes()
     }
 
     pub(super) fn switch_screen(&mut self, screen: Screen) {
@@ -215,7 +200,7 @@ impl State {
 
     fn close_details_or_clear_filter(&mut self) {
         if self.shows_zoomed_pane() {
-            self.zoomed_pane = None;
+            self.leave_zoom();
         } else if self.details.take().is_none() {
             self.set_filter(String::new());
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::keys::Action;
-use super::overview_pane::OverviewPane;
 use super::rows::Item;
 use super::screen::Screen;
 use super::sort::SortColumn;
@@ -116,8 +115,8 @@ pub enum ClickTarget {
     Row(usize),
     /// What a line is about, where the lines are no list
     Item(Item),
-    /// A pane of the overview
-    Pane(OverviewPane),
+    /// A pane of the screen, by its index
+    Pane(usize),
     /// Index of an entry in `Palette::entries`
     PaletteEntry(usize),
     /// The headings of a table whose columns can be chosen: opens the chooser

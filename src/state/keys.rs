@@ -7,8 +7,9 @@ use super::screen::Screen;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Show(Screen),
-    NextScreen,
-    PreviousScreen,
+    /// The next pane; where there are none the next screen
+    NextPane,
+    PreviousPane,
     Up,
     Down,
     PageUp,
@@ -112,8 +113,8 @@ impl Action {
     /// What the action does, for the palette; `None` for keys that move in what is displayed.
     pub fn label(self) -> Option<&'static str> {
         Some(match self {
-            Action::NextScreen => "next screen",
-            Action::PreviousScreen => "previous screen",
+            Action::NextPane => "next pane or screen",
+            Action::PreviousPane => "previous pane or screen",
             Action::OpenDetails => "details of the selected row",
             Action::Filter => "filter rows",
             Action::NextSort => "sort by the next column",
@@ -124,7 +125,7 @@ impl Action {
             Action::ToggleWaitClasses => "group tasks by wait class on/off",
             Action::ToggleRemoteHosts => "remote hosts / interfaces",
             Action::ToggleCpuOrder => "CPUs by number / busiest first",
-            Action::ZoomPane => "zoom a pane of the overview, and back",
+            Action::ZoomPane => "zoom the focused pane, and back",
             Action::GoToFindingStart => "go to the start of the finding",
             Action::TogglePause => "pause / resume",
             Action::SampleBack => "back by one sample",
@@ -168,8 +169,8 @@ use Key::{Char, Control, Function};
 pub const BINDINGS: &[Binding] = &[
     Binding {
         key_label: "Tab  z",
-        description: "next screen; z: a pane of 1",
-        keys: &[(Key::Tab, Action::NextScreen), (Key::BackTab, Action::PreviousScreen), (Char('z'), Action::ZoomPane)],
+        description: "next pane (next screen where there are none); z: it alone",
+        keys: &[(Key::Tab, Action::NextPane), (Key::BackTab, Action::PreviousPane), (Char('z'), Action::ZoomPane)],
         screens: Screens::All,
     },
     Binding {

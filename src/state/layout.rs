@@ -1,6 +1,7 @@
 //! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
+use super::panes::{PaneArea, pane_areas};
 use super::rows::{Item, Row};
 use super::screen::Screen;
 use crate::interval::Interval;
@@ -12,11 +13,11 @@ use crate::units::PerSecond;
 /// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
 
-/// Columns and rows from which the overview has panes.
+/// Columns and rows from which screens have panes.
 const MIN_PANES_SIZE: (u16, u16) = (100, 32);
 
 /// Rows from top to bottom: header, active findings, body, timeline, key line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub width: u16,
     pub height: u16,
@@ -25,14 +26,16 @@ pub struct ScreenLayout {
     /// First row of the body, and its number of rows
     pub body_top: u16,
     pub body_rows: u16,
-    /// Rows of the body above the list, including the column headings
+    /// The panes, in the body; empty without panes
+    pub panes: Vec<PaneArea>,
+    /// The part of the body in which the list is with its headings: the inside of a pane, or the whole body
+    pub list_area: ListArea,
+    /// Rows of `list_area` above the list, including the column headings
     pub rows_before_list: u16,
     /// Rows of the list
     pub list_rows: u16,
     /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
-    /// Overview: whether there is room for framed panes
-    pub has_panes: bool,
     /// CPU screen: rows of the map of all CPUs, and CPUs per row
     pub cpu_map: (u16, u16),
     /// CPU screen: rows of the hottest threads below the list, without the heading
@@ -51,29 +54,52 @@ impl ScreenLayout {
             screen => (screen.definition().finding_lines)(width, height),
         };
         // A tall overview has a horizontal rule below the active findings.
-        let has_panes = overview && (width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 || state.zoomed_pane.is_some());
+        let definition = state.screen.definition();
+        let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1;
+        let focus = state.pane_focus();
+        let evaluation = state
+            .current
+            .as_ref()
+            .filter(|_| state.details.is_none() && definition.pane_count() > 0 && (is_large || focus.zoomed));
+        let has_panes = evaluation.is_some();
         let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
         let body = height.saturating_sub(top + 1 + u16::from(has_timeline));
+        let panes = evaluation.map(|evaluation| pane_areas(definition.bands, focus, state, evaluation, (width, body)));
+        let panes = panes.unwrap_or_default();
+        let list_pane = panes.iter().find(|area| definition.list_pane == Some(area.pane));
+        let list_area = list_pane.map_or(ListArea { x: 0, y: 0, width, height: body }, |area| ListArea::inside(*area));
         let mut layout = ScreenLayout {
             width,
             height,
             finding_rows,
             body_top: top,
             body_rows: body,
+            panes,
+            list_area,
             rows_before_list: 0,
-            list_rows: body,
+            list_rows: list_area.height,
             has_timeline,
-            has_panes,
             cpu_map: (0, 0),
             hot_thread_rows: 0,
         };
-        let lines = (state.screen.definition().list_lines)(state, &layout);
-        layout.rows_before_list = lines.above.min(body);
-        layout.list_rows = lines.rows.unwrap_or(body).min(body.saturating_sub(layout.rows_before_list + lines.below));
+        let lines = (definition.list_lines)(state, &layout);
+        layout.rows_before_list = lines.above.min(list_area.height);
+        let room = list_area.height.saturating_sub(layout.rows_before_list + lines.below);
+        layout.list_rows = lines.rows.unwrap_or(room).min(room);
         layout.cpu_map = lines.cpu_map;
         layout.hot_thread_rows = lines.hot_thread_rows;
         layout
+    }
+
+    /// Whether there is room for framed panes.
+    pub fn has_panes(&self) -> bool {
+        !self.panes.is_empty()
+    }
+
+    /// Whether the list is displayed: the zoomed pane may be another one.
+    pub fn has_list(&self, list_pane: Option<usize>) -> bool {
+        self.panes.is_empty() || self.panes.iter().any(|area| list_pane == Some(area.pane))
     }
 
     /// Bar, map, table, hottest threads, footer.
@@ -103,7 +129,24 @@ impl ScreenLayout {
     }
 }
 
-/// The lines of a body with a list.
+/// A part of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListArea {
+    pub x: u16,
+    pub y: u16,
+    pub width: u16,
+    pub height: u16,
+}
+
+impl ListArea {
+    /// The inside of the frame of a pane.
+    fn inside(area: PaneArea) -> ListArea {
+        let (width, height) = (area.width.saturating_sub(2), area.height.saturating_sub(2));
+        ListArea { x: area.x + 1, y: area.y + 1, width, height }
+    }
+}
+
+/// The lines of a list, in the body or in its pane.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListLines {
     /// Lines above the list, including the column headings
@@ -124,16 +167,18 @@ pub(super) fn hides_other_users(state: &State) -> bool {
 
 /// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
-    let listeners = state
-        .current
-        .as_ref()
-        .map_or(0, |evaluation| evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
-    let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
     let peers =
         state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
     let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
-    let squeezed = state.current.as_ref().is_some_and(|evaluation| saturated_softnet(&evaluation.interval).next().is_some());
-    5 + listeners + u16::from(squeezed) + peers
+    1 + protocol_rows(state) + peers
+}
+
+/// Rows of TCP, UDP, listening sockets and softnet.
+pub fn protocol_rows(state: &State) -> u16 {
+    let Some(evaluation) = &state.current else { return 4 };
+    let listeners = evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len);
+    let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
+    4 + listeners + u16::from(saturated_softnet(&evaluation.interval).next().is_some())
 }
 
 /// CPUs with drops or time squeezes in /proc/net/softnet_stat.

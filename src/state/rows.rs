@@ -14,6 +14,7 @@ use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::network::NicSpan;
 use crate::sample::Instant;
 use crate::sample::waits::WaitClass;
 
@@ -243,6 +244,25 @@ pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
     disk.completed() == 0
         && disk.in_flight == 0
         && !state.history.graph_cells(evaluation.interval.at(), CALM).iter().flatten().any(moved)
+}
+
+/// The disks with activity, the longest queue first.
+pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
+    let waited = |disk: &DiskSpan| disk.operations().map(|(_, op)| op.concurrency).sum::<f64>() + f64::from(disk.in_flight);
+    let mut disks: Vec<&DiskSpan> = interval.disks.iter().filter(|disk| !is_idle(state, disk)).collect();
+    disks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
+    disks
+}
+
+/// The interfaces in use, those with the most traffic first.
+pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
+    let facts = |nic: &NicSpan| interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
+    let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
+    let usable =
+        |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
+    let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
+    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics
 }
 
 fn disk_name(interval: &Interval, index: usize) -> String {

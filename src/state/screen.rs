@@ -11,6 +11,7 @@ mod tasks;
 use super::State;
 use super::filter::FilterMatcher;
 use super::layout::{ListLines, ScreenLayout};
+use super::panes::{self, Band};
 use super::rows::Row;
 use super::sort::SortColumn;
 use crate::findings::Evaluation;
@@ -41,7 +42,7 @@ macro_rules! define_screens {
         impl Screen {
             pub const ALL: [Screen; [$(Screen::$variant),*].len()] = [$(Screen::$variant),*];
 
-            pub fn definition(self) -> &'static ScreenDefinition {
+            pub const fn definition(self) -> &'static ScreenDefinition {
                 match self {
                     $(Screen::$variant => &$file::SCREEN,)*
                 }
@@ -64,8 +65,23 @@ pub struct ScreenDefinition {
     pub(super) fixed_order_reason: fn(&State) -> Option<&'static str>,
     /// Lines of the active findings above the body, for a width and a height
     pub(super) finding_lines: fn(u16, u16) -> u16,
-    /// Lines of the body above and below the list
+    /// Lines above and below the list, in the body or in the pane of the list
     pub(super) list_lines: fn(&State, &ScreenLayout) -> ListLines,
+    /// The panes on a large terminal; empty if the screen has none
+    pub bands: &'static [Band],
+    /// The pane of the list; `None` if the list is in the body
+    pub list_pane: Option<usize>,
+}
+
+impl ScreenDefinition {
+    pub const fn pane_count(&self) -> usize {
+        panes::pane_count(self.bands)
+    }
+}
+
+/// A number of rows of a pane.
+fn rows_of(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX).min(1000)
 }
 
 impl Default for Screen {

@@ -131,7 +131,7 @@ impl TableRow {
 
     fn styled(self, columns: usize, theme: Theme) -> Row<'static> {
         let cells = self.cells.into_iter().enumerate().map(|(at, cell)| {
-            let line = cell.line.into_styled(theme);
+            let line = if self.selected { cell.line.without_dim() } else { cell.line }.into_styled(theme);
             let styled = Cell::from(if cell.right_aligned { line.right_aligned() } else { line });
             if cell.over_rest { styled.column_span(u16::try_from(columns - at).unwrap_or(1)) } else { styled }
         });

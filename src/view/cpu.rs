@@ -1,27 +1,31 @@
 //! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, and the threads that use most CPU time.
 
+pub mod cores_pane;
+mod hot_threads;
+mod panes;
+
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::overview::cpu_segments;
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
+use super::thread_states;
 use super::wait_location;
 use super::widgets::bar::StackedBar;
 use super::widgets::sparkline;
+use crate::figures::Column;
 use crate::figures::cpu::{self as figures, CpuRow};
-use crate::figures::{Column, thread};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cgroup_names::describe_cgroup;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::short_lived::ShortLived;
-use crate::interval::task::ThreadSpan;
 use crate::safe;
-use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
 use crate::units::Millis;
@@ -62,7 +66,7 @@ const IDLE: Spec =
     Spec::figure(&figures::IDLE_WITH_IOWAIT_RATIO, 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
 const IOWAIT: Spec = Spec::figure(&figures::IOWAIT_RATIO, 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
 const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
-    let cells = line.state.history.graph_cells(line.evaluation.interval.at(), usize::from(cell.width));
+    let cells = time_columns(line.state, line.evaluation, cell.width);
     let full = line.evaluation.thresholds().core_busy_ratio;
     let levels = cells.iter().map(|summary| {
         let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
@@ -102,7 +106,7 @@ const WIDE_CPU_COLUMNS: [Spec; 12] = [
     BUSY.width(6),
     IDLE.width(6),
     IOWAIT,
-    HISTORY.width(60),
+    HISTORY.width(MAX_SPARKLINE_WIDTH),
     TOP_THREAD,
 ];
 
@@ -127,7 +131,16 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&CpuLine, CellContent)> {
     if width >= 150 { Columns::chosen(state, &WIDE_CPU_COLUMNS, width) } else { Columns::chosen(state, &CPU_COLUMNS, width) }
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[
+        cores_pane::draw,
+        panes::run_queue,
+        |state, evaluation, _, pane| thread_states::draw(state, evaluation, pane),
+        panes::hot_threads,
+        panes::cpus,
+    ],
+};
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
@@ -137,6 +150,17 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     };
     host_line(interval, span, pane);
     cpu_map(evaluation, span, layout, pane);
+    draw_table(state, evaluation, layout, span, pane);
+    let end = layout.rows_before_list + layout.list_rows;
+    if layout.hot_thread_rows > 0 {
+        hot_threads::draw(evaluation, &mut pane.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
+    }
+    let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
+    footer(interval, span, &mut pane.subarea(0, foot, u16::MAX, u16::MAX));
+}
+
+/// The table of CPUs below the lines that are before the list.
+fn draw_table(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, span: &CpuSpan, pane: &mut Pane) {
     let table = table(state, pane.width());
     let rows = visible_rows(state, layout).into_iter().filter_map(|visible| {
         let Row::Cpu(at) = visible.row else { return None };
@@ -152,12 +176,6 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
             pane.subarea(x, heading, width, 1).line_right(0, (&words, StyleRole::Dim));
         }
     }
-    let end = layout.rows_before_list + layout.list_rows;
-    if layout.hot_thread_rows > 0 {
-        hot_threads(evaluation, &mut pane.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
-    }
-    let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
-    footer(interval, span, &mut pane.subarea(0, foot, u16::MAX, u16::MAX));
 }
 
 /// The bar of all CPUs, and the number of busy CPUs: 1.05 of 256 is easier to read than 0.41 %.
@@ -209,75 +227,6 @@ pub fn busy_role(busy: f64, full: f64) -> StyleRole {
         some if some >= 0.05 => StyleRole::User,
         _ => StyleRole::Dim,
     }
-}
-
-/// A row of the hottest threads.
-struct HotThread<'a> {
-    evaluation: &'a Evaluation,
-    process: &'a Process,
-    thread: &'a Thread,
-    span: &'a ThreadSpan,
-}
-
-impl HotThread<'_> {
-    fn used(&self) -> f64 {
-        self.span.cpu.map_or(0.0, |cpu| cpu.0)
-    }
-}
-
-type HotSpec = ColumnSpec<fn(&HotThread, CellContent)>;
-
-const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
-    HotSpec::text("HOT THREADS", 17, |hot, cell| {
-        cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
-    }),
-    HotSpec::text("pid/tid", 15, |hot, cell| {
-        cell.text(safe!("{}/{}", hot.span.id.pid, hot.span.id.tid), StyleRole::Dim);
-    })
-    .right_aligned()
-    .min_table_width(60),
-    HotSpec::figure(&thread::CPU_RATIO, 5, |hot, cell| {
-        let role =
-            if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
-        cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
-    }),
-    HotSpec::figure(&thread::RUN_QUEUE_WAIT_RATIO, 5, |hot, cell| {
-        let wait = hot.span.run_queue_wait.map(|wait| wait.0);
-        cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
-    }),
-    HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
-        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
-    })
-    .min_table_width(60),
-    HotSpec::figure(&thread::LAST_CPU, 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
-    HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
-        .min_table_width(60),
-    HotSpec::text("cgroup", 0, |hot, cell| {
-        if let Ok(cgroup) = &hot.process.facts.cgroup {
-            cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);
-        }
-    })
-    .min_table_width(70),
-];
-
-fn hot_threads(evaluation: &Evaluation, pane: &mut Pane) {
-    let interval = &*evaluation.interval;
-    let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
-    let Some(tasks) = &interval.tasks else { return };
-    let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
-    let mut hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(|thread| used(thread) >= 0.0005).collect();
-    let shown = usize::from(pane.height().saturating_sub(1));
-    if hot.len() > shown && shown > 0 {
-        hot.select_nth_unstable_by(shown - 1, |a, b| used(b).total_cmp(&used(a)));
-        hot.truncate(shown);
-    }
-    hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
-    let rows = hot.into_iter().filter_map(|span| {
-        let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
-        let line = HotThread { evaluation, process, thread, span };
-        Some(table.row(|fill, cell| fill(&line, cell)))
-    });
-    table.draw(pane, None, rows);
 }
 
 /// CPU accounting, the most throttled cgroup or short-lived processes, the monitor's own cost.

@@ -7,10 +7,13 @@ mod remote_host;
 mod task;
 
 use super::pane::Pane;
+use super::panes::last_seconds;
+use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
 use super::widgets::graph::Graph;
+use super::widgets::stacked_area::{Layer, StackedArea};
 use crate::findings::{Evaluation, Finding};
 use crate::interval::task::Microstates;
 use crate::safe;
@@ -40,8 +43,14 @@ enum Entry {
         cells: Vec<(u16, SafeText)>,
         role: StyleRole,
     },
+    Styled {
+        indent: u16,
+        line: SafeLine,
+    },
     Plot(Box<Plot>),
     MicrostatesBar(Microstates),
+    /// Shares of the time by state, over time
+    States(Vec<Option<[f32; 6]>>),
 }
 
 /// A graph with its labels.
@@ -57,6 +66,10 @@ pub struct Plot {
 
 /// Minimum width of the label column
 const MIN_LABEL_WIDTH: u16 = 18;
+/// Cells of a graph at most: two minutes at one interval per second.
+const MAX_GRAPH_WIDTH: u16 = 121;
+/// Cells of a bar at most.
+const MAX_BAR_WIDTH: u16 = 40;
 /// First column of a graph, after the label of its top edge.
 pub const GRAPH_COLUMN: u16 = 11;
 
@@ -115,6 +128,14 @@ impl Page {
         self.entries.push(Entry::Plot(Box::new(plot)));
     }
 
+    fn styled(&mut self, indent: u16, line: SafeLine) {
+        self.entries.push(Entry::Styled { indent, line });
+    }
+
+    fn states_over_time(&mut self, columns: Vec<Option<[f32; 6]>>) {
+        self.entries.push(Entry::States(columns));
+    }
+
     fn microstates_bar(&mut self, states: Microstates) {
         self.entries.push(Entry::MicrostatesBar(states));
     }
@@ -124,6 +145,7 @@ impl Entry {
     fn height(&self) -> usize {
         match self {
             Entry::Plot(plot) => usize::from(plot.height),
+            Entry::States(_) => STATE_LAYERS.len(),
             _ => 1,
         }
     }
@@ -143,32 +165,75 @@ impl Entry {
                     pane.subarea(*x, y, u16::MAX, 1).line(0, (text, *role));
                 }
             }
+            Entry::Styled { indent, line } => pane.subarea(*indent, y, u16::MAX, 1).line(0, line.clone()),
+            Entry::States(columns) => {
+                let height = STATE_LAYERS.len() as u16;
+                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, height);
+                axis.line_right(0, ("100 %", StyleRole::Dim));
+                axis.line_right(height - 1, ("0 %", StyleRole::Dim));
+                let layers = STATE_LAYERS.map(|(glyph, role, _)| Layer { glyph, style: pane.graph_style(role) });
+                let width = states_width(pane.width());
+                pane.subarea(GRAPH_COLUMN, y, width, height).render(StackedArea { columns, layers });
+                // The words beside the graph, in the order of the layers.
+                for (row, (glyph, role, word)) in (0..height).zip(STATE_LAYERS.into_iter().rev()) {
+                    let mut line = SafeLine::default();
+                    line.push_glyphs([(glyph, role)]);
+                    pane.subarea(GRAPH_COLUMN + width + 1, y + row, u16::MAX, 1)
+                        .line(0, line.with(safe!(" {word}"), StyleRole::Dim));
+                }
+            }
             Entry::MicrostatesBar(states) => {
-                let width = pane.width().saturating_sub(4).min(80);
+                let width = pane.width().saturating_sub(4).min(MAX_BAR_WIDTH);
                 pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
             }
             Entry::Plot(plot) => {
-                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
-                axis.line_right(0, (&plot.max_label, StyleRole::Dim));
-                if let Some(threshold) = plot.threshold.filter(|threshold| *threshold <= plot.max) {
-                    let share = threshold / plot.max;
-                    let row = (plot.height - 1).saturating_sub((share * f32::from(plot.height)) as u16);
-                    if row > 0 {
-                        axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
-                    }
-                }
                 let graph = Graph {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
                     style: pane.graph_style(StyleRole::System),
                     style_above_threshold: pane.graph_style(plot.role_above_threshold),
+                    threshold_style: pane.graph_style(StyleRole::Dim),
                 };
-                let width = pane.width().saturating_sub(GRAPH_COLUMN + 1);
+                let line = graph.threshold_row(plot.height);
+                let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, plot.height);
+                if line != Some(0) {
+                    axis.line_right(0, (&plot.max_label, StyleRole::Dim));
+                }
+                if let Some(row) = line {
+                    axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
+                }
+                axis.line_right(plot.height - 1, ("0", StyleRole::Dim));
+                let width = graph_width(pane.width());
                 pane.subarea(GRAPH_COLUMN, y, width, plot.height).render(graph);
             }
         }
     }
+}
+
+/// The states of a task's threads from the lowest layer; the rest is sleep.
+const STATE_LAYERS: [(char, StyleRole, &str); 6] = [
+    ('█', StyleRole::User, "user"),
+    ('▓', StyleRole::System, "system"),
+    ('░', StyleRole::RunQueue, "run queue"),
+    ('▒', StyleRole::Disk, "disk"),
+    ('╱', StyleRole::Lock, "lock"),
+    ('╳', StyleRole::OtherBlocked, "other D"),
+];
+
+/// Cells of the graph of states, beside which are its words.
+pub fn states_width(page: u16) -> u16 {
+    graph_width(page.saturating_sub(12))
+}
+
+/// `last 1m52s`, for a graph on a page of this width.
+pub fn over_time_words(state: &State, page: u16) -> SafeText {
+    last_seconds(state, graph_width(page))
+}
+
+/// Cells of a graph on a page of this width.
+pub fn graph_width(page: u16) -> u16 {
+    page.saturating_sub(GRAPH_COLUMN + 1).min(MAX_GRAPH_WIDTH)
 }
 
 /// Draws the visible part of the page.

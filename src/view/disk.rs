@@ -1,10 +1,14 @@
 //! The disk screen: one line per operation, each latency against its own baseline. The values are columns of
 //! `figures::disk_operation` and `figures::disk`.
 
+pub mod await_graph;
+mod panes;
+
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number};
 use super::theme::{StyleRole, severity_symbol};
@@ -164,7 +168,8 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     Columns::chosen(state, &specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView =
+    ScreenView { draw, panes: &[panes::await_pane, panes::load_pane, panes::distribution_pane, panes::devices_pane] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
@@ -222,8 +227,8 @@ fn disk_lines(
 /// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
 pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellContent) {
     let status = latency_status(evaluation, id, operation);
-    let width = cell.width;
-    let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(width));
+    let width = cell.width.min(MAX_SPARKLINE_WIDTH);
+    let cells = time_columns(state, evaluation, width);
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
     // Without a baseline, relative to the lowest displayed value.
     let best = || awaits.iter().flatten().copied().fold(f32::INFINITY, f32::min);

@@ -15,7 +15,7 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 use crate::units::time;
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let now = evaluation.active.len();

@@ -1,11 +1,14 @@
 //! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
 
+mod panes;
 pub mod remote_hosts;
+pub mod traffic_graph;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use super::list::{list_end, list_status, visible_rows};
 use super::pane::Pane;
+use super::panes::{MAX_SPARKLINE_WIDTH, time_columns};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_number, format_optional};
@@ -95,7 +98,7 @@ impl NicLine<'_> {
     /// A sparkline of received or sent bytes, relative to its maximum.
     fn history(&self, cell: CellContent, role: StyleRole, side: fn((f32, f32)) -> f32) {
         let width = cell.width;
-        let cells = self.state.history.graph_cells(self.evaluation.interval.at(), usize::from(width));
+        let cells = time_columns(self.state, self.evaluation, width);
         let rates: Vec<Option<f32>> =
             cells.iter().map(|summary| summary.as_ref()?.nic_kilobytes(&self.nic.id).map(side)).collect();
         let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
@@ -112,13 +115,13 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&NicLine, CellContent)> {
     if let Some(last) = specs.last_mut() {
         last.width = 22;
     }
-    let each = (width - 90) / 2 - 1;
+    let each = ((width - 90) / 2 - 1).min(MAX_SPARKLINE_WIDTH);
     specs.push(IN.width(each));
     specs.push(OUT.width(each));
     Columns::chosen(state, &specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {
@@ -150,7 +153,9 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);
-    busiest_remote_hosts(state, evaluation, pane, y);
+    if !layout.has_panes() {
+        busiest_remote_hosts(state, evaluation, pane, y);
+    }
 }
 
 /// The list of remote hosts.
@@ -160,7 +165,7 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, p
     let rows = visible.iter().filter_map(|visible| {
         let Row::RemoteHost(at) = visible.row else { return None };
         let host = evaluation.remote_hosts.as_ref()?.rows.get(at)?;
-        Some(remote_hosts::row(evaluation, host, &table).selected(visible.selected))
+        Some(remote_hosts::row(state, evaluation, host, &table).selected(visible.selected))
     });
     let end = list_end(layout, &visible);
     table.draw(&mut pane.subarea(0, 0, u16::MAX, end), None, rows);
@@ -183,7 +188,7 @@ fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane,
     let about = remote_hosts::footnote(state, evaluation);
     let end = pane.height().saturating_sub(u16::from(!about.is_empty()));
     let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
-    let rows: Vec<TableRow> = rows.map(|host| remote_hosts::row(evaluation, host, &table)).collect();
+    let rows: Vec<TableRow> = rows.map(|host| remote_hosts::row(state, evaluation, host, &table)).collect();
     let next = end.min(y + 1 + u16::try_from(rows.len()).unwrap_or(u16::MAX));
     table.draw(&mut pane.subarea(0, y, u16::MAX, end.saturating_sub(y)), None, rows);
     pane.line(next, (about, StyleRole::Dim));

@@ -1,4 +1,4 @@
-//! The overview screen: the whole host on one page. A large terminal has panes (`panes`), a small one lines:
+//! The overview screen: the whole host on one page. A large terminal has panes, a small one lines:
 //!
 //! ```text
 //! CPU    one bar: used, steal, idle but blocked, free
@@ -10,11 +10,9 @@
 //! TASKS  process groups, blocked and running ones first
 //! ```
 
-mod cores_pane;
 mod cpu_pane;
 mod disk_pane;
 mod network_pane;
-mod panes;
 mod system_pane;
 mod tables;
 mod waits_pane;
@@ -27,7 +25,7 @@ use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, StackedBar};
 use super::widgets::sparkline::sparkline;
-use super::{cpu, wait_location};
+use super::{cpu, panes, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cpu::CpuSpan;
@@ -35,16 +33,28 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::state::layout::ScreenLayout;
+use crate::state::rows::{busiest_disks, busiest_nics};
 use crate::units::format;
-use tables::{busiest_disks, busiest_nics, disk_table, nic_table, task_table};
+use tables::{disk_table, nic_table, task_table};
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[
+        cpu_pane::draw,
+        waits_pane::draw,
+        cpu::cores_pane::draw,
+        system_pane::draw,
+        disk_pane::draw,
+        network_pane::draw,
+        |state, evaluation, _, pane| {
+            let note = SafeLine::new("blocked and running first; key 5: all", StyleRole::Dim);
+            let mut inner = pane.framed(("Tasks: where their time goes", StyleRole::Bold), note);
+            task_table(state, &evaluation.interval, &mut inner);
+        },
+    ],
+};
 
-fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    if layout.has_panes {
-        panes::draw(state, evaluation, pane);
-        return;
-    }
+fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);

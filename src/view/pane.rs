@@ -3,10 +3,8 @@
 //! A pane accepts literals, `SafeText` and widgets that are listed as `SafeWidget`. No screen names the buffer, a `Span` or a
 //! `Line` of ratatui, so that text from outside cannot be drawn before it is sanitized.
 
-use std::rc::Rc;
-
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect, Spacing};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::widgets::{Block, Clear, Sparkline, Widget};
@@ -41,13 +39,15 @@ pub struct Pane<'a> {
     hit_areas: &'a mut Vec<HitArea>,
     area: Rect,
     theme: Theme,
+    /// The pane with the focus of the keys
+    has_focus: bool,
 }
 
 impl<'a> Pane<'a> {
     /// The whole frame. Hit areas are appended to the list.
     pub fn new(buffer: &'a mut Buffer, hit_areas: &'a mut Vec<HitArea>, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, hit_areas, area, theme }
+        Pane { buffer, hit_areas, area, theme, has_focus: false }
     }
 
     /// A rectangle inside this one.
@@ -56,10 +56,15 @@ impl<'a> Pane<'a> {
         self.part(wanted)
     }
 
+    /// The same pane; its frame shows whether it has the focus.
+    pub fn with_focus(&mut self, has_focus: bool) -> Pane<'_> {
+        Pane { has_focus, ..self.part(self.area) }
+    }
+
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
-        let area = self.area.intersection(area);
-        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme: self.theme }
+        let (area, theme) = (self.area.intersection(area), self.theme);
+        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false }
     }
 
     /// What a click on this pane does, unless a part that is drawn later has its own target.
@@ -100,20 +105,16 @@ impl<'a> Pane<'a> {
         self.theme
     }
 
-    /// Divides the rows; the frames of neighbors share a line.
-    pub fn framed_rows(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
-        Layout::vertical(constraints).spacing(Spacing::Overlap(1)).split(self.area)
-    }
-
-    /// Divides the columns; the frames of neighbors share a line.
-    pub fn framed_columns(&self, constraints: &[Constraint]) -> Rc<[Rect]> {
-        Layout::horizontal(constraints).spacing(Spacing::Overlap(1)).split(self.area)
-    }
-
     /// Draws a frame with a title at its left end and a note at its right end; returns the pane inside.
     pub fn framed(&mut self, title: impl Into<SafeLine>, note: impl Into<SafeLine>) -> Pane<'_> {
         let room = usize::from(self.area.width.saturating_sub(4));
-        let title = title.into().truncated(room);
+        let mut title = title.into();
+        if self.has_focus {
+            let mut marked = SafeLine::new("▸ ", StyleRole::Key);
+            marked.append(title);
+            title = marked;
+        }
+        let title = title.truncated(room);
         let note = note.into().truncated(room.saturating_sub(title.width() + 2));
         let spaced = |line: SafeLine| {
             let mut spaced = SafeLine::new(" ", StyleRole::Plain);
@@ -194,13 +195,6 @@ impl<'a> Pane<'a> {
         let mut line = SafeLine::default();
         line.push_glyphs(std::iter::repeat_n(('─', StyleRole::Dim), usize::from(self.area.width)));
         self.line(y, line);
-    }
-
-    /// Draws a row bold, in its colors.
-    pub fn emphasize_row(&mut self, y: u16) {
-        let row = Rect { y: self.area.y + y, height: 1, ..self.area };
-        let style = Style::new().add_modifier(Modifier::BOLD).remove_modifier(Modifier::DIM);
-        self.buffer.set_style(row.intersection(self.area), style);
     }
 
     /// Draws these rows in the style of the cursor.

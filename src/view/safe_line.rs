@@ -73,6 +73,15 @@ impl SafeLine {
         }
     }
 
+    /// The line without dim parts, for a row in reverse video.
+    #[must_use]
+    pub fn without_dim(mut self) -> SafeLine {
+        for part in self.parts.iter_mut().filter(|part| part.role == StyleRole::Dim) {
+            part.role = StyleRole::Plain;
+        }
+        self
+    }
+
     /// Width in cells.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|part| part.text.width()).sum()

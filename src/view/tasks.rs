@@ -1,5 +1,7 @@
 //! The tasks screen: processes, threads or wait classes, and how they spent their time.
 
+mod panes;
+
 use super::ScreenView;
 use super::active_findings::hidden_tasks_note;
 use super::columns::{CellContent, ColumnSpec, Columns, TableRow};
@@ -9,6 +11,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_number};
 use super::theme::{StyleRole, blocked_role, used_role};
+use super::thread_states;
 use super::wait_location;
 use super::widgets::bar::{Segment, StackedBar};
 use crate::figures::task;
@@ -103,10 +106,15 @@ const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
 })
 .sorted_by(SortColumn::TASK_COMMAND);
 
-const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
+const STATES: Spec = Spec::text("time goes to", 16, states_cell);
+
+/// The states in the order of the bar.
+const STATES_WITH_HEADINGS: Spec = Spec::text("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell);
+
+fn states_cell(line: &TaskLine, cell: CellContent) {
     let width = cell.width;
     cell.glyphs(StackedBar(&state_segments(line.states)).glyphs(width));
-});
+}
 
 /// Position of the columns that only wide screens have.
 const COMMAND_INDEX: usize = 7;
@@ -148,8 +156,9 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     for spec in specs.iter_mut().filter(|spec| spec.sort_column == Some(by)) {
         spec.min_table_width = 0;
     }
-    if width >= 110 {
-        specs.insert(COMMAND_INDEX, STATES.width(if width >= 160 { 30 } else { 16 }));
+    if width >= 96 {
+        let states = if width >= 160 { STATES_WITH_HEADINGS } else { STATES };
+        specs.insert(COMMAND_INDEX, states);
     }
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
@@ -183,7 +192,10 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
     }),
 ];
 
-pub const SCREEN: ScreenView = ScreenView { draw };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[|state, evaluation, _, pane| thread_states::draw(state, evaluation, pane), panes::cgroups, panes::list],
+};
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
@@ -313,7 +325,8 @@ pub fn state_segments(states: &Microstates) -> [Segment<StyleRole>; 8] {
     let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
     let part = |time: f64, glyph, style| Segment { share: time / whole, glyph, style };
     [
-        part(states.user, '█', StyleRole::User),
+        // Not a whole block: rows above each other do not fuse.
+        part(states.user, '▇', StyleRole::User),
         part(states.system, '▓', StyleRole::System),
         part(states.run_queue, '░', StyleRole::RunQueue),
         part(states.disk, '▒', StyleRole::Disk),

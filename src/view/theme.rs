@@ -94,7 +94,8 @@ impl Theme {
 
     /// The selected row: reverse video, which works in every terminal on every background.
     pub fn cursor_style(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        // Dim text would be a gap in the bar.
+        Style::new().add_modifier(Modifier::REVERSED).remove_modifier(Modifier::DIM)
     }
 }
 
@@ -186,7 +187,7 @@ pub fn ascii_fallback(character: char) -> char {
         '▄' => '=',
         '▅' => '+',
         '▆' => '*',
-        '▇' => '%',
+        '▇' => '#',
         '─' | '╌' | '┄' | '–' | '—' | '−' => '-',
         '│' | '┊' => '|',
         '└' | '├' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',

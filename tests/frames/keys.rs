@@ -248,7 +248,7 @@ fn the_key_line_depends_on_the_state() {
     press(&mut state, "\n");
     assert!(keys(&state).contains("Esc back"), "{}", keys(&state));
     press(&mut state, "\x1b5");
-    assert!(keys(&state).contains("Enter more  sort  / filter"), "{}", keys(&state));
+    assert!(keys(&state).contains("Enter more  sort"), "{}", keys(&state));
     press(&mut state, "[");
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
     // A replay displays quit too.

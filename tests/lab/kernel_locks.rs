@@ -20,9 +20,37 @@ fn compiled(state: &Path) -> PathBuf {
 fn start(state: &Path, mode: &str, count: u32) -> Load {
     let folder = state.join("files");
     std::fs::create_dir_all(&folder).expect("a folder");
+    start_in(state, &folder, mode, count, 0)
+}
+
+/// In this folder, with a pause of so many microseconds after each call.
+fn start_in(state: &Path, folder: &Path, mode: &str, count: u32, pause_us: u32) -> Load {
     let mut command = Command::new(compiled(state));
-    command.args([mode, &count.to_string(), "60"]).arg(folder);
+    command.args([mode, &count.to_string(), "60"]).arg(folder).env("PAUSE_US", pause_us.to_string());
     Load::start_silent(&mut command)
+}
+
+/// 30 threads of this name: most are in D all the time, and CPUs are idle. Then the same threads and calls with pauses.
+fn contention(mode: &str, thread: &str, folder: &Path, words: &[&str]) {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let waits = |place: &Place| place.comm == thread && place.state == 'D';
+    {
+        let load = start_in(state.path(), folder, mode, 30, 0);
+        Attempt { seconds: 5, ..Attempt::new(&format!("klock-{mode}"), state.path()) }.check(|window, said| {
+            window.known("threads in D", window.mean(waits), 15.0, 30.0);
+            let ticks = window.ticks("cpu");
+            window.known("available", ticks.share(ticks.available), 0.15, 1.0);
+            let found = said.must("kernel-lock-contention", "host", "note");
+            said.says(&found, &[&format!("klock ({})", load.pid())]);
+            said.says(&found, words);
+        });
+    }
+    let _load = start_in(state.path(), folder, mode, 30, 1_000_000);
+    Attempt { seconds: 5, ..Attempt::new(&format!("klock-{mode}-pauses"), state.path()) }.check(|window, said| {
+        window.known("threads in D", window.mean(waits), 0.0, 3.0);
+        said.must_not("kernel-lock-contention");
+    });
 }
 
 /// 30 threads in mmap, page faults and munmap beside one that reads the smaps of its own process: 26 to 29 in D, a third of two
@@ -57,4 +85,17 @@ fn threads_that_map_memory_of_their_own() {
         said.must_not("kernel-lock-contention");
         said.must_not("load-not-cpu");
     });
+}
+
+/// Threads that rename in a directory of 100,000 files which another one lists: readers of the lock let no writer spin on a CPU.
+#[test]
+fn threads_behind_the_lock_of_a_directory() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    contention("rename-list", "renamer", folder.path(), &["the lock of a directory", "one at a time", "in rename ("]);
+}
+
+/// Threads that make and delete interfaces in one network namespace.
+#[test]
+fn threads_behind_the_network_configuration() {
+    contention("link", "linker", Path::new("/tmp"), &["inside the kernel", "in sendto ("]);
 }

@@ -29,6 +29,7 @@ mod disk;
 mod disk_load;
 mod figures;
 mod frozen;
+mod held;
 mod kernel_locks;
 mod network;
 mod nicstat;

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,14 +33,12 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// The exit code by which a scenario says that another one is running.
 const BUSY: i32 = 75;
 
-/// Scenarios share the machine: one at a time in this process; the lab's own lock keeps other processes away.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 /// The lab, for one test.
 pub struct Lab {
     home: PathBuf,
     work: PathBuf,
-    _turn: MutexGuard<'static, ()>,
+    /// Locked by this test: tests share the machine, those of other processes, too.
+    _turn: File,
 }
 
 impl Lab {
@@ -61,8 +59,11 @@ impl Lab {
                 return None;
             }
         }
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let work = std::env::var_os("LAB_WORK").map_or_else(|| PathBuf::from("/tmp/stalltop-lab"), PathBuf::from);
+        fs::create_dir_all(work.join("run")).expect("the folder of the lab");
+        // Not the lock of the scripts, which a test may start.
+        let turn = File::create(work.join("run/.tests.lock")).expect("the lock of the tests");
+        turn.lock().expect("the lock of the tests");
         Some(Lab { home: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab"), work, _turn: turn })
     }
 

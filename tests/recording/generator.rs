@@ -32,7 +32,7 @@ use stalltop::sample::task::{
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    WaitClass, WaitQueue, Waits,
+    UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -275,6 +275,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 data_segments_in: d.maybe(Dice::u32),
                 data_segments_out: d.maybe(Dice::u32),
             }),
+            unread_servers: d.list(2, |d| UnreadServer { group: d.u16(), reason: d.absent() }),
             skipped_sub_samples: d.u32(),
         },
         exits: d.reading(|d| Exits {

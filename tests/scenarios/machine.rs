@@ -684,13 +684,20 @@ fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
 }
 
-/// Connections whose requests are unread; the first thread of the process is on storage, or running.
+/// Connections whose requests are unread; the first thread of the process is on storage, behind a lock, running, or stopped.
 fn add_unread_connections(phase: &Phase, waits: &mut Waits) {
     for process in phase.process.iter().filter(|process| process.unread_connections > 0) {
         let group = group_index(process, &waits.groups);
-        let class = if process.waits.storage > 0 { WaitClass::Disk } else { WaitClass::Running };
+        let class = match &process.waits {
+            waits if waits.storage > 0 => WaitClass::Disk,
+            waits if waits.lock_by_call > 0 => WaitClass::Lock,
+            _ => WaitClass::Running,
+        };
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
-        waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        // Sub-samples do not see stopped threads.
+        if !matches!(process.state, 'T' | 't') {
+            waits.threads.extend(synthetic::waits::thread(task, group, &[(class, 10)]));
+        }
         let connection =
             ServerSocket { group, pid: process.pid, local_port: Some(6379), unread_bytes: 14, ..ServerSocket::default() };
         waits.server_sockets.extend((0..process.unread_connections).map(|_| connection));

@@ -214,8 +214,14 @@ impl Pair {
         let owners = |key: &Key| -> [bool; 2] {
             [0, 1].map(|at| self.alone[at].iter().chain(&self.on_own[at]).any(|finding| Key::new(finding) == *key))
         };
+        // A difference of sums: beside another load the CPU may not be known.
+        let has_hidden = |at: usize| self.alone[at].iter().any(|finding| finding.kind == Kind::HiddenCpu);
         for finding in last {
-            let owner = owners(&Key::new(finding));
+            let is_hidden_somewhere = finding.kind == Kind::HiddenCpu && finding.subject == Subject::Host;
+            let owner = match owners(&Key::new(finding)) {
+                [false, false] if is_hidden_somewhere => [0, 1].map(has_hidden),
+                owner => owner,
+            };
             if owner == [false, false] && !SUMS.contains(&finding.kind) {
                 complain(format!("in neither of them: {}", sentences(std::slice::from_ref(finding))));
             }
@@ -249,7 +255,10 @@ impl Pair {
                 own.is_some_and(|own| own.value * self.parts[at] >= own.threshold * 1.05 && own.severity > Severity::Note)
             }
             // Where the other scenario fills the remaining CPUs the host is saturated, and no single thread is.
-            _ if finding.kind == Kind::SaturatedThread => own.is_some(),
+            _ if finding.kind == Kind::SaturatedThread => {
+                let saturated = |now: &Finding| now.kind == Kind::CpuSaturated && now.severity > Severity::Note;
+                own.is_some() && !self.together.last().is_some_and(|last| last.iter().any(saturated))
+            }
             // On a busy host a CPU that no single thread fills is not reported.
             _ if finding.kind == Kind::SaturatedCore => false,
             _ => true,

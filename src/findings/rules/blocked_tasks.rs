@@ -1,10 +1,14 @@
-//! Rules about blocked tasks: idle-but-blocked, kernel lock contention, I/O throttled above the device, hung tasks.
+//! Rules about blocked tasks: idle-but-blocked, locks of the kernel and of files, stuck servers, I/O throttled above the device, hung
+//! tasks.
 
+pub mod file_lock_queue;
 pub mod hung_task;
 pub mod idle_but_blocked;
 pub mod io_limit;
 pub mod io_throttled;
 pub mod kernel_lock_contention;
+mod lock_holder;
+pub mod stuck_server;
 
 /// Mean number of requests in flight from which a device is not idle. docs/metrics.md, "Fixed thresholds".
 const MIN_BUSY_REQUESTS: f64 = 0.5;

@@ -21,7 +21,8 @@ pub struct Microstates {
 }
 
 impl Microstates {
-    pub(super) fn add(&mut self, other: &Microstates) {
+    /// Adds the time of other threads.
+    pub fn add(&mut self, other: &Microstates) {
         self.user += other.user;
         self.system += other.system;
         self.run_queue += other.run_queue;

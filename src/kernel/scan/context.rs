@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use nix::time::ClockId;
+use rustc_hash::FxHashSet;
 
 use super::interner::Interner;
 use super::process_clock::{ProcessClocks, read_clock_ns};
 use crate::kernel::root::Root;
 use crate::kernel::task::{self, files::TaskFiles};
+use crate::kernel::waits::file_locks::read_lock_holders;
 use crate::sample::host::Host;
 use crate::sample::task::{ReadTime, Schedstat};
 use crate::sample::{Name, Reading};
@@ -44,6 +46,9 @@ pub struct ScanContext {
     /// CLOCK_BOOTTIME of the scan before, in ticks
     last_scan_ticks: Option<u64>,
     pub ticks_per_second: u64,
+    /// Processes that waited for file locks when the scanner was made, and their holders, by /proc/locks: their threads may not have
+    /// run since
+    pub file_lock_pids: FxHashSet<u32>,
     /// False on a kernel without CONFIG_SCHED_INFO, which writes three zeros
     pub has_schedstat: bool,
     own_uid: u32,
@@ -72,6 +77,7 @@ impl ScanContext {
             affinity_reads_left: 0,
             last_scan_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
+            file_lock_pids: read_lock_holders(root).into_iter().flat_map(|(waiter, holder)| [waiter, holder]).collect(),
             has_schedstat: own_schedstat.as_deref().and_then(task::parse_schedstat).is_none_or(has_run),
             own_uid: host.privilege.effective_uid,
             has_cap_sys_ptrace: host.privilege.has_cap_sys_ptrace,

@@ -10,6 +10,8 @@ mod threads;
 use std::collections::BTreeMap;
 use std::fs;
 
+use rustc_hash::FxHashSet;
+
 use machine::{Given, Machine, SECOND, one, only};
 
 use super::*;
@@ -261,6 +263,22 @@ fn parked_processes_that_wait_for_the_lock_of_a_stuck_sibling_are_found() {
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
     assert_eq!(machine.known(52, 52).wait.wchan, Err(Absent::NotRead), "no sibling: it has another name");
     assert_eq!(machine.hot(), [50, 51]);
+}
+
+#[test]
+fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
+    let mut machine = Machine::new(true);
+    let waits = |tid| Given { channel: "locks_lock_inode_wait", call: "73 0x3 0x2 0x0 0x0", ..one(tid) };
+    let sleeps = Given { channel: "hrtimer_nanosleep", ..one(60) };
+    machine.put(51, "job", 6, 10_000_000, &[waits(51)]);
+    machine.put(60, "holder", 7, 10_000_000, &[sleeps]);
+    machine.put(61, "other", 7, 10_000_000, &[Given { channel: "hrtimer_nanosleep", ..one(61) }]);
+    machine.scanner.context.file_lock_pids = FxHashSet::from_iter([51, 60]);
+    machine.scan();
+    assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
+    assert_eq!(machine.known(60, 60).wait_class, Some(WaitClass::Timer));
+    assert_eq!(machine.known(61, 61).wait.wchan, Err(Absent::NotRead));
+    assert_eq!(machine.hot(), [51]);
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub fn resolve_files(
         pipelines::trace_pipes(&mut waits, &ipc_threads, root, files);
         remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
-    server_sockets::read_server_sockets(&mut waits, root, files);
+    server_sockets::read_server_sockets(&mut waits, tasks, root, files, machine);
     waits
 }
 

@@ -1,9 +1,11 @@
-//! Reads the sockets on which a server with blocked threads has not served a request: unread or unanswered data of connections, and
-//! connections in accept queues.
+//! Reads the sockets on which a server has not served a request: unread or unanswered data of connections, and connections in accept
+//! queues.
 //!
-//! Only of processes whose threads were seen blocked for much of the interval, and only while there are few sockets. The descriptors of
-//! a process are read only if some socket is unserved. `interval::server_connections` decides which connections wait.
+//! Only of processes whose threads were seen blocked or behind a lock for much of the interval, and of stopped and frozen ones; and only
+//! while there are few sockets. The descriptors of a process are read only if some socket is unserved.
+//! `interval::server_connections` decides which connections wait.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -17,7 +19,9 @@ use crate::kernel::fields::parse_u32;
 use crate::kernel::network::remote_hosts::Connection;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::waits::{ServerSocket, Waits};
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
+use crate::sample::waits::{ServerSocket, UnreadServer, WaitClass, Waits, class};
+use crate::sample::{Absent, Name, Reading};
 
 /// Bounds of an interval: processes examined, descriptors read of all of them, and sockets kept.
 const MAX_PROCESSES: usize = 16;
@@ -26,81 +30,179 @@ const MAX_SERVER_SOCKETS: usize = 1024;
 /// A process is examined if its threads were seen blocked in this share of the sub-samples. A limit on cost, not a judgement.
 const MIN_EXAMINED_SHARE: f64 = 0.4;
 
-/// Adds the unserved sockets of processes with blocked threads.
-pub(super) fn read_server_sockets(waits: &mut Waits, root: &Root, files: &mut TaskFiles) {
-    let processes = blocked_processes(waits);
-    if processes.is_empty() || !root.is_host() {
+/// A process that may have unserved sockets.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    pid: u32,
+    group: u16,
+    /// Stopped or frozen: its descriptors are read first, since most stopped processes have no sockets (editors, jobs of a shell).
+    is_stopped: bool,
+}
+
+/// Adds the unserved sockets of processes that are blocked, behind a lock, stopped or frozen.
+pub(super) fn read_server_sockets(
+    waits: &mut Waits,
+    tasks: Option<&Tasks>,
+    root: &Root,
+    files: &mut TaskFiles,
+    machine: &[u8],
+) {
+    if !root.is_host() {
         return;
     }
-    // By network namespace; `None` is that of this process.
-    let mut namespaces: FxHashMap<Option<PathBuf>, FxHashMap<u32, ServerSocket>> = FxHashMap::default();
+    let mut candidates = blocked_processes(waits, machine);
+    add_stopped_processes(&mut candidates, waits, tasks);
+    if candidates.is_empty() {
+        return;
+    }
+    let mut namespaces: FxHashMap<Option<PathBuf>, UnservedSockets> = FxHashMap::default();
+    let mut descriptors = Descriptors { root, files, left: MAX_DESCRIPTORS };
     let own = root.read_link("proc/self/ns/net").ok();
-    let mut left = MAX_DESCRIPTORS;
-    for (pid, group) in processes {
+    let mut unread: BTreeMap<u16, Absent> = BTreeMap::new();
+    for Candidate { group, .. } in candidates.get(MAX_PROCESSES..).unwrap_or_default() {
+        unread.insert(*group, Absent::NotRead);
+    }
+    for &Candidate { pid, group, is_stopped } in candidates.iter().take(MAX_PROCESSES) {
+        let read_first = is_stopped.then(|| descriptors.sockets(pid));
+        if read_first.as_ref().is_some_and(|sockets| sockets.as_ref().is_ok_and(Vec::is_empty)) {
+            continue;
+        }
         let theirs = root.read_link(format!("proc/{pid}/ns/net")).ok().filter(|theirs| own.as_ref() != Some(theirs));
         let is_other = theirs.is_some();
         let unserved = namespaces.entry(theirs).or_insert_with(|| match is_other {
             true => read_other_namespace(root, pid),
             false => read_own_namespace(root),
         });
-        if unserved.is_empty() {
-            continue;
+        let mut missing = unserved.missing;
+        if !unserved.sockets.is_empty() {
+            match read_first.unwrap_or_else(|| descriptors.sockets(pid)) {
+                // Processes that share a socket have it once.
+                Ok(inodes) => {
+                    let sockets = inodes.iter().filter_map(|inode| unserved.sockets.remove(inode));
+                    waits.server_sockets.extend(sockets.map(|socket| ServerSocket { group, pid, ..socket }));
+                }
+                // It has ended.
+                Err(Absent::NoSuchFile) => continue,
+                Err(why) => missing = Some(why),
+            }
         }
-        let Ok(descriptors) = root.list_directory(format!("proc/{pid}/fd")) else { continue };
-        let Some(rest) = left.checked_sub(descriptors.len()) else { continue };
-        left = rest;
-        for descriptor in descriptors.iter().filter_map(|name| parse_u32(name.as_bytes())) {
-            let Ok(target) = files.read_link(format_args!("{pid}/fd/{descriptor}")) else { continue };
-            let Some(inode) = parse_inode(target.as_bytes(), b"socket:[") else { continue };
-            // Processes that share a socket have it once.
-            let Some(socket) = unserved.remove(&inode) else { continue };
-            waits.server_sockets.push(ServerSocket { group, pid, ..socket });
+        if let Some(why) = missing.filter(|why| *why != Absent::Vanished) {
+            unread.insert(group, why);
         }
     }
     waits.server_sockets.sort_unstable();
     waits.server_sockets.truncate(MAX_SERVER_SOCKETS);
+    waits.unread_servers = unread.into_iter().map(|(group, reason)| UnreadServer { group, reason }).collect();
 }
 
-/// The processes that are examined, with their group; those blocked most first.
-fn blocked_processes(waits: &Waits) -> Vec<(u32, u16)> {
+/// The processes with threads that were blocked or behind a lock; those with most sightings first.
+fn blocked_processes(waits: &Waits, machine: &[u8]) -> Vec<Candidate> {
     let mut processes: FxHashMap<(u32, u16), u32> = FxHashMap::default();
     for wait in &waits.blocked {
         let seen_count = processes.entry((wait.task.pid, wait.group)).or_default();
         *seen_count = seen_count.saturating_add(u32::from(wait.seen_count));
     }
+    // A futex address that several threads share, or the lock of a file: in a queue of one thread none is certainly behind a lock.
+    let is_file_lock = |wchan: Option<&Name>| wchan.is_some_and(|wchan| class::is_file_lock(wchan.as_bytes()));
+    for queue in &waits.wait_queues {
+        let Some(wait) = waits.observed_wait(queue.wait).filter(|wait| wait.state == TaskState::Sleeping) else { continue };
+        let is_lock = wait.class(machine) == WaitClass::Lock;
+        if !is_lock || (queue.futex_address.is_none() && !is_file_lock(wait.wchan.as_ref())) {
+            continue;
+        }
+        for row in waits.threads.iter().filter(|row| row.group == queue.group && row.wait == queue.wait) {
+            let seen_count = processes.entry((row.task.pid, row.group)).or_default();
+            *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
+        }
+    }
     let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
     processes.retain(|_, seen_count| f64::from(*seen_count) >= least);
     let mut list: Vec<((u32, u16), u32)> = processes.into_iter().collect();
     list.sort_unstable_by_key(|&(process, seen_count)| (std::cmp::Reverse(seen_count), process));
-    list.into_iter().map(|(process, _)| process).take(MAX_PROCESSES).collect()
+    list.into_iter().map(|((pid, group), _)| Candidate { pid, group, is_stopped: false }).collect()
 }
 
-/// The unserved sockets of this process's network namespace, by inode.
-fn read_own_namespace(root: &Root) -> FxHashMap<u32, ServerSocket> {
-    let mut unserved = FxHashMap::default();
-    if has_few_sockets(root, "proc/net") {
-        let sockets = tcp_sockets(is_unserved).unwrap_or_default();
-        let served = sockets.into_iter().filter(|(_, (_, local_port_listens))| *local_port_listens);
-        unserved.extend(served.map(|(inode, (socket, _))| (inode, tcp_socket(&socket))));
+/// Adds the processes of which every thread is stopped, traced or frozen, and their groups. They come first: they serve nothing.
+fn add_stopped_processes(candidates: &mut Vec<Candidate>, waits: &mut Waits, tasks: Option<&Tasks>) {
+    let Some(tasks) = tasks else { return };
+    let is_stopped = |process: &&std::sync::Arc<Process>| {
+        !process.kernel_thread && !process.threads.is_empty() && process.threads.iter().all(Thread::is_stopped)
+    };
+    for process in tasks.processes.iter().filter(is_stopped) {
+        let group = process.group();
+        let place = waits.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
+            waits.groups.push(group);
+            waits.groups.len() - 1
+        });
+        let Ok(group) = u16::try_from(place) else { break };
+        candidates.retain(|candidate| candidate.pid != process.pid);
+        candidates.insert(0, Candidate { pid: process.pid, group, is_stopped: true });
     }
-    unserved.extend(dump_unserved_sockets().unwrap_or_default());
+}
+
+/// Reads /proc/PID/fd, of all processes at most so many links.
+struct Descriptors<'a> {
+    root: &'a Root,
+    files: &'a mut TaskFiles,
+    left: usize,
+}
+
+impl Descriptors<'_> {
+    /// The inodes of the sockets that a process has open; `Absent::NotRead` if it has too many descriptors.
+    fn sockets(&mut self, pid: u32) -> Reading<Vec<u32>> {
+        let descriptors = self.root.list_directory(format!("proc/{pid}/fd"))?;
+        self.left = self.left.checked_sub(descriptors.len()).ok_or(Absent::NotRead)?;
+        let numbers = descriptors.iter().filter_map(|name| parse_u32(name.as_bytes()));
+        let links = numbers.filter_map(|descriptor| self.files.read_link(format_args!("{pid}/fd/{descriptor}")).ok());
+        Ok(links.filter_map(|target| parse_inode(target.as_bytes(), b"socket:[")).collect())
+    }
+}
+
+/// The unserved sockets of one network namespace.
+#[derive(Debug, Default)]
+struct UnservedSockets {
+    /// By inode
+    sockets: FxHashMap<u32, ServerSocket>,
+    /// Why sockets are missing; `Absent::NotRead` if there are too many
+    missing: Option<Absent>,
+}
+
+/// Those of this process's network namespace.
+fn read_own_namespace(root: &Root) -> UnservedSockets {
+    let mut unserved = UnservedSockets::default();
+    let tcp = if has_few_sockets(root, "proc/net") { tcp_sockets(is_unserved) } else { Err(Absent::NotRead) };
+    match tcp {
+        Ok(sockets) => {
+            let served = sockets.into_iter().filter(|(_, (_, local_port_listens))| *local_port_listens);
+            unserved.sockets.extend(served.map(|(inode, (socket, _))| (inode, tcp_socket(&socket))));
+        }
+        Err(why) => unserved.missing = Some(why),
+    }
+    match dump_unserved_sockets() {
+        Ok(sockets) => unserved.sockets.extend(sockets),
+        Err(why) => unserved.missing = Some(why),
+    }
     unserved
 }
 
-/// The same of another namespace, without the times of tcp_info and without Unix sockets, which /proc does not show.
-fn read_other_namespace(root: &Root, pid: u32) -> FxHashMap<u32, ServerSocket> {
+/// Those of another namespace, without the times of tcp_info and without Unix sockets, which /proc does not show.
+fn read_other_namespace(root: &Root, pid: u32) -> UnservedSockets {
     if !has_few_sockets(root, &format!("proc/{pid}/net")) {
-        return FxHashMap::default();
+        return UnservedSockets { missing: Some(Absent::NotRead), ..UnservedSockets::default() };
     }
     let mut listening = FxHashSet::default();
-    let mut found = Vec::new();
+    let (mut found, mut missing) = (Vec::new(), None);
     for name in ["tcp", "tcp6"] {
-        if let Ok(text) = root.read_once(format!("proc/{pid}/net/{name}")) {
-            found.extend(parse_tcp_file(&text, &mut listening));
+        match root.read_once(format!("proc/{pid}/net/{name}")) {
+            Ok(text) => found.extend(parse_tcp_file(&text, &mut listening)),
+            // A kernel without IPv6.
+            Err(Absent::NoSuchFile) if name == "tcp6" => {}
+            Err(Absent::NoSuchFile) => missing = Some(Absent::Vanished),
+            Err(why) => missing = Some(why),
         }
     }
     found.retain(|(_, socket)| socket.local_port.is_some_and(|port| listening.contains(&port)));
-    found.into_iter().collect()
+    UnservedSockets { sockets: found.into_iter().collect(), missing }
 }
 
 fn is_unserved(socket: &Connection) -> bool {
@@ -155,7 +257,7 @@ mod tests {
         unix_client.write_all(b"request").unwrap();
         let _not_accepted = UnixStream::connect(folder.path().join("socket")).unwrap();
 
-        let own = read_own_namespace(&Root::host());
+        let own = read_own_namespace(&Root::host()).sockets;
         if own.is_empty() {
             return println!("skipped: this kernel has no sock_diag");
         }
@@ -170,7 +272,7 @@ mod tests {
         assert_eq!((unread.local_port, unread.unread_bytes), (None, 7));
         assert_eq!(own.get(&inode(&unix_listener)).unwrap().accept_queue, 1);
 
-        let other = read_other_namespace(&Root::host(), std::process::id());
+        let other = read_other_namespace(&Root::host(), std::process::id()).sockets;
         assert_eq!(other.get(&inode(&server)).map(|socket| (socket.local_port, socket.unread_bytes)), Some((port, 7)));
         assert_eq!(other.get(&inode(&listener)).map(|socket| socket.accept_queue), Some(1));
     }

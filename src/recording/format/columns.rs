@@ -226,11 +226,7 @@ impl<T: Columns> Columns for Reading<T> {
                 set(row, 0, 1);
                 put_at(value, row, 1, names);
             }
-            Err(why) => {
-                let (code, errno) = absent_code(*why);
-                set(row, 0, code);
-                set(row, 1, zigzag(i64::from(errno).cast_unsigned()));
-            }
+            Err(why) => why.put(row, names),
         }
     }
 
@@ -238,14 +234,29 @@ impl<T: Columns> Columns for Reading<T> {
         if first(row) == 1 {
             return take_at(row, 1, names).map(Ok);
         }
-        let errno = unzigzag(row.get(1).copied().unwrap_or_default()).cast_signed();
-        Ok(Err(absent_from_code(first(row), i32::try_from(errno).map_err(|_| Malformed("an errno is out of its range"))?)))
+        Absent::take(row, names).map(Err)
     }
 
     #[cfg(test)]
     fn describe(path: &str, at: usize, list: &mut Vec<Described>) {
         list.push(Described { path: format!("{path}!"), columns: at..at + 1 });
         T::describe(path, at + 1, list);
+    }
+}
+
+/// Why a reading is missing, and the errno.
+impl Columns for Absent {
+    const WIDTH: usize = 2;
+
+    fn put(&self, row: &mut [u64], _: &mut Interner) {
+        let (code, errno) = absent_code(*self);
+        set(row, 0, code);
+        set(row, 1, zigzag(i64::from(errno).cast_unsigned()));
+    }
+
+    fn take(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+        let errno = unzigzag(row.get(1).copied().unwrap_or_default()).cast_signed();
+        Ok(absent_from_code(first(row), i32::try_from(errno).map_err(|_| Malformed("an errno is out of its range"))?))
     }
 }
 

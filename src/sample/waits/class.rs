@@ -103,14 +103,17 @@ impl WaitClass {
         }
         let Some(channel) = channel else { return Some(WaitClass::Hidden) };
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
+        let in_kernel_lock =
+            || state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         let class = match (class, call) {
+            // Locks of the network configuration are waited for in sendmsg on a netlink socket.
+            (None, Some(_)) if in_kernel_lock() => WaitClass::Lock,
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
-        let in_kernel_lock = || KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         match (state, class) {
             (TaskState::Blocked, _) if never_uninterruptible(class) => None,
             (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
@@ -151,6 +154,12 @@ pub fn is_fuse_request(channel: &[u8]) -> bool {
 pub fn is_file_lock(channel: &[u8]) -> bool {
     const NAMES: [&str; 5] = ["locks_lock_inode_wait", "flock_lock", "posix_lock", "fcntl_setlk", "do_lock_file_wait"];
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
+/// Whether a thread there is frozen by its cgroup.
+pub fn is_freezer(channel: &[u8]) -> bool {
+    const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
 }
 
 /// Whether a thread in D there sleeps for a time that its driver or its caller chose, or waits until a device is free for it.

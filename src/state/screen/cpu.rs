@@ -1,7 +1,9 @@
 //! The CPU screen: a row for each CPU.
 
+use crate::state::layout::ListLines;
+use crate::state::panes::Band;
 use crate::state::rows;
-use crate::state::screen::ScreenDefinition;
+use crate::state::screen::{ScreenDefinition, rows_of};
 use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
@@ -10,5 +12,27 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     rows: |state, evaluation, filter| rows::cpus(evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,
     finding_lines: |_, _| 1,
-    list_lines: |state, layout| layout.cpu_screen(state),
+    list_lines: |state, layout| match layout.has_panes() {
+        true => ListLines { above: 1, below: 2, ..ListLines::default() },
+        false => layout.cpu_screen(state),
+    },
+    bands: &[
+        Band {
+            panes: &["cores", "waiting for a CPU"],
+            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18)),
+            priority: 0,
+        },
+        Band {
+            panes: &["threads by state", "hottest threads"],
+            // The table of many CPUs needs the room.
+            rows: |_, evaluation| (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX }),
+            priority: 2,
+        },
+        Band {
+            panes: &["CPUs"],
+            rows: |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2)),
+            priority: 1,
+        },
+    ],
+    list_pane: Some(4),
 };

@@ -1,8 +1,9 @@
 //! The disk screen: a row for each device that is not idle.
 
-use crate::state::layout::ListLines;
+use crate::state::layout::{self, ListLines};
+use crate::state::panes::Band;
 use crate::state::rows;
-use crate::state::screen::ScreenDefinition;
+use crate::state::screen::{ScreenDefinition, rows_of};
 use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
@@ -12,4 +13,18 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     fixed_order_reason: |_| None,
     finding_lines: |_, _| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
+    bands: &[
+        Band { panes: &["await over time"], rows: |_, _| (8, u16::MAX), priority: 0 },
+        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, 12), priority: 2 },
+        Band {
+            panes: &["devices"],
+            rows: |state, _| {
+                let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+                // Frame, headings, and the notes below.
+                (7, 6 + rows_of(lines))
+            },
+            priority: 1,
+        },
+    ],
+    list_pane: Some(3),
 };

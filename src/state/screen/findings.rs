@@ -11,4 +11,6 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     fixed_order_reason: |_| None,
     finding_lines: |_, _| 0,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
+    bands: &[],
+    list_pane: None,
 };

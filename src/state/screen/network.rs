@@ -1,8 +1,9 @@
 //! The network screen: a row for each interface, or for each remote host.
 
 use crate::state::layout::{self, ListLines};
+use crate::state::panes::Band;
 use crate::state::rows::{self, NetworkRows};
-use crate::state::screen::ScreenDefinition;
+use crate::state::screen::{ScreenDefinition, rows_of};
 use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
@@ -19,9 +20,36 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_, _| 1,
     list_lines: |state, layout| {
         let below = match state.network_rows {
-            NetworkRows::Interfaces => layout::network_footer_rows(state).min(layout.body_rows / 2),
+            // The remote hosts have a pane of their own.
+            NetworkRows::Interfaces if layout.has_panes() => layout::protocol_rows(state).min(layout.list_area.height / 2),
+            NetworkRows::Interfaces => layout::network_footer_rows(state).min(layout.list_area.height / 2),
             NetworkRows::RemoteHosts => 1,
         };
         ListLines { above: 1, below, ..ListLines::default() }
     },
+    bands: &[
+        Band { panes: &["in and out", "retransmits and drops"], rows: |_, _| (7, u16::MAX), priority: 1 },
+        Band {
+            panes: &["round-trip times"],
+            rows: |_, evaluation| {
+                let hosts = evaluation.remote_hosts.as_ref().map_or(0, |hosts| hosts.rows.len());
+                (5, 3 + rows_of(hosts).clamp(2, 8))
+            },
+            priority: 2,
+        },
+        Band {
+            panes: &["interfaces and protocols"],
+            rows: |state, _| {
+                let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+                let below = match state.network_rows {
+                    NetworkRows::Interfaces => layout::protocol_rows(state),
+                    NetworkRows::RemoteHosts => 1,
+                };
+                // Frame, headings, and a blank row.
+                (10, 4 + rows_of(lines) + below)
+            },
+            priority: 0,
+        },
+    ],
+    list_pane: Some(3),
 };

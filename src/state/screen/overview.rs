@@ -1,8 +1,9 @@
 //! The overview: the root causes among the active findings.
 
 use crate::state::layout::ListLines;
-use crate::state::rows::Row;
-use crate::state::screen::ScreenDefinition;
+use crate::state::panes::Band;
+use crate::state::rows::{Row, busiest_disks, busiest_nics};
+use crate::state::screen::{ScreenDefinition, rows_of};
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "overview",
@@ -21,4 +22,24 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         _ => 2,
     },
     list_lines: |_, _| ListLines::default(),
+    bands: &[
+        Band { panes: &["cpu", "who waits for whom"], rows: |_, _| (8, 12), priority: 0 },
+        Band {
+            panes: &["cores", "load, memory, pressure"],
+            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).min(14)),
+            priority: 3,
+        },
+        Band {
+            panes: &["disks"],
+            rows: |state, evaluation| (6, (4 + rows_of(busiest_disks(state, &evaluation.interval).len())).clamp(10, 14)),
+            priority: 2,
+        },
+        Band {
+            panes: &["network"],
+            rows: |_, evaluation| (4, (3 + rows_of(busiest_nics(&evaluation.interval).len())).clamp(7, 11)),
+            priority: 4,
+        },
+        Band { panes: &["tasks"], rows: |_, _| (5, u16::MAX), priority: 1 },
+    ],
+    list_pane: None,
 };

@@ -1,6 +1,7 @@
 //! The tasks screen: processes, threads or wait classes.
 
 use crate::state::layout::{self, ListLines};
+use crate::state::panes::Band;
 use crate::state::screen::ScreenDefinition;
 use crate::state::sort;
 use crate::state::task_rows::task_rows;
@@ -19,4 +20,9 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         let below = u16::from(layout::hides_other_users(state));
         ListLines { above: 2, below, ..ListLines::default() }
     },
+    bands: &[
+        Band { panes: &["threads by state", "cgroups"], rows: |_, _| (8, 12), priority: 1 },
+        Band { panes: &["tasks"], rows: |_, _| (9, u16::MAX), priority: 0 },
+    ],
+    list_pane: Some(2),
 };

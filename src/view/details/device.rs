@@ -1,6 +1,6 @@
 //! The details pages of a disk, a network interface and a CPU.
 
-use super::{GRAPH_COLUMN, Page, Plot};
+use super::{Page, Plot, graph_width};
 use crate::findings::{Evaluation, Subject};
 use crate::ids::{CpuId, DiskId, NicId};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -12,6 +12,7 @@ use crate::state::layout::active_operations;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
 use crate::view::disk::latency_status;
+use crate::view::panes::time_columns;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -94,7 +95,7 @@ pub fn graph(
     format: fn(f64) -> String,
     value: impl Fn(&IntervalSummary) -> Option<f32>,
 ) {
-    let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
+    let cells = time_columns(state, evaluation, graph_width(page.width));
     let values: Vec<Option<f32>> = cells.iter().map(|cell| value(cell.as_ref()?)).collect();
     if values.iter().flatten().count() < 2 {
         return;

@@ -1,6 +1,7 @@
 //! The details page of a finding: meaning, wait chains, next steps, evidence over time, cross-checks, rule.
 
-use super::{GRAPH_COLUMN, Page, Plot};
+use super::over_time_words;
+use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
 use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
 use crate::ids::DiskId;
@@ -10,9 +11,11 @@ use crate::safe;
 use crate::state::State;
 use crate::units::time;
 use crate::view::displayed_time;
+use crate::view::panes::time_columns_at;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
+use crate::view::wait_chain::chain_lines;
 
 /// The page of a finding.
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
@@ -76,7 +79,7 @@ fn next_steps(finding: &Finding, page: &mut Page) {
 /// A graph of the finding's value, with a line at the threshold.
 fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let at = finding.until.unwrap_or(evaluation.interval.at());
-    let cells = state.history.graph_cells(at, usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
+    let cells = time_columns_at(state, at, graph_width(page.width));
     let disk = disk_and_baseline(evaluation, finding);
     let values: Vec<Option<f32>> = (cells.iter())
         .map(|cell| {
@@ -96,6 +99,7 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
         unit => safe!("{}", unit.format(value)),
     };
     page.heading("OVER TIME");
+    page.line(2, over_time_words(state, page.width), StyleRole::Dim);
     page.plot(Plot {
         values,
         threshold: Some(finding.threshold as f32),
@@ -130,26 +134,14 @@ fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
     (safe!("{}", evidence.label()), value)
 }
 
-/// Wait chains: system call, file and device; beside each link how it was derived.
+/// Wait chains as on the overview, with their confidence.
 fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
-    for chain in wait_chains(&evaluation.interval, &evaluation.latency_statuses) {
-        let confidence = chain.confidence.as_str();
-        let head = safe!("{}   {} threads blocked", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
-        page.line(2, safe!("{head}   confidence: {confidence}"), StyleRole::Bold);
-        for (depth, link) in (0_u16..).zip(chain.links) {
-            let indent = 4 + 2 * depth.min(4);
-            let sign = if depth == 0 { "" } else { "↳ " };
-            let what = safe!("{sign}{}", SafeText::sanitize(link.what));
-            let known = safe!("({})", link.known_by);
-            let room = usize::from(page.width.saturating_sub(indent + 1));
-            if what.width() + known.width() + 2 <= room {
-                page.line(indent, safe!("{what}  {known}"), StyleRole::Plain);
-            } else {
-                page.paragraph(indent, &what, StyleRole::Plain);
-                page.line(indent + 2, known, StyleRole::Dim);
-            }
-        }
+    for line in chain_lines(evaluation, usize::from(page.width.saturating_sub(2))) {
+        page.styled(2, line);
+    }
+    if let Some(chain) = wait_chains(&evaluation.interval, &evaluation.latency_statuses).first() {
+        page.line(2, safe!("confidence: {}", chain.confidence.as_str()), StyleRole::Dim);
     }
 }
 

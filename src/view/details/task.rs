@@ -1,6 +1,6 @@
 //! The details pages of a process, a thread and a wait class.
 
-use super::{GRAPH_COLUMN, Page, Plot};
+use super::{Page, Plot, graph_width, states_width};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
+use crate::view::panes::{last_seconds, time_columns};
 use crate::view::safe_text::SafeText;
 use crate::view::tasks::{command_line, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
@@ -33,14 +34,20 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     page.line(0, safe!("{}   pid {}   {user}", SafeText::from_name(&process.comm), process.pid), StyleRole::Bold);
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
-    let values: Vec<Option<f32>> =
-        (state.history.graph_cells(interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1))))
-            .iter()
-            .map(|cell| cell.as_ref()?.process_cpus(id))
-            .collect();
+    let columns: Vec<Option<[f32; 6]>> = (time_columns(state, evaluation, states_width(page.width)).into_iter())
+        .map(|summary| summary?.process_states(id))
+        .collect();
+    if columns.iter().flatten().count() > 1 {
+        page.heading("STATES OVER TIME");
+        page.states_over_time(columns);
+    }
+    let values: Vec<Option<f32>> = (time_columns(state, evaluation, graph_width(page.width)).into_iter())
+        .map(|summary| summary?.process_cpus(id))
+        .collect();
     if values.iter().flatten().count() > 1 {
         let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
         page.heading("CPU OVER TIME");
+        page.line(2, last_seconds(state, graph_width(page.width)), StyleRole::Dim);
         page.plot(Plot {
             values,
             threshold: None,

@@ -9,18 +9,21 @@ use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
+use crate::view::panes::time_columns;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{format_figure, format_latency, format_number};
 use crate::view::theme::{StyleRole, severity_symbol};
+use crate::view::widgets::sparkline::{log_ratio_level, sparkline};
 
 /// A row of the table of remote hosts.
 pub struct RemoteHostRow<'a> {
+    state: &'a State,
     evaluation: &'a Evaluation,
     host: &'a RemoteHostSpan,
     finding: Option<&'a Finding>,
 }
 
-type Spec = ColumnSpec<fn(&RemoteHostRow, CellContent)>;
+pub type Spec = ColumnSpec<fn(&RemoteHostRow, CellContent)>;
 
 const REMOTE_HOST_COLUMNS: [Spec; 9] = [
     Spec::text("PEERS", 22, |row, cell| {
@@ -60,7 +63,41 @@ const REMOTE_HOST_COLUMNS: [Spec; 9] = [
         .min_table_width(60),
 ];
 
-impl RemoteHostRow<'_> {
+/// The round-trip time over time, logarithmic against the minimum.
+const HISTORY: Spec = Spec::text("rtt ÷ min over time, log", 0, |row, cell| {
+    let minimum = findings::evaluated_rtt(row.host).and_then(|rtt| rtt.min_rtt).map(|rtt| rtt.0 as f32);
+    let width = cell.width;
+    let times = time_columns(row.state, row.evaluation, width).into_iter().map(|summary| summary?.round_trip(row.host.address));
+    let times: Vec<Option<f32>> = times.collect();
+    let lowest = || times.iter().flatten().copied().fold(f32::INFINITY, f32::min);
+    let minimum = minimum.filter(|&minimum| minimum > 0.0).unwrap_or_else(lowest);
+    let role = row.finding.map_or(StyleRole::System, |finding| StyleRole::from(finding.severity));
+    cell.glyphs(sparkline(width, times.iter().map(|time| Some((log_ratio_level((*time)?, minimum), role)))));
+});
+
+/// The columns with the round-trip time over time, for a width.
+pub fn cells_of(width: u16) -> Vec<Spec> {
+    let wide = width >= 130;
+    let mut specs: Vec<Spec> = (REMOTE_HOST_COLUMNS.into_iter())
+        .map(|spec| match spec.heading {
+            "PEERS" if wide => spec.width(40),
+            "limited by" => spec.width(26).min_table_width(150),
+            _ => spec,
+        })
+        .collect();
+    specs.push(HISTORY);
+    specs
+}
+
+impl<'a> RemoteHostRow<'a> {
+    pub fn new(state: &'a State, evaluation: &'a Evaluation, host: &'a RemoteHostSpan) -> RemoteHostRow<'a> {
+        let finding = evaluation.active.iter().find(|finding| {
+            finding.kind == Kind::NetworkLatency
+                && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *host.address.to_string().as_bytes())
+        });
+        RemoteHostRow { state, evaluation, host, finding }
+    }
+
     /// Dim without a known round-trip time.
     fn role(&self) -> StyleRole {
         if findings::evaluated_rtt(self.host).is_some() { StyleRole::Plain } else { StyleRole::Dim }
@@ -107,12 +144,13 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
     })
 }
 
-pub fn row(evaluation: &Evaluation, host: &RemoteHostSpan, table: &Columns<fn(&RemoteHostRow, CellContent)>) -> TableRow {
-    let finding = evaluation.active.iter().find(|finding| {
-        finding.kind == Kind::NetworkLatency
-            && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *host.address.to_string().as_bytes())
-    });
-    let row = RemoteHostRow { evaluation, host, finding };
+pub fn row(
+    state: &State,
+    evaluation: &Evaluation,
+    host: &RemoteHostSpan,
+    table: &Columns<fn(&RemoteHostRow, CellContent)>,
+) -> TableRow {
+    let row = RemoteHostRow::new(state, evaluation, host);
     table.row(|fill, cell| fill(&row, cell))
 }
 

@@ -1,31 +1,28 @@
 //! The pane of disks: their figures, and the latency of the slowest operation over time, on a logarithmic axis against its
 //! baseline.
 
-use super::panes::{AXIS_WIDTH, graph_title, table_and_graph, time_columns};
 use super::tables;
-use crate::findings::{Evaluation, Severity};
-use crate::interval::disk::{DiskSpan, Operation};
+use crate::findings::Evaluation;
+use crate::interval::disk::DiskSpan;
 use crate::safe;
-use crate::state::State;
-use crate::units::Millis;
-use crate::units::format;
-use crate::view::disk::{latency_finding_severity, latency_status};
+use crate::state::layout::ScreenLayout;
+use crate::state::{State, rows};
+use crate::view::disk::await_graph::{draw_graph, slowest_first};
 use crate::view::pane::Pane;
+use crate::view::panes::table_and_graph;
 use crate::view::safe_line::SafeLine;
-use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
-use crate::view::widgets::log_graph::{Level, LogGraph};
 
-pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let disks = tables::busiest_disks(state, interval);
+    let disks = rows::busiest_disks(state, interval);
     let mut inner = pane.framed(("Disks", StyleRole::Bold), stalled_note(evaluation, &disks));
     let (table, graph) = table_and_graph(&inner, disks.len());
     let rows = table.height.saturating_sub(1);
     tables::disk_table(state, evaluation, &disks, &mut inner.part(table), 0, rows);
-    if let (Some(graph), Some((disk, operation))) = (graph, slowest(state, evaluation, &disks)) {
-        draw_graph(state, evaluation, disk, operation, &mut inner.part(graph));
+    if let (Some(graph), Some(&slowest)) = (graph, slowest_first(state, evaluation, &disks).first()) {
+        draw_graph(state, evaluation, slowest, &mut inner.part(graph));
     }
 }
 
@@ -35,81 +32,4 @@ fn stalled_note(evaluation: &Evaluation, disks: &[&DiskSpan]) -> SafeLine {
         let name = wait_location::disk_name(&evaluation.interval.newer, disk.id);
         SafeLine::new(safe!("✖ {name}: {} in flight, none completed", disk.in_flight), StyleRole::Critical)
     })
-}
-
-/// The operation with the longest latency against its baseline on a disk with a finding about it; without a finding the operation
-/// with requests in most intervals. Of the last intervals, so that the graph does not change with every one.
-fn slowest<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Option<(&'a DiskSpan, Operation)> {
-    const LAST_INTERVALS: usize = 10;
-    const MAX_DISKS: usize = 16;
-    let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
-    let mut worst = None;
-    let mut highest = (None, 0.0, 0);
-    for disk in disks.iter().take(MAX_DISKS) {
-        let severity = latency_finding_severity(evaluation, disk.id);
-        for (operation, _) in disk.operations() {
-            let awaits = || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation));
-            let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
-            let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
-            let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
-            let weight = (severity, times, awaits().count());
-            if weight > highest && weight.2 > 0 {
-                (highest, worst) = (weight, Some((*disk, operation)));
-            }
-        }
-    }
-    worst
-}
-
-/// The second line of the graph, as a multiple of the baseline.
-const SLOW: f32 = 3.0;
-
-fn draw_graph(state: &State, evaluation: &Evaluation, disk: &DiskSpan, operation: Operation, pane: &mut Pane) {
-    let name = wait_location::disk_name(&evaluation.interval.newer, disk.id);
-    let status = latency_status(evaluation, disk.id, operation);
-    let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
-    let width = pane.width().saturating_sub(AXIS_WIDTH);
-    let columns = time_columns(state, evaluation, width);
-    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
-    let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
-    let lines = baseline.map(lines).unwrap_or_default();
-    let title = [
-        SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
-        SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
-        SafeLine::new(", log axis", StyleRole::Dim),
-    ];
-    pane.line(0, graph_title(title, pane.width()));
-    let known = || {
-        values
-            .iter()
-            .flatten()
-            .copied()
-            .filter(|&time| time > 0.0)
-            .chain(baseline)
-            .chain(baseline.map(|baseline| baseline * SLOW))
-    };
-    let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
-    if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
-        return;
-    }
-    let min = libm::powf(10.0, libm::floorf(libm::log10f(lowest)));
-    let max = libm::powf(10.0, libm::ceilf(libm::log10f(highest) + 0.001)).max(min * 10.0);
-    let theme = pane.theme();
-    let level = |times: f32, glyph| {
-        baseline.map(|baseline| Level { value: baseline * times, glyph, style: theme.style(StyleRole::Dim) })
-    };
-    let levels: Vec<Level> = [level(1.0, '┄'), level(SLOW, '╌')].into_iter().flatten().collect();
-    let severity = |time: f32| -> Option<Severity> {
-        let status = status?;
-        evaluation.thresholds().latency_severity(f64::from(time / baseline?), status.provisional)
-    };
-    let role = |time: f32| severity(time).map_or(StyleRole::Good, StyleRole::from);
-    let rows = pane.height().saturating_sub(1);
-    let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
-    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |time| theme.graph_style(role(time)) };
-    if rows > 1 {
-        pane.line(1, (label(max), StyleRole::Dim));
-        pane.line(rows, (label(min), StyleRole::Dim));
-    }
-    pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX).render(graph);
 }

@@ -5,13 +5,15 @@ use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Reading;
 use crate::sample::pressure::Stall;
+use crate::state::State;
+use crate::state::layout::ScreenLayout;
 use crate::units::Ratio;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 
-pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let mut inner = pane.framed(("Load, memory, pressure", StyleRole::Bold), SafeLine::default());
     let width = usize::from(inner.width());
     let mut lines = Vec::new();

@@ -7,7 +7,6 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::safe;
-use crate::state::rows::is_idle;
 use crate::state::{Item, State};
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
@@ -19,14 +18,6 @@ use crate::view::tasks::command_line;
 use crate::view::text::{format_figure, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::wait_location;
-
-/// The disks with activity, the longest queue first.
-pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
-    let waited = |disk: &DiskSpan| disk.operations().map(|(_, op)| op.concurrency).sum::<f64>() + f64::from(disk.in_flight);
-    let mut disks: Vec<&DiskSpan> = interval.disks.iter().filter(|disk| !is_idle(state, disk)).collect();
-    disks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
-    disks
-}
 
 /// A row of the table of disks.
 struct DiskLine<'a> {
@@ -106,16 +97,6 @@ pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], p
 /// A row that can be selected and opened.
 fn selectable(state: &State, row: TableRow, item: Item) -> TableRow {
     row.selected(state.is_selected(&item)).with_item(Some(item))
-}
-
-pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
-    let facts = |nic: &NicSpan| interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
-    let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
-    let usable =
-        |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
-    let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
-    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
-    nics
 }
 
 pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {

@@ -2,13 +2,16 @@
 
 use crate::findings::{Evaluation, wait_chains};
 use crate::safe;
+use crate::state::State;
+use crate::state::layout::ScreenLayout;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number};
+use crate::view::text;
 use crate::view::theme::StyleRole;
+use crate::view::wait_chain::chain_lines;
 
-pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     let confidence = chains.first().map(|chain| chain.confidence.as_str());
     let note = confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim));
@@ -23,32 +26,8 @@ pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
         }
         return;
     }
-    let mut y = 0;
-    for chain in chains {
-        let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
-            .with(safe!("   {} threads blocked", format_number(chain.threads, 4)), StyleRole::Plain);
-        inner.line(y, head);
-        y += 1;
-        for (depth, link) in (0_u16..).zip(chain.links) {
-            let indent = 1 + 3 * depth.min(6);
-            let room = usize::from(inner.width().saturating_sub(indent + 3));
-            let left = usize::from(inner.height().saturating_sub(y));
-            if left == 0 || room < 12 {
-                return;
-            }
-            let what = SafeText::sanitize(link.what);
-            let known = safe!("  ({})", link.known_by);
-            let fits = what.width() + known.width() <= room;
-            for (at, words) in text::wrap(what.as_str(), room, left).into_iter().enumerate() {
-                let mut line = SafeLine::new(SafeText::blanks(usize::from(indent)), StyleRole::Plain);
-                line.push(if at == 0 { "└▶ " } else { "   " }, StyleRole::Blocked);
-                line.push(SafeText::sanitize(words), StyleRole::Plain);
-                if fits {
-                    line.push(known.clone(), StyleRole::Dim);
-                }
-                inner.line(y, line);
-                y += 1;
-            }
-        }
+    let lines = chain_lines(evaluation, usize::from(inner.width()));
+    for (y, line) in (0..inner.height()).zip(lines) {
+        inner.line(y, line);
     }
 }

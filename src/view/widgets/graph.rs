@@ -1,4 +1,4 @@
-//! A column graph of several rows, with a line at the threshold.
+//! A column graph of several rows, with a line at the threshold on a row of its own.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,9 +7,9 @@ use ratatui::widgets::Widget;
 
 use super::sparkline::LEVELS;
 
-/// A graph to draw, with the newest value at the right edge.
+/// A graph to draw: a column for each value, from the left.
 pub struct Graph<'a> {
-    /// Oldest first; `None`: no data
+    /// `None`: no data
     pub values: &'a [Option<f32>],
     pub threshold: Option<f32>,
     /// The value of the top edge
@@ -17,49 +17,65 @@ pub struct Graph<'a> {
     pub style: Style,
     /// Style of the part above the threshold
     pub style_above_threshold: Style,
+    pub threshold_style: Style,
 }
 
-impl Widget for Graph<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let area = area.intersection(buffer.area);
-        let (width, height) = (area.width, area.height);
-        if area.is_empty() || self.max <= 0.0 {
-            return;
+impl Graph<'_> {
+    /// The row of the threshold's line in an area of this height; the columns are interrupted there. `None` without a threshold, or
+    /// without room for it.
+    pub fn threshold_row(&self, height: u16) -> Option<u16> {
+        let threshold = self.threshold.filter(|&threshold| threshold > 0.0 && height >= 2)?;
+        if threshold >= self.max {
+            return Some(0);
         }
-        let line = self.threshold.and_then(|threshold| self.row_for_value(threshold, height));
-        let shown = self.values.len().min(usize::from(width));
-        let values = self.values.get(self.values.len() - shown..).unwrap_or_default();
-        let first = width - u16::try_from(shown).unwrap_or(width);
-        for (column, value) in (first..).zip(values) {
-            let Some(value) = *value else { continue };
-            let eighths = (value / self.max * f32::from(height) * 8.0).round().clamp(1.0, f32::from(height) * 8.0) as u16;
-            for row in 0..height {
-                let below = (height - 1 - row) * 8;
-                if eighths > below {
-                    let level = usize::from((eighths - below).min(8)) - 1;
-                    let above = line.is_some_and(|line| row < line);
-                    let style = if above { self.style_above_threshold } else { self.style };
-                    let glyph = LEVELS.get(level).copied().unwrap_or('█');
-                    if let Some(cell) = buffer.cell_mut((area.x + column, area.y + row)) {
-                        cell.set_char(glyph).set_style(style);
-                    }
-                }
+        let rows = f32::from(height - 1);
+        let below = (rows * threshold / self.max).round().clamp(1.0, (rows - 1.0).max(1.0)) as u16;
+        Some(height - 1 - below)
+    }
+
+    /// The eighths of a row that a value fills below and above the threshold's line.
+    fn eighths(&self, value: f32, height: u16) -> (usize, usize) {
+        let fill = |value: f32, rows: u16| (value.clamp(0.0, 1.0) * f32::from(rows) * 8.0).round() as usize;
+        match (self.threshold, self.threshold_row(height)) {
+            (Some(threshold), Some(above)) => {
+                let over = (value - threshold) / (self.max - threshold).max(f32::MIN_POSITIVE);
+                (fill(value / threshold, height - 1 - above).max(1), fill(over, above))
             }
-        }
-        // The threshold line is drawn over the columns.
-        for place in line.into_iter().flat_map(|row| Rect { y: area.y + row, height: 1, ..area }.positions()) {
-            if let Some(cell) = buffer.cell_mut(place) {
-                cell.reset();
-                cell.set_char('╌');
-            }
+            _ => (fill(value / self.max, height).max(1), 0),
         }
     }
 }
 
-impl Graph<'_> {
-    fn row_for_value(&self, value: f32, height: u16) -> Option<u16> {
-        let share = value / self.max;
-        (0.0..=1.0).contains(&share).then(|| (height - 1).saturating_sub((share * f32::from(height)) as u16))
+impl Widget for Graph<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        // Text and background of the theme, before anything is drawn.
+        let blank = buffer.cell(area.as_position()).map(|cell| cell.style()).unwrap_or_default();
+        let area = area.intersection(buffer.area);
+        if area.is_empty() || self.max <= 0.0 {
+            return;
+        }
+        let line = self.threshold_row(area.height);
+        for (column, value) in area.columns().zip(self.values) {
+            let Some(value) = *value else { continue };
+            let (below, above) = self.eighths(value, area.height);
+            let (lower, upper) = match line {
+                Some(line) => ((line + 1, area.height), (0, line)),
+                None => ((0, area.height), (0, 0)),
+            };
+            for ((first, end), eighths, style) in [(lower, below, self.style), (upper, above, self.style_above_threshold)] {
+                for (row, y) in (first..end).rev().enumerate() {
+                    let filled = eighths.saturating_sub(row * 8).min(8);
+                    if let (1.., Some(cell)) = (filled, buffer.cell_mut((column.x, area.y + y))) {
+                        cell.set_char(LEVELS.get(filled - 1).copied().unwrap_or('█')).set_style(style);
+                    }
+                }
+            }
+        }
+        for place in line.into_iter().flat_map(|row| Rect { y: area.y + row, height: 1, ..area }.positions()) {
+            if let Some(cell) = buffer.cell_mut(place) {
+                cell.set_char('╌').set_style(self.threshold_style);
+            }
+        }
     }
 }
 
@@ -68,12 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_threshold_is_a_line_over_the_columns() {
-        let (style, area) = (Style::new(), Rect::new(0, 0, 4, 3));
+    fn the_threshold_has_a_row_of_its_own() {
+        let (style, area) = (Style::new(), Rect::new(0, 0, 4, 4));
         let mut buffer = Buffer::empty(area);
-        let values = [Some(3.0), None, Some(1.0)];
-        Graph { values: &values, threshold: Some(1.5), max: 3.0, style, style_above_threshold: style }
-            .render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines([" █  ", "╌╌╌╌", " █ █"]));
+        let values = [Some(3.0), None, Some(1.0), Some(0.5)];
+        let graph = Graph {
+            values: &values,
+            threshold: Some(1.0),
+            max: 3.0,
+            style,
+            style_above_threshold: style,
+            threshold_style: style,
+        };
+        graph.render(area, &mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["█   ", "█   ", "╌╌╌╌", "█ █▄"]));
     }
 }

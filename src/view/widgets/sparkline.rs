@@ -3,10 +3,10 @@
 /// The glyphs from the lowest to the highest level.
 pub const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The glyph of a value of 0 … 1.
+/// The glyph of a value of 0 … 1 in a row of its own: none is a whole block, so that rows above each other do not fuse.
 pub fn level_glyph(share: f32) -> char {
-    let at = (share.clamp(0.0, 1.0) * 7.0).round() as usize;
-    LEVELS.get(at).copied().unwrap_or('█')
+    let at = (share.clamp(0.0, 1.0) * 6.0).round() as usize;
+    LEVELS.get(at).copied().unwrap_or('▇')
 }
 
 /// A latency relative to its baseline on a logarithmic scale of 0 … 1: the baseline is near the bottom, 3 times the baseline
@@ -37,9 +37,9 @@ mod tests {
     fn three_times_the_baseline_is_in_the_middle() {
         assert_eq!(level_glyph(0.0), '▁');
         assert_eq!(level_glyph(log_ratio_level(1.0, 1.0)), '▂');
-        assert_eq!(level_glyph(log_ratio_level(3.0, 1.0)), '▅');
-        assert_eq!(level_glyph(log_ratio_level(10.0, 1.0)), '█');
-        assert_eq!(level_glyph(log_ratio_level(1000.0, 1.0)), '█');
+        assert_eq!(level_glyph(log_ratio_level(3.0, 1.0)), '▄');
+        assert_eq!(level_glyph(log_ratio_level(10.0, 1.0)), '▇');
+        assert_eq!(level_glyph(log_ratio_level(1000.0, 1.0)), '▇');
         assert_eq!(level_glyph(log_ratio_level(1.0, 0.0)), '▁');
     }
 
@@ -47,6 +47,6 @@ mod tests {
     fn the_newest_value_is_at_the_right_edge() {
         let values = [Some((0.0, ())), None, Some((1.0, ()))];
         let drawn = |width| sparkline(width, values.into_iter()).map(|cell| cell.0).collect::<String>();
-        assert_eq!([drawn(5), drawn(2)], ["  ▁ █", " █"]);
+        assert_eq!([drawn(5), drawn(2)], ["  ▁ ▇", " ▇"]);
     }
 }

@@ -1,6 +1,9 @@
-/* klock MODE COUNT SECONDS [FOLDER]: threads of one process that wait for locks inside the kernel, and their harmless counterparts. */
+/* klock MODE COUNT SECONDS [FOLDER]: threads of one process that wait for locks inside the kernel. PAUSE_US: the harmless counterpart,
+ * the same threads and calls with pauses. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,7 +25,9 @@ static int count;
 
 static void die(const char *what) { perror(what); _exit(1); }
 static void name(const char *n) { prctl(PR_SET_NAME, n, 0, 0, 0); }
+static long pause_us;
 static void nap(long us) { struct timespec t = {us / 1000000, us % 1000000 * 1000}; nanosleep(&t, 0); }
+static void rest(void) { if (pause_us) nap(pause_us); }
 static void many(void *(*work)(void *)) {
     for (long i = 0; i < count; i++) { pthread_t t; if (pthread_create(&t, 0, work, (void *)i)) die("thread"); }
 }
@@ -63,13 +70,63 @@ static void *renamer(void *a) {
     name("renamer"); char x[4096], y[4096];
     snprintf(x, sizeof x, "%s/a%ld", folder, (long)a); snprintf(y, sizeof y, "%s/b%ld", folder, (long)a);
     close(open(x, O_CREAT | O_WRONLY, 0600));
-    for (;;) { if (rename(x, y) || rename(y, x)) die("rename"); }
+    for (;;) { if (rename(x, y) || rename(y, x)) die("rename"); rest(); }
     return a;
 }
 static void rename_storm(void) { many(renamer); }
+/* One thread lists the directory, which has many files, while the others rename in it. */
+static void *lister(void *a) {
+    name("lister");
+    for (;;) {
+        char b[1 << 20]; int fd = open(folder, O_RDONLY | O_DIRECTORY);
+        if (fd < 0) die(folder);
+        while (syscall(SYS_getdents64, fd, b, sizeof b) > 0) {}
+        close(fd); rest();
+    }
+    return a;
+}
+static void rename_list(void) {
+    for (int i = 0; i < 100000; i++) { char x[4096]; snprintf(x, sizeof x, "%s/f%d", folder, i); close(open(x, O_CREAT | O_WRONLY, 0600)); }
+    many(renamer);
+    pthread_t t; pthread_create(&t, 0, lister, 0);
+}
+/* Mounts of one mount namespace. */
+static void *mounter(void *a) {
+    name("mounter"); char x[4096]; snprintf(x, sizeof x, "%s/m%ld", folder, (long)a);
+    mkdir(x, 0700);
+    for (;;) { if (mount("none", x, "tmpfs", 0, 0) || umount2(x, MNT_DETACH)) die(x); rest(); }
+    return a;
+}
+static void mounts(void) {
+    if (unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0)) die("unshare");
+    many(mounter);
+}
+/* Interfaces of one network namespace: rtnl_mutex. */
+static void link_request(int fd, int type, int flags, const char *ifname) {
+    struct { struct nlmsghdr h; struct ifinfomsg i; char b[128]; } m = {{sizeof m.h + sizeof m.i, type, NLM_F_REQUEST | NLM_F_ACK | flags, 1, 0}, {0}, {0}};
+    struct rtattr *r = (void *)m.b; r->rta_type = IFLA_IFNAME; r->rta_len = RTA_LENGTH(strlen(ifname) + 1); strcpy(RTA_DATA(r), ifname);
+    size_t at = RTA_ALIGN(r->rta_len);
+    if (type == RTM_NEWLINK) {
+        struct rtattr *info = (void *)(m.b + at), *kind = RTA_DATA(info);
+        kind->rta_type = IFLA_INFO_KIND; kind->rta_len = RTA_LENGTH(5); memcpy(RTA_DATA(kind), "veth", 5);
+        info->rta_type = IFLA_LINKINFO; info->rta_len = RTA_LENGTH(RTA_ALIGN(kind->rta_len)); at += RTA_ALIGN(info->rta_len);
+    }
+    m.h.nlmsg_len += at;
+    char answer[4096];
+    if (send(fd, &m, m.h.nlmsg_len, 0) < 0 || recv(fd, answer, sizeof answer, 0) < 0) die("netlink");
+    struct nlmsgerr *e = NLMSG_DATA((struct nlmsghdr *)answer);
+    if (e->error) { fprintf(stderr, "%s: %s\n", ifname, strerror(-e->error)); _exit(1); }
+}
+static void *linker(void *a) {
+    name("linker"); char x[16]; snprintf(x, sizeof x, "klock%ld", (long)a);
+    int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+    for (;;) { link_request(fd, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, x); link_request(fd, RTM_DELLINK, 0, x); rest(); }
+    return a;
+}
+static void links(void) { if (unshare(CLONE_NEWNET)) die("unshare"); many(linker); }
 static void *forker(void *a) {
     name("forker");
-    for (;;) { pid_t p = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); if (p < 0) die("clone"); if (!p) _exit(0); waitpid(p, 0, 0); }
+    for (;;) { pid_t p = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); if (p < 0) die("clone"); if (!p) _exit(0); waitpid(p, 0, 0); rest(); }
     return a;
 }
 static void clone_exit(void) {
@@ -79,18 +136,20 @@ static void clone_exit(void) {
 }
 static void *grouper(void *a) {
     name("grouper"); char x[4096]; snprintf(x, sizeof x, "%s/klock%ld", folder, (long)a);
-    for (;;) { if (mkdir(x, 0755)) die(x); if (rmdir(x)) die(x); }
+    for (;;) { if (mkdir(x, 0755)) die(x); if (rmdir(x)) die(x); rest(); }
     return a;
 }
 static void cgroups(void) { many(grouper); }
-static void *spacer(void *a) { name("spacer"); for (;;) { if (unshare(CLONE_NEWNET)) die("unshare"); } return a; }
+static void *spacer(void *a) { name("spacer"); for (;;) { if (unshare(CLONE_NEWNET)) die("unshare"); rest(); } return a; }
 static void net_namespaces(void) { many(spacer); }
 
 int main(int c, char **v) {
     if (c < 4) return 2;
+    if (getenv("PAUSE_US")) pause_us = atol(getenv("PAUSE_US"));
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
         {"mm", mm}, {"mm-apart", mm_apart}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
+        {"rename-list", rename_list}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
         modes[i].run(); sleep(atoi(v[3])); _exit(0);

@@ -148,7 +148,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
     // Connections that a blocked thread serves are said by it.
     let connections = match group.waiting_connections {
-        many if group.connections_behind() >= 1.0 => format!("; {many} connections wait for it"),
+        Ok(many) if group.connections_behind() >= 1.0 => format!("; {many} connections wait for it"),
         _ => String::new(),
     };
     let pipes = holder_pipeline(context.interval, group).map_or_else(String::new, |pipeline| pipeline.clause(context.interval));
@@ -179,9 +179,12 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         evidence_number("group_on_storage_threads", top.storage + top.hidden),
         evidence_number("group_aio_threads", top.aio),
         evidence_number("group_behind_lock_threads", top.behind_lock()),
-        evidence_number("group_waiting_connections", f64::from(top.waiting_connections)),
+        evidence_optional("group_waiting_connections", top.waiting_connections.ok().map(f64::from)),
         evidence_number("with_connections_ratio", blocked.ratio_with_connections),
     ];
+    if let Err(why) = top.waiting_connections {
+        list.push(evidence_text("waiting_connections_unknown", why.to_string().as_str()));
+    }
     if top.behind_lock() >= MIN_REPORTED_THREADS {
         list.push(evidence_text("lock_basis", lock_basis(top).as_str()));
     }

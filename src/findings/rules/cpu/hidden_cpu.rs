@@ -7,6 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::top_cpu_users;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
 
 pub const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
@@ -51,8 +52,12 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
     if gap < 0.0 {
         return vec![double_counted(context, cpu, -gap)];
     }
-    let hiding: Vec<Candidate> =
-        cpu.cpus.iter().filter(|core| core.hidden > 0.0).map(|core| hidden_on_cpu(context, cpu, core)).collect();
+    let hiding: Vec<Candidate> = cpu
+        .cpus
+        .iter()
+        .filter(|core| core.hidden >= MIN_DIFFERENCE_CPUS)
+        .map(|core| hidden_on_cpu(context, cpu, core))
+        .collect();
     if hiding.is_empty() { vec![hidden_across_cpus(context, cpu, gap)] } else { hiding }
 }
 
@@ -76,8 +81,11 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
 /// The thread that ran there most and its share, as the start of the sentence: `cheat (4711) used 77.0 % of`.
 fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
     let used = core.scheduler_busy.min(1.0);
-    match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
-        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE => {
+    // A thread that came from another CPU did not use all its time here.
+    let stayed = core.top_thread.filter(|(_, share)| share.0 <= core.scheduler_busy + f64::EPSILON);
+    match stayed.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
+        // What /proc/stat has counted may be all that this thread used, and what others used is missing.
+        Some(((name, label), share)) if share >= used * MIN_SOLE_USER_SHARE && share > core.shares.busy() => {
             (Some(name), format!("{label} used {} of", percent(share)))
         }
         Some(((name, label), share)) => {

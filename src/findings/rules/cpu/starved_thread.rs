@@ -39,8 +39,13 @@ pub fn starved_thread(context: &RuleContext, cpus: Option<&[CpuId]>) -> (String,
     let (used, wanted) =
         demands.iter().fold((0.0, 0.0), |(used, wanted), demand| (used + demand.used, wanted + demand.used + demand.waited));
     let limit = used / f64::max(wanted, MIN_DEMAND) * MAX_STARVED_SHARE;
-    let starved = demands.iter().filter(|demand| !is_low_priority(demand.thread) && demand.served_share() < limit);
     let is_kernel_thread = |demand: &Demand| context.process(demand.thread.id.pid).is_some_and(|process| process.kernel_thread);
+    // The kernel's threads wait like others for their share of a full CPU. Only real-time threads starve them.
+    let counts = |demand: &Demand| !is_kernel_thread(demand) || realtime_reason(context, demand, &demands).is_some();
+    let starved = demands
+        .iter()
+        .filter(|demand| !is_low_priority(demand.thread) && demand.served_share() < limit)
+        .filter(|demand| counts(demand));
     // A program that waits is what users notice.
     let order = |a: &Demand, b: &Demand| {
         is_kernel_thread(a).cmp(&is_kernel_thread(b)).then(a.served_share().total_cmp(&b.served_share()))
@@ -69,6 +74,12 @@ fn demands<'a>(context: &RuleContext<'a>) -> Vec<Demand<'a>> {
 
 /// Why a thread gets less than others, as far as the sample shows it.
 fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
+    let first = realtime_reason(context, starved, demands).or_else(|| cgroup_weight_reason(context, starved, demands));
+    first.or_else(|| own_settings_reason(context, starved))
+}
+
+/// Real-time threads that run before it.
+fn realtime_reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
     let realtime = demands.iter().filter(|demand| demand.used >= MIN_REALTIME_CPUS && realtime_policy(demand.thread).is_some());
     // A thread waits on the CPU that it last ran on.
     let first = realtime.max_by(|a, b| {
@@ -84,10 +95,11 @@ fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option
             first.thread.processor.0
         ));
     }
-    if let Some(reason) = realtime_threads_reason(context, starved).or_else(|| cgroup_weight_reason(context, starved, demands))
-    {
-        return Some(reason);
-    }
+    realtime_threads_reason(context, starved)
+}
+
+/// Its nice value, or its affinity.
+fn own_settings_reason(context: &RuleContext, starved: &Demand) -> Option<String> {
     let nice = starved.thread.scheduling.map_or(0, |scheduling| scheduling.nice);
     if nice > 0 {
         return Some(format!("its nice value is {nice}"));

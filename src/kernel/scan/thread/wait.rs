@@ -23,11 +23,13 @@ impl KnownThread {
         unknown
     }
 
-    /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system for hours.
+    /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system, or for a file lock, for
+    /// hours.
     pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions) {
         self.read_wait_if_due(context, options, false);
-        let may_ask = context.files.has_fuse_mounts && !options.kernel_thread && options.may_read_waits;
-        if may_ask && self.read_parked_wait(context, options) && self.wait_class != Some(WaitClass::Disk) {
+        let of_file_lock = context.file_lock_pids.contains(&options.pid);
+        let may_ask = (context.files.has_fuse_mounts || of_file_lock) && !options.kernel_thread && options.may_read_waits;
+        if may_ask && self.read_parked_wait(context, options) && self.wait_class != Some(WaitClass::Disk) && !of_file_lock {
             self.clear_wait();
         }
     }

@@ -14,7 +14,7 @@ use crate::sample::task::{
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    WaitQueue, Waits,
+    UnreadServer, WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times } }
@@ -146,6 +146,7 @@ columns! { Waits: 4 {
     socket_waiters,
     server_sockets,
     pipe_links,
+    unread_servers,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -169,6 +170,7 @@ columns! { BlockedWait: 32 {
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
 columns! { PipeLink: 4 { writer, reader } }
+columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
     group,
     pid,

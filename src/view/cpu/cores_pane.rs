@@ -2,20 +2,21 @@
 
 use ratatui::layout::Rect;
 
-use super::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
 use crate::findings::Evaluation;
 use crate::interval::cpu::CpuUsage;
 use crate::safe;
 use crate::state::State;
+use crate::state::layout::ScreenLayout;
 use crate::view::cpu::busy_role;
 use crate::view::pane::Pane;
+use crate::view::panes::{AXIS_WIDTH, figures_width, over_time, time_columns};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 use crate::view::widgets::heat_map::HeatMap;
 
-pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
     let mut inner = pane.framed(over_time("Cores", state, graph_width), hottest(evaluation));

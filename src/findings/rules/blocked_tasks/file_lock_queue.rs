@@ -1,0 +1,73 @@
+//! Rule file-lock-queue: threads wait for the lock of a file that a process holds which neither runs nor is on storage.
+//! `interval::file_lock_queues` finds them.
+
+use super::lock_holder::describe_lock_holder;
+use super::stuck_server::file_lock;
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::plural;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::wait_chain::holder::describe_process_group;
+use crate::interval::file_lock_queues::{FileLockQueue, HolderActivity};
+use crate::interval::stuck_servers::StuckCause;
+use crate::units::reaches_threshold;
+
+pub const FILE_LOCK_QUEUE: Rule = Rule {
+    kind: Kind::FileLockQueue,
+    title: "Queue for a file lock",
+    meaning: "Threads wait for the lock of a file (flock, fcntl) whose holder neither runs nor is on storage: it sleeps, waits for \
+              something else, or is stopped. Nothing in the queue goes on before it releases the lock.",
+    computed: "Threads in the kernel's wait for a file lock, by wait channel, as a mean over the sub-samples, and the process that \
+               /proc/locks names as holder. Reported from two threads; a warning from three. Not while the holder is on storage (that \
+               is idle-but-blocked), runs, or waits for locks itself, which passes the lock on.",
+    caveats: "Processes of which only one may be active use such locks, and wait on purpose: two of them are a note. The kernel does \
+              not name the holder of a lock of an open file description (OFD), nor one in another pid namespace.",
+    next_steps: &["what the holder waits for: screen 5, Enter; /proc/PID/stack", "all locks and their holders: lslocks"],
+    reference: "File lock queues",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: file_lock_queue,
+};
+
+fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
+    let is_told = |queue: &&FileLockQueue| {
+        queue.activity == HolderActivity::Asleep
+            && reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads)
+            && !is_of_stuck_server(context, queue)
+    };
+    context.interval.file_lock_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
+}
+
+/// Whether connections wait behind the queue: then `stuck-server` says it.
+fn is_of_stuck_server(context: &RuleContext, queue: &FileLockQueue) -> bool {
+    let is_same = |cause: &StuckCause| matches!(cause, StuckCause::Lock(_));
+    context.interval.stuck_servers.iter().any(|server| server.group == queue.group && is_same(&server.cause))
+}
+
+fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
+    let threads = plural(found.queue.threads, "thread", "threads");
+    let label = describe_process_group(&found.group, &found.label);
+    let holder = describe_lock_holder(context, found.holder);
+    let lock = file_lock(&found.queue);
+    let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
+    Candidate {
+        severity: match reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
+            true => Severity::Warning,
+            false => Severity::Note,
+        },
+        subject: Subject::Group { id: found.group.clone(), name: found.label.name.clone() },
+        value: found.queue.threads,
+        threshold: context.thresholds.file_lock_threads,
+        unit: "threads",
+        sentence: format!("{threads} of {label} wait for {lock}, held by {holder}"),
+        evidence: vec![
+            evidence_text("group", found.label.name.clone()),
+            evidence_number("waiting_threads", found.queue.threads),
+            found.queue.file.as_ref().map_or(evidence_optional("file", None), |file| evidence_text("file", file.clone())),
+            evidence_number("holder_pid", f64::from(found.holder)),
+            context
+                .process(found.holder)
+                .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
+        ],
+        explained_share: available.min(found.queue.threads) / context.cpu_count(),
+    }
+}

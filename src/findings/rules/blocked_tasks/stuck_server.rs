@@ -1,0 +1,108 @@
+//! Rule stuck-server: connections wait for a process that is stopped or frozen, or behind a lock whose holder uses no CPU.
+//! `interval::stuck_servers` finds them.
+
+use super::lock_holder::{describe_halt, describe_lock_holder};
+use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::formatting::{duration, lossy_name, plural};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::wait_chain::holder::describe_process_group;
+use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
+use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
+
+pub const STUCK_SERVER: Rule = Rule {
+    kind: Kind::StuckServer,
+    title: "Stuck server",
+    meaning: "Connections of clients wait for a process that serves nothing: it is stopped by a signal (SIGSTOP, ^Z) or a debugger, \
+              its cgroup is frozen, or its threads wait for a mutex or the lock of a file whose holder uses no CPU and is not on \
+              storage. CPUs and disks look idle. (A server that waits for storage is idle-but-blocked.)",
+    computed: "A stopped or frozen process: every thread is in state T or t, or in the kernel's freezer. A process behind a lock: its \
+               threads wait for a mutex that is certainly held (several futex calls with one address) or for the lock of a file in half \
+               of the sub-samples, run in at most a fifth, and its group has no thread on storage. Connections count at addresses at \
+               which this host listens: with unread data, and those in the accept queue of its listening socket (of a stopped process \
+               only if no related process of the same name runs, which may accept them); behind a lock also those whose request is \
+               read and not answered. A warning with one connection or behind a lock, critical with two connections of a stopped \
+               process.",
+    caveats: "A paused container or a process under a debugger may be stopped on purpose. Which thread holds a mutex is not known. \
+              Clients that gave up, but whose connection is still open, count too.",
+    next_steps: &[
+        "a stopped process: kill -CONT PID; /proc/PID/status, TracerPid; the state of its container",
+        "a lock: what the holder waits for (screen 5, Enter); gdb -p PID, thread apply all bt; lslocks for file locks",
+    ],
+    reference: "Stuck servers",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: stuck_server,
+};
+
+fn stuck_server(context: &RuleContext) -> Vec<Candidate> {
+    context.interval.stuck_servers.iter().map(|server| candidate(context, server)).collect()
+}
+
+fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
+    let label = describe_process_group(&server.group, &server.label);
+    let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
+    let sentence = match &server.cause {
+        StuckCause::Halted(halt, seconds) => {
+            let time = seconds.map_or_else(String::new, |seconds| format!(" for {}", duration(seconds)));
+            let verb = if server.label.processes > 1 { "are" } else { "is" };
+            format!("{label} {verb} {}{time}: {connections} for it", describe_halt(*halt))
+        }
+        StuckCause::Lock(queue) => format!("{label}: {}; {connections} for it", describe_queue(context, queue)),
+    };
+    let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
+    Candidate {
+        severity: match &server.cause {
+            StuckCause::Halted(Halt::Signal | Halt::Freezer, _) if server.connections > 1 => Severity::Critical,
+            _ => Severity::Warning,
+        },
+        subject: Subject::Group { id: server.group.clone(), name: server.label.name.clone() },
+        value: f64::from(server.connections),
+        threshold: 1.0,
+        unit: "count",
+        sentence,
+        evidence: evidence(server),
+        explained_share: available.min(f64::from(server.connections)) / context.cpu_count(),
+    }
+}
+
+/// `4 threads wait for the lock of /srv/lock, held by backup (4711), which sleeps in clock_nanosleep`
+fn describe_queue(context: &RuleContext, queue: &WaitQueueSpan) -> String {
+    let threads = plural(queue.threads, "thread waits", "threads wait");
+    match (queue.kind, queue.holder) {
+        (WaitQueueKind::FileLock, Some(holder)) => {
+            format!("{threads} for {}, held by {}", file_lock(queue), describe_lock_holder(context, holder))
+        }
+        (WaitQueueKind::FileLock, None) => format!("{threads} for {}", file_lock(queue)),
+        _ => format!("{threads} for a mutex, whose holder is neither on a CPU nor on storage"),
+    }
+}
+
+/// `the lock of /srv/lock`
+pub fn file_lock(queue: &WaitQueueSpan) -> String {
+    queue.file.as_ref().map_or_else(|| "the lock of a file".into(), |file| format!("the lock of {}", lossy_name(file)))
+}
+
+fn evidence(server: &StuckServers) -> Vec<Evidence> {
+    let mut list = vec![
+        evidence_text("group", server.label.name.clone()),
+        evidence_number("waiting_connections", f64::from(server.connections)),
+        evidence_number("stuck_processes", f64::from(server.label.processes)),
+    ];
+    match &server.cause {
+        StuckCause::Halted(halt, seconds) => {
+            let cause = match halt {
+                Halt::Signal => "stopped",
+                Halt::Debugger => "debugger",
+                Halt::Freezer => "frozen",
+            };
+            list.push(evidence_text("cause", cause));
+            list.push(evidence_optional("stopped_seconds", *seconds));
+        }
+        StuckCause::Lock(queue) => {
+            list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
+            list.push(evidence_number("behind_lock_threads", queue.threads));
+            list.push(evidence_optional("holder_pid", queue.holder.map(f64::from)));
+        }
+    }
+    list
+}

@@ -1,0 +1,150 @@
+//! Servers that serve no request although it is not storage that they wait for: processes that are stopped or frozen, and processes
+//! behind a lock whose holder uses no CPU. docs/metrics.md, "Stuck servers".
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::idle_blocked::GroupLabel;
+use super::ipc_peers::IpcPeers;
+use super::server_connections::ServerState;
+use super::wait_counts::WaitCounts;
+use super::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
+use crate::ids::GroupId;
+use crate::sample::Sample;
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
+use crate::sample::waits::ServerSocket;
+
+/// Processes of one group that are stuck for one reason, and the connections that wait for them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StuckServers {
+    pub group: GroupId,
+    /// Name of the first process that is stuck, their number, and the pid if it is one
+    pub label: GroupLabel,
+    pub cause: StuckCause,
+    /// Connections with unread or unanswered requests, and connections that are not accepted, at the sample; at least 1
+    pub connections: u32,
+}
+
+/// Why a process serves nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StuckCause {
+    /// No thread of it may run: seconds since one did, if that is known
+    Halted(Halt, Option<f64>),
+    /// Its threads wait for a lock whose holder uses no CPU
+    Lock(WaitQueueSpan),
+}
+
+/// What keeps every thread of a process from running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Halt {
+    /// State T: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU
+    Signal,
+    /// State t: a debugger
+    Debugger,
+    /// The freezer of its cgroup
+    Freezer,
+}
+
+impl Halt {
+    /// Of a process; `None` if one of its threads may run.
+    pub fn of_process(process: &Process) -> Option<Halt> {
+        if process.threads.is_empty() || !process.threads.iter().all(Thread::is_stopped) {
+            return None;
+        }
+        let is_any = |state: TaskState| process.threads.iter().any(|thread| thread.state == state);
+        Some(match () {
+            () if is_any(TaskState::Traced) => Halt::Debugger,
+            () if is_any(TaskState::Stopped) => Halt::Signal,
+            () => Halt::Freezer,
+        })
+    }
+}
+
+/// The stuck servers of an interval, those with most connections first.
+pub fn stuck_servers(newer: &Sample, counts: &WaitCounts) -> Vec<StuckServers> {
+    let waits = &newer.waits;
+    let Ok(tasks) = &newer.tasks else { return Vec::new() };
+    if waits.server_sockets.is_empty() {
+        return Vec::new();
+    }
+    let on_storage = counts.groups_on_storage(waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
+    let mut sockets: FxHashMap<(u16, u32), Vec<&ServerSocket>> = FxHashMap::default();
+    for socket in &waits.server_sockets {
+        sockets.entry((socket.group, socket.pid)).or_default().push(socket);
+    }
+    let mut processes: Vec<((u16, u32), Vec<&ServerSocket>)> = sockets.into_iter().collect();
+    processes.sort_unstable_by_key(|&(key, _)| key);
+    let mut found: Vec<StuckServers> = Vec::new();
+    for ((group, pid), sockets) in processes {
+        let (Some(id), Some(process)) = (waits.groups.get(usize::from(group)), tasks.process(pid)) else { continue };
+        let behind_storage = || on_storage.get(usize::from(group)).copied().unwrap_or(false);
+        let (cause, connections) = match Halt::of_process(process) {
+            Some(halt) => {
+                let connections = halted_connections(tasks, process, &sockets);
+                (StuckCause::Halted(halt, halted_seconds(process, newer)), connections)
+            }
+            None if behind_storage() => continue,
+            None => {
+                let state = ServerState::behind_lock(counts, pid);
+                let connections = sockets.iter().map(|socket| state.waiting_connections(socket)).fold(0, u32::saturating_add);
+                let Some(queue) = lock_queue(newer, counts, group).filter(|_| connections > 0) else { continue };
+                (StuckCause::Lock(queue), connections)
+            }
+        };
+        if connections == 0 {
+            continue;
+        }
+        match found.iter_mut().find(|known| known.group == *id && is_same_cause(&known.cause, &cause)) {
+            Some(known) => {
+                known.connections = known.connections.saturating_add(connections);
+                known.label.processes = known.label.processes.saturating_add(1);
+                known.label.pid = None;
+            }
+            None => {
+                let label = GroupLabel { name: process.comm.clone(), processes: 1, pid: Some(pid) };
+                found.push(StuckServers { group: id.clone(), label, cause, connections });
+            }
+        }
+    }
+    found.sort_by(|a, b| b.connections.cmp(&a.connections).then_with(|| a.group.cmp(&b.group)));
+    found
+}
+
+fn is_same_cause(one: &StuckCause, other: &StuckCause) -> bool {
+    match (one, other) {
+        (StuckCause::Halted(one, _), StuckCause::Halted(other, _)) => one == other,
+        (StuckCause::Lock(_), StuckCause::Lock(_)) => true,
+        _ => false,
+    }
+}
+
+/// Connections that wait for a process which does not run. Those that are not accepted count only if no process that runs has the
+/// listening socket, too: the parent, the children and the siblings of the same name may.
+fn halted_connections(tasks: &Tasks, halted: &Process, sockets: &[&ServerSocket]) -> u32 {
+    let unread = sockets.iter().filter(|socket| socket.unread_bytes > 0).count();
+    let not_accepted: u32 = sockets.iter().map(|socket| socket.accept_queue).fold(0, u32::saturating_add);
+    let unread = u32::try_from(unread).unwrap_or(u32::MAX);
+    if not_accepted == 0 || tasks.processes.iter().any(|process| may_share_listener(halted, process)) {
+        return unread;
+    }
+    unread.saturating_add(not_accepted)
+}
+
+fn may_share_listener(halted: &Process, other: &Arc<Process>) -> bool {
+    let is_related = other.ppid == halted.pid || other.pid == halted.ppid || (other.ppid == halted.ppid && other.ppid > 2);
+    is_related && other.pid != halted.pid && other.comm == halted.comm && Halt::of_process(other).is_none()
+}
+
+/// Seconds since one of its threads ran.
+fn halted_seconds(process: &Process, newer: &Sample) -> Option<f64> {
+    let last_ns = process.threads.iter().filter_map(|thread| thread.last_timeslice_ns).max()?;
+    Some(newer.at.boottime_ns.saturating_sub(last_ns) as f64 / 1e9)
+}
+
+/// The mutex or file lock that most threads of the group wait for. Locks of the kernel are not server's own.
+fn lock_queue(newer: &Sample, counts: &WaitCounts, group: u16) -> Option<WaitQueueSpan> {
+    let sub_samples = u32::try_from(counts.sub_samples.len()).unwrap_or(u32::MAX);
+    let queues = wait_queues(&newer.waits, counts, &IpcPeers::default(), group, sub_samples);
+    queues.into_iter().find(|queue| matches!(queue.kind, WaitQueueKind::Mutex | WaitQueueKind::FileLock))
+}

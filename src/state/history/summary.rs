@@ -1,0 +1,371 @@
+//! The figures of one interval that graphs keep, from the catalogue of columns.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::disk_operation::{self, OperationRow};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, disk, network, protocols};
+use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
+use crate::ids::{CpuId, DiskId, NicId, ProcessId};
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::network::{NicSpan, ProtocolSpan};
+use crate::interval::task::ProcessSpan;
+use crate::sample::Instant;
+
+/// Each summary keeps the most active processes, disks and interfaces.
+const MAX_PROCESSES: usize = 48;
+const MAX_DISKS: usize = 64;
+const MAX_NICS: usize = 64;
+
+/// The values of one interval, a few hundred bytes.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalSummary {
+    pub at: Instant,
+    pub seconds: f32,
+    pub worst_severity: Option<Severity>,
+    /// The figures of the host that are values of findings, also while there is no finding
+    host: Box<[(&'static ColumnDefinition, f32)]>,
+    /// How the CPU time was spent, in 1/200 each; `None`: unknown
+    cpu_time: Option<[u8; 6]>,
+    /// Average number of threads by state; `None`: unknown
+    threads: Option<[f32; 5]>,
+    network: NetworkSummary,
+    /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
+    cpus: Box<[u8]>,
+    /// Sorted
+    disks: Box<[DiskSummary]>,
+    /// Sorted
+    nics: Box<[(NicId, f32, f32)]>,
+    /// Milliseconds
+    round_trips: Box<[(IpAddr, f32)]>,
+    /// Sorted
+    processes: Box<[ProcessSummary]>,
+    /// The values of the active findings, by a hash of kind and subject
+    findings: Box<[(u64, f32)]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DiskSummary {
+    id: DiskId,
+    /// Average latency in milliseconds by operation; NaN if none completed
+    awaits: [f32; 4],
+    /// Requests in flight on average; NaN if unknown
+    queue: f32,
+    /// KB per second read and written
+    kilobytes: [f32; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ProcessSummary {
+    id: ProcessId,
+    cpus: f32,
+    /// Shares of the time of its threads, in 1/200 each
+    states: [u8; 6],
+}
+
+/// Figures of the network namespace; `None`: unknown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NetworkSummary {
+    /// Of the segments sent
+    pub retransmitted_ratio: Option<f32>,
+    /// Connections that a full queue of a listening socket dropped, per second
+    pub listen_drops: Option<f32>,
+}
+
+/// Throughput and queue of a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskLoad {
+    /// Requests in flight on average
+    pub queue: Option<f32>,
+    pub read_kilobytes: f32,
+    pub written_kilobytes: f32,
+}
+
+impl IntervalSummary {
+    /// Without figures.
+    #[cfg(test)]
+    pub(super) fn empty(at: Instant) -> IntervalSummary {
+        IntervalSummary { at, ..IntervalSummary::default() }
+    }
+
+    pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
+        let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
+        IntervalSummary {
+            at: interval.at(),
+            seconds: interval.seconds as f32,
+            worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
+            host: host_figures(input),
+            cpu_time: cpu_time(input),
+            threads: thread_states(evaluation),
+            network: network_summary(input),
+            cpus: cpu_levels(input),
+            disks: busiest_disks(input),
+            nics: busiest_nics(input),
+            round_trips: round_trips(evaluation),
+            processes: busiest_processes(input),
+            findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
+        }
+    }
+
+    /// Shares of the CPU time: user, system, interrupts, stolen, idle but blocked, free.
+    pub fn cpu_time(&self) -> Option<[f32; 6]> {
+        self.cpu_time.map(|shares| shares.map(|share| f32::from(share) / 200.0))
+    }
+
+    /// Average number of threads by state: running, waiting for a CPU, on storage, behind a lock, otherwise in D.
+    pub fn threads(&self) -> Option<[f32; 5]> {
+        self.threads
+    }
+
+    /// Figures of the network namespace.
+    pub fn network(&self) -> NetworkSummary {
+        self.network
+    }
+
+    /// Busy share of a CPU, 0 … 1.
+    pub fn cpu_busy(&self, id: CpuId) -> Option<f32> {
+        let level = *self.cpus.get(usize::try_from(id.0).ok()?)?;
+        (level != UNKNOWN_BUSY).then_some(f32::from(level) / 200.0)
+    }
+
+    /// Average latency in milliseconds.
+    pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
+        let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
+        disk.awaits.get(operation as usize).copied().filter(|value| value.is_finite())
+    }
+
+    /// Throughput and queue of a disk with requests; `None` without.
+    pub fn disk_load(&self, id: DiskId) -> Option<DiskLoad> {
+        let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
+        let [read_kilobytes, written_kilobytes] = disk.kilobytes;
+        Some(DiskLoad { queue: Some(disk.queue).filter(|queue| queue.is_finite()), read_kilobytes, written_kilobytes })
+    }
+
+    /// KB per second received and sent.
+    pub fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
+        let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
+        self.nics.get(at).map(|nic| (nic.1, nic.2))
+    }
+
+    /// Round-trip time to a host in milliseconds.
+    pub fn round_trip(&self, host: IpAddr) -> Option<f32> {
+        self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
+    }
+
+    /// CPUs that the process used; `None` if it was not among the most active.
+    pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
+        self.process(id).map(|process| process.cpus)
+    }
+
+    /// Shares of the time of a process's threads: user, system, waiting for a CPU, on storage, behind a lock, otherwise in D; the
+    /// rest is sleep. `None` if it was not among the most active.
+    pub fn process_states(&self, id: ProcessId) -> Option<[f32; 6]> {
+        self.process(id).map(|process| process.states.map(|share| f32::from(share) / 200.0))
+    }
+
+    fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
+        self.processes.get(self.processes.binary_search_by_key(&id, |process| process.id).ok()?)
+    }
+
+    /// The value of a finding; if it was not active, the figure of the catalogue that would have been its value.
+    pub fn finding_value(&self, finding: &Finding) -> Option<f32> {
+        let wanted = finding_key(finding);
+        let raised = self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1);
+        raised.or_else(|| match finding.subject {
+            Subject::Cpu(id) if cpu::BUSY_RATIO.definition.finding == Some(finding.kind) => self.cpu_busy(id),
+            _ => self.host_figure(finding),
+        })
+    }
+
+    /// The figure of the host that is the value of such findings, in the unit of this one.
+    fn host_figure(&self, finding: &Finding) -> Option<f32> {
+        let same_unit = |column: &ColumnDefinition| column.unit.is_ratio() == (finding.value_unit() == EvidenceUnit::Ratio);
+        let mut figures = self.host.iter();
+        figures.find(|(column, _)| column.finding == Some(finding.kind) && same_unit(column)).map(|&(_, value)| value)
+    }
+}
+
+const UNKNOWN_BUSY: u8 = 255;
+/// Bounds the memory for a damaged recording; no machine has more CPUs.
+const MAX_CPUS: u32 = 8192;
+
+/// The columns of the host that are values of findings, by table.
+struct FindingColumns {
+    table: &'static dyn Table,
+    indices: Vec<usize>,
+    definitions: Vec<&'static ColumnDefinition>,
+}
+
+static FINDING_COLUMNS: LazyLock<Vec<FindingColumns>> = LazyLock::new(|| {
+    let of_table = |table: &'static dyn Table| {
+        let columns = table.columns().into_iter().enumerate().filter(|(_, column)| column.finding.is_some());
+        let (indices, definitions): (Vec<usize>, Vec<&ColumnDefinition>) = columns.unzip();
+        FindingColumns { table, indices, definitions }
+    };
+    let tables = TABLES.iter().copied().filter(|table| table.is_single_row()).map(of_table);
+    tables.filter(|columns| !columns.indices.is_empty()).collect()
+});
+
+fn host_figures(input: &FigureInput) -> Box<[(&'static ColumnDefinition, f32)]> {
+    let mut figures = Vec::new();
+    for columns in FINDING_COLUMNS.iter() {
+        for row in columns.table.rows(input, &columns.indices) {
+            let cells = columns.definitions.iter().zip(&row.cells);
+            figures.extend(cells.filter_map(|(&column, cell)| Some((column, cell.number()? as f32))));
+        }
+    }
+    figures.into_boxed_slice()
+}
+
+/// Shares of the CPU time, in the order of `IntervalSummary::cpu_time`.
+fn cpu_time(input: &FigureInput) -> Option<[u8; 6]> {
+    let row = CpuRow::all_cpus(input.interval.cpu.as_ref()?);
+    let share = |column: &Column<CpuRow>| column.number(input, &row).unwrap_or(0.0);
+    let idle = share(&cpu::IDLE_WITH_IOWAIT_RATIO);
+    let blocked = share(&cpu::IDLE_BUT_BLOCKED_RATIO).min(idle);
+    let shares = [
+        share(&cpu::USER_WITH_NICE_RATIO),
+        share(&cpu::SYSTEM_RATIO),
+        share(&cpu::IRQ_RATIO) + share(&cpu::SOFTIRQ_RATIO),
+        share(&cpu::STEAL_RATIO),
+        blocked,
+        idle - blocked,
+    ];
+    Some(shares.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8))
+}
+
+fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
+    let Some(span) = &input.interval.cpu else { return Box::default() };
+    let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MAX_CPUS).max();
+    let mut levels = vec![UNKNOWN_BUSY; highest.map_or(0, |id| id as usize + 1)];
+    for cpu in &span.cpus {
+        if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
+            let busy = cpu::BUSY_RATIO.number(input, &CpuRow::core(cpu));
+            *level = busy.map_or(UNKNOWN_BUSY, |busy| (busy * 200.0).round().clamp(0.0, 200.0) as u8);
+        }
+    }
+    levels.into_boxed_slice()
+}
+
+/// Average number of threads in each state, in the order of `IntervalSummary::threads`.
+pub fn thread_states(evaluation: &Evaluation) -> Option<[f32; 5]> {
+    let tasks = evaluation.interval.tasks.as_ref()?;
+    let mut sums = [0.0; 5];
+    for ProcessSpan { states, .. } in &tasks.active_processes {
+        let parts = [states.user + states.system, states.run_queue, states.disk, states.lock, states.other_blocked];
+        sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+    }
+    Some(sums.map(|sum| sum as f32))
+}
+
+fn network_summary(input: &FigureInput) -> NetworkSummary {
+    let number = |figure: &Column<ProtocolSpan>| figure.number(input, &input.interval.protocols).map(|value| value as f32);
+    NetworkSummary {
+        retransmitted_ratio: number(&protocols::RETRANSMITTED_RATIO),
+        listen_drops: number(&protocols::LISTEN_DROPS_PER_SECOND),
+    }
+}
+
+/// Lock waits are of little weight: most are of idle workers.
+const LOCK_WEIGHT: f32 = 0.02;
+
+fn busiest_processes(input: &FigureInput) -> Box<[ProcessSummary]> {
+    let Some(tasks) = &input.interval.tasks else { return Box::default() };
+    let active = |span: &&ProcessSpan| span.cpu.is_some_and(|cpu| cpu.0 > 0.0005) || span.states.non_sleep() > 0.0005;
+    let weight = |span: &&ProcessSpan| {
+        let states = &span.states;
+        let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
+        cpus as f32 + states.lock as f32 * LOCK_WEIGHT
+    };
+    let busiest = heaviest(tasks.active_processes.iter().filter(active).collect(), MAX_PROCESSES, weight);
+    busiest.into_iter().map(ProcessSummary::from_span).collect()
+}
+
+impl ProcessSummary {
+    fn from_span(span: &ProcessSpan) -> ProcessSummary {
+        let states = &span.states;
+        let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
+        let parts = [states.user, states.system, states.run_queue, states.disk, states.lock, states.other_blocked]
+            .map(|part| part / whole);
+        ProcessSummary {
+            id: span.id,
+            cpus: span.cpu.map_or(0.0, |cpu| cpu.0) as f32,
+            states: parts.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8),
+        }
+    }
+}
+
+fn busiest_disks(input: &FigureInput) -> Box<[DiskSummary]> {
+    let busy = input.interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
+    let list = heaviest(busy, MAX_DISKS, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
+    list.into_iter().map(|disk| DiskSummary::from_span(input, disk)).collect()
+}
+
+fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
+    let rate = |figure: &Column<NicSpan>, nic: &NicSpan| figure.displayed(input, nic).unwrap_or(0.0) as f32;
+    let received = |nic: &NicSpan| rate(&network::RECEIVED_BYTES_PER_SECOND, nic);
+    let sent = |nic: &NicSpan| rate(&network::SENT_BYTES_PER_SECOND, nic);
+    let mut list = heaviest(input.interval.nics.iter().collect(), MAX_NICS, |nic| received(nic) + sent(nic));
+    list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    list.into_iter().map(|nic| (nic.id.clone(), received(nic), sent(nic))).collect()
+}
+
+/// The `count` elements with the largest weights, in their original order; the first of equal ones.
+fn heaviest<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
+    if list.len() <= count {
+        return list;
+    }
+    let mut places: Vec<(f32, usize)> = list.iter().map(weight).zip(0..).collect();
+    let (heavier, _, _) = places.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    heavier.sort_unstable_by_key(|&(_, place)| place);
+    let mut wanted = heavier.iter().map(|&(_, place)| place).peekable();
+    list.into_iter().enumerate().filter_map(|(place, item)| wanted.next_if_eq(&place).map(|_| item)).collect()
+}
+
+fn round_trips(evaluation: &Evaluation) -> Box<[(IpAddr, f32)]> {
+    let Some(peers) = &evaluation.remote_hosts else { return Box::default() };
+    let trip = |peer| crate::findings::evaluated_rtt(peer).map(|trip| trip.srtt.0 as f32);
+    peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
+}
+
+impl DiskSummary {
+    fn from_span(input: &FigureInput, disk: &DiskSpan) -> DiskSummary {
+        let mut awaits = [f32::NAN; 4];
+        for (operation, _) in disk.operations() {
+            let row = OperationRow::new(disk, operation);
+            let time = row.and_then(|row| disk_operation::AWAIT_SECONDS.displayed(input, &row));
+            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), time) {
+                *slot = time as f32;
+            }
+        }
+        let rate = |figure: &Column<DiskSpan>| figure.displayed(input, disk).unwrap_or(0.0) as f32;
+        DiskSummary {
+            id: disk.id,
+            awaits,
+            queue: disk::QUEUE.number(input, disk).map_or(f32::NAN, |queue| queue as f32),
+            kilobytes: [rate(&disk::READ_BYTES_PER_SECOND), rate(&disk::WRITE_BYTES_PER_SECOND)],
+        }
+    }
+}
+
+/// A hash of kind and subject.
+fn finding_key(finding: &Finding) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    (finding.kind, &finding.subject).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {
+        let weight = |item: &(char, f32)| item.1;
+        let list = vec![('a', 1.0), ('b', 3.0), ('c', 1.0), ('d', f32::NAN), ('e', 2.0), ('f', 1.0)];
+        let kept = |count| heaviest(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
+        assert_eq!([kept(6), kept(4), kept(2), kept(0)], ["abcdef", "abde", "bd", ""]);
+    }
+}

@@ -1,0 +1,197 @@
+//! The panes of a screen: bands from top to bottom, one or two panes side by side in each. One pane may have the focus, and may take
+//! the whole body.
+
+use super::{Screen, State};
+use crate::findings::Evaluation;
+
+/// A band of panes.
+pub struct Band {
+    /// The names of its panes from left to right
+    pub panes: &'static [&'static str],
+    /// Rows with the frame: the least, and the most that its content needs
+    pub rows: fn(&State, &Evaluation) -> (u16, u16),
+    /// Bands with a lower number grow first, and fall away last
+    pub priority: u8,
+}
+
+/// Number of panes.
+pub const fn pane_count(bands: &[Band]) -> usize {
+    let (mut count, mut at) = (0, 0);
+    while at < bands.len() {
+        count += bands[at].panes.len();
+        at += 1;
+    }
+    count
+}
+
+/// The place of a pane in the body. The frames of neighbors share a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaneArea {
+    /// Its index among the panes of the screen, from left to right and top to bottom
+    pub pane: usize,
+    pub x: u16,
+    pub y: u16,
+    pub width: u16,
+    pub height: u16,
+}
+
+/// Which pane has the focus, and whether it takes the whole body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PaneFocus {
+    /// `None` until the user moves the focus
+    pub focused: Option<usize>,
+    pub zoomed: bool,
+}
+
+/// Per cent of the width that the left one of two panes has.
+const LEFT_PERCENT: u32 = 56;
+
+/// Fewer rows than this show nothing but a frame.
+const MIN_ROWS: u16 = 3;
+
+/// The panes that fit, with their places in a body of this size.
+pub fn pane_areas(
+    bands: &[Band],
+    focus: PaneFocus,
+    state: &State,
+    evaluation: &Evaluation,
+    (width, height): (u16, u16),
+) -> Vec<PaneArea> {
+    if focus.zoomed {
+        let pane = focus.focused.unwrap_or(0);
+        return vec![PaneArea { pane, x: 0, y: 0, width, height }];
+    }
+    let wanted: Vec<BandRows> = (bands.iter())
+        .map(|band| {
+            let (minimum, maximum) = (band.rows)(state, evaluation);
+            BandRows { minimum, maximum: maximum.max(minimum), priority: band.priority }
+        })
+        .collect();
+    let mut areas = Vec::new();
+    let (mut pane, mut y) = (0, 0);
+    for (band, rows) in bands.iter().zip(band_heights(&wanted, height)) {
+        if rows >= MIN_ROWS {
+            let left = u16::try_from(u32::from(width) * LEFT_PERCENT / 100).unwrap_or(width);
+            let parts = match band.panes.len() {
+                1 => vec![(0, width)],
+                _ => vec![(0, left), (left.saturating_sub(1), width - left.saturating_sub(1))],
+            };
+            let area = |(at, (x, width)): (usize, (u16, u16))| PaneArea { pane: pane + at, x, y, width, height: rows };
+            areas.extend(parts.into_iter().enumerate().map(area));
+            y += rows - 1;
+        }
+        pane += band.panes.len();
+    }
+    areas
+}
+
+struct BandRows {
+    minimum: u16,
+    maximum: u16,
+    priority: u8,
+}
+
+/// The height of each band. Neighbors share a line. The first by priority gets its minimum first; then all grow in turns.
+fn band_heights(bands: &[BandRows], height: u16) -> Vec<u16> {
+    let mut heights = vec![0_u16; bands.len()];
+    let mut order: Vec<usize> = (0..bands.len()).collect();
+    order.sort_by_key(|&index| bands.get(index).map_or(u8::MAX, |band| band.priority));
+    let mut left = height;
+    for &index in &order {
+        let (Some(band), Some(rows)) = (bands.get(index), heights.get_mut(index)) else { continue };
+        // The first band has both lines of its frame, each other one only its own lower line.
+        let needed = if left == height { band.minimum } else { band.minimum - 1 };
+        if needed <= left {
+            *rows = band.minimum;
+            left -= needed;
+        }
+    }
+    while left > 0 {
+        let before = left;
+        for &index in &order {
+            let (Some(band), Some(rows)) = (bands.get(index), heights.get_mut(index)) else { continue };
+            if left > 0 && *rows > 0 && *rows < band.maximum {
+                *rows += 1;
+                left -= 1;
+            }
+        }
+        if left == before {
+            break;
+        }
+    }
+    heights
+}
+
+impl State {
+    /// The focus among the panes of the displayed screen.
+    pub fn pane_focus(&self) -> PaneFocus {
+        self.pane_focus[self.screen as usize]
+    }
+
+    fn pane_focus_mut(&mut self) -> &mut PaneFocus {
+        &mut self.pane_focus[self.screen as usize]
+    }
+
+    /// Whether one pane takes the whole body.
+    pub(super) fn shows_zoomed_pane(&self) -> bool {
+        self.pane_focus().zoomed && self.details.is_none()
+    }
+
+    /// Gives the focus to the pane `step` after the focused one.
+    pub(super) fn move_focus(&mut self, step: isize) {
+        let count = isize::try_from(self.screen.definition().pane_count()).unwrap_or(1).max(1);
+        let zoomed = self.pane_focus().zoomed;
+        let next = match self.pane_focus().focused {
+            Some(pane) => isize::try_from(pane).unwrap_or(0) + step,
+            None if zoomed => step,
+            None => step.min(0),
+        };
+        self.focus_pane(next.rem_euclid(count).unsigned_abs());
+    }
+
+    /// Gives the focus to a pane.
+    pub(super) fn focus_pane(&mut self, pane: usize) {
+        self.pane_focus_mut().focused = Some(pane);
+        self.scroll_to_cursor();
+    }
+
+    /// The focused pane takes the whole body, or leaves it to all panes. From a screen without panes: a pane of the overview.
+    pub(super) fn toggle_zoom(&mut self) {
+        if self.details.take().is_some() {
+            self.pane_focus_mut().zoomed = false;
+        }
+        if self.screen.definition().pane_count() == 0 {
+            self.switch_screen(Screen::Overview);
+            self.pane_focus_mut().zoomed = false;
+        }
+        let focus = self.pane_focus_mut();
+        focus.zoomed = !focus.zoomed;
+        self.scroll_to_cursor();
+    }
+
+    pub(super) fn leave_zoom(&mut self) {
+        self.pane_focus_mut().zoomed = false;
+        self.scroll_to_cursor();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heights(height: u16) -> Vec<u16> {
+        let band = |minimum, maximum, priority| BandRows { minimum, maximum, priority };
+        let bands = [band(8, 12, 0), band(7, 8, 3), band(6, 7, 2), band(4, 6, 4), band(5, u16::MAX, 1)];
+        band_heights(&bands, height)
+    }
+
+    #[test]
+    fn bands_fill_the_height_and_fall_away_by_priority() {
+        // Neighbors share a line: the sum is four rows more than the height.
+        assert_eq!(heights(44).iter().sum::<u16>(), 48);
+        assert_eq!(heights(44), [12, 8, 7, 6, 15]);
+        assert_eq!(heights(26), [8, 7, 6, 4, 5]);
+        assert_eq!(heights(20), [8, 0, 6, 4, 5]);
+        assert_eq!(heights(9), [9, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,83 @@
+//! The table of the threads that use most CPU time.
+
+use crate::figures::thread;
+use crate::findings::Evaluation;
+use crate::interval::task::ThreadSpan;
+use crate::safe;
+use crate::sample::task::{Process, Thread};
+use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::pane::Pane;
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional};
+use crate::view::theme::StyleRole;
+use crate::view::wait_location;
+
+/// A row of the hottest threads.
+struct HotThread<'a> {
+    evaluation: &'a Evaluation,
+    process: &'a Process,
+    thread: &'a Thread,
+    span: &'a ThreadSpan,
+}
+
+impl HotThread<'_> {
+    fn used(&self) -> f64 {
+        self.span.cpu.map_or(0.0, |cpu| cpu.0)
+    }
+}
+
+type HotSpec = ColumnSpec<fn(&HotThread, CellContent)>;
+
+const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
+    HotSpec::text("HOT THREADS", 17, |hot, cell| {
+        cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
+    }),
+    HotSpec::text("pid/tid", 15, |hot, cell| {
+        cell.text(safe!("{}/{}", hot.span.id.pid, hot.span.id.tid), StyleRole::Dim);
+    })
+    .right_aligned()
+    .min_table_width(60),
+    HotSpec::figure(&thread::CPU_RATIO, 5, |hot, cell| {
+        let role =
+            if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
+        cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
+    }),
+    HotSpec::figure(&thread::RUN_QUEUE_WAIT_RATIO, 5, |hot, cell| {
+        let wait = hot.span.run_queue_wait.map(|wait| wait.0);
+        cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
+    }),
+    HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
+        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
+    })
+    .min_table_width(60),
+    HotSpec::figure(&thread::LAST_CPU, 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
+    HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
+        .min_table_width(60),
+    HotSpec::text("cgroup", 0, |hot, cell| {
+        if let Ok(cgroup) = &hot.process.facts.cgroup {
+            cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);
+        }
+    })
+    .min_table_width(70),
+];
+
+/// The threads that used most CPU time, as many as fit below the headings.
+pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
+    let interval = &*evaluation.interval;
+    let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
+    let Some(tasks) = &interval.tasks else { return };
+    let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
+    let mut hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(|thread| used(thread) >= 0.0005).collect();
+    let shown = usize::from(pane.height().saturating_sub(1));
+    if hot.len() > shown && shown > 0 {
+        hot.select_nth_unstable_by(shown - 1, |a, b| used(b).total_cmp(&used(a)));
+        hot.truncate(shown);
+    }
+    hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
+    let rows = hot.into_iter().filter_map(|span| {
+        let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
+        let line = HotThread { evaluation, process, thread, span };
+        Some(table.row(|fill, cell| fill(&line, cell)))
+    });
+    table.draw(pane, None, rows);
+}

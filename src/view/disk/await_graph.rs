@@ -1,0 +1,94 @@
+//! The latency of an operation over time, on a logarithmic axis with lines at its baseline and at three times that.
+
+use crate::findings::{Evaluation, Severity};
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::safe;
+use crate::state::State;
+use crate::units::Millis;
+use crate::units::format;
+use crate::view::disk::{latency_finding_severity, latency_status};
+use crate::view::pane::Pane;
+use crate::view::panes::{AXIS_WIDTH, graph_title, time_columns};
+use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
+use crate::view::theme::StyleRole;
+use crate::view::wait_location;
+use crate::view::widgets::log_graph::{Level, LogGraph};
+
+/// The operations with requests in the last intervals, the slowest first: on a disk with a finding about it that with the longest
+/// latency against its baseline; without a finding that with requests in most intervals. Of the last intervals, so that the graph
+/// does not change with every one.
+pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Vec<(&'a DiskSpan, Operation)> {
+    const LAST_INTERVALS: usize = 10;
+    const MAX_DISKS: usize = 16;
+    let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
+    let mut weighted = Vec::new();
+    for disk in disks.iter().take(MAX_DISKS) {
+        let severity = latency_finding_severity(evaluation, disk.id);
+        for (operation, _) in disk.operations() {
+            let awaits = || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation));
+            let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
+            let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
+            let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
+            if awaits().next().is_some() {
+                weighted.push(((severity, times, awaits().count()), (*disk, operation)));
+            }
+        }
+    }
+    weighted.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(std::cmp::Ordering::Equal));
+    weighted.into_iter().map(|(_, operation)| operation).collect()
+}
+
+/// The second line of the graph, as a multiple of the baseline.
+const SLOW: f32 = 3.0;
+
+/// Latency over time, with its title and axis.
+pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&DiskSpan, Operation), pane: &mut Pane) {
+    let name = wait_location::disk_name(&evaluation.interval.newer, disk.id);
+    let status = latency_status(evaluation, disk.id, operation);
+    let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
+    let width = pane.width().saturating_sub(AXIS_WIDTH);
+    let columns = time_columns(state, evaluation, width);
+    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.disk_await(disk.id, operation)).collect();
+    let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
+    let lines = baseline.map(lines).unwrap_or_default();
+    let title = [
+        SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
+        SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
+        SafeLine::new(", log axis", StyleRole::Dim),
+    ];
+    pane.line(0, graph_title(title, pane.width()));
+    let known = || {
+        values
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|&time| time > 0.0)
+            .chain(baseline)
+            .chain(baseline.map(|baseline| baseline * SLOW))
+    };
+    let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
+    if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
+        return;
+    }
+    let min = libm::powf(10.0, libm::floorf(libm::log10f(lowest)));
+    let max = libm::powf(10.0, libm::ceilf(libm::log10f(highest) + 0.001)).max(min * 10.0);
+    let theme = pane.theme();
+    let level = |times: f32, glyph| {
+        baseline.map(|baseline| Level { value: baseline * times, glyph, style: theme.style(StyleRole::Dim) })
+    };
+    let levels: Vec<Level> = [level(1.0, '┄'), level(SLOW, '╌')].into_iter().flatten().collect();
+    let severity = |time: f32| -> Option<Severity> {
+        let status = status?;
+        evaluation.thresholds().latency_severity(f64::from(time / baseline?), status.provisional)
+    };
+    let role = |time: f32| severity(time).map_or(StyleRole::Good, StyleRole::from);
+    let rows = pane.height().saturating_sub(1);
+    let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
+    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |time| theme.graph_style(role(time)) };
+    if rows > 1 {
+        pane.line(1, (label(max), StyleRole::Dim));
+        pane.line(rows, (label(min), StyleRole::Dim));
+    }
+    pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX).render(graph);
+}

@@ -1,0 +1,137 @@
+//! The panes of the network screen: traffic over time, retransmits and drops, round-trip times, the tables.
+
+use super::remote_hosts::{RemoteHostRow, cells_of};
+use super::traffic_graph::draw_graph;
+use crate::figures::protocols;
+use crate::findings::Evaluation;
+use crate::interval::network::NicSpan;
+use crate::safe;
+use crate::state::layout::ScreenLayout;
+use crate::state::remote_hosts::display_order;
+use crate::state::{Item, NetworkRows, State, rows};
+use crate::view::columns::Columns;
+use crate::view::pane::Pane;
+use crate::view::panes::{AXIS_WIDTH, over_time, time_columns};
+use crate::view::safe_line::SafeLine;
+use crate::view::text::{format_number, format_optional};
+use crate::view::theme::StyleRole;
+use crate::view::widgets::graph::Graph;
+
+/// The interface under the cursor, or those in use.
+fn nics<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a NicSpan> {
+    match &state.cursor().item {
+        Some(Item::Nic(id)) => evaluation.interval.nics.iter().filter(|nic| nic.id == *id).collect(),
+        _ => rows::busiest_nics(&evaluation.interval),
+    }
+}
+
+/// Rows of the graphs of an interface at least: its title, received, sent.
+const MIN_GRAPH_ROWS: u16 = 5;
+
+/// Received and sent of each interface over time, as many as fit.
+pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let mut inner = pane.framed(("In and out, against the speed", StyleRole::Bold), SafeLine::default());
+    let nics = nics(state, evaluation);
+    let count = u16::try_from(nics.len()).unwrap_or(u16::MAX);
+    if count == 0 {
+        inner.line(0, ("no interface in use", StyleRole::Dim));
+        return;
+    }
+    let shown = (inner.height() / MIN_GRAPH_ROWS).clamp(1, count);
+    let rows = inner.height() / shown;
+    for (at, nic) in (0..shown).zip(nics) {
+        draw_graph(state, evaluation, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
+    }
+}
+
+/// Retransmitted segments over time against the threshold of their finding, and what was dropped.
+pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let width = pane.width().saturating_sub(2 + AXIS_WIDTH);
+    let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.protocols);
+    let now = protocols::RETRANSMITTED_RATIO.displayed(input, protocols_span);
+    let note = SafeLine::new(safe!("now {}%", format_optional(now, 5)), StyleRole::Dim);
+    let mut inner = pane.framed(over_time("Retransmitted, of TCP segments sent", state, width), note);
+    let columns = time_columns(state, evaluation, width);
+    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.network().retransmitted_ratio).collect();
+    let threshold = evaluation.thresholds().retransmitted_ratio as f32;
+    let highest = values.iter().flatten().copied().fold(0.0, f32::max);
+    let max = highest.max(threshold * 1.5);
+    let text_rows = inner.height().min(3);
+    let rows = inner.height() - text_rows;
+    let graph = Graph {
+        values: &values,
+        threshold: Some(threshold),
+        max,
+        style: inner.graph_style(StyleRole::System),
+        style_above_threshold: inner.graph_style(StyleRole::Warning),
+        threshold_style: inner.graph_style(StyleRole::Dim),
+    };
+    let label = |share: f32| safe!("{:>6}%", format_number(f64::from(share) * 100.0, 4));
+    if let Some(row) = graph.threshold_row(rows) {
+        inner.line(row, (label(threshold), StyleRole::Dim));
+        if row > 0 {
+            inner.line(0, (label(max), StyleRole::Dim));
+        }
+    }
+    inner.subarea(AXIS_WIDTH, 0, width, rows).render(graph);
+    let figure = |column: &crate::figures::Column<_>| format_optional(column.displayed(input, protocols_span), 6);
+    let queued = evaluation.interval.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum::<f64>();
+    let squeezed = evaluation.interval.softnet.iter().map(|span| span.dropped.0).sum::<f64>();
+    let lines = [
+        safe!(
+            "segments {}/s in, {}/s out",
+            figure(&protocols::SEGMENTS_IN_PER_SECOND),
+            figure(&protocols::SEGMENTS_OUT_PER_SECOND)
+        ),
+        safe!(
+            "retransmitted {}/s, SYN {}/s, resets {}/s",
+            figure(&protocols::RETRANSMITTED_PER_SECOND),
+            figure(&protocols::SYN_RETRANSMITS_PER_SECOND),
+            figure(&protocols::RESETS_PER_SECOND)
+        ),
+        safe!(
+            "dropped: listen queues {}/s, qdiscs {}/s, softnet {}/s",
+            figure(&protocols::LISTEN_DROPS_PER_SECOND),
+            format_number(queued, 6),
+            format_number(squeezed, 6)
+        ),
+    ];
+    for (y, line) in (rows..inner.height()).zip(lines) {
+        inner.line(y, (line, StyleRole::Plain));
+    }
+}
+
+/// Round-trip times of the remote hosts against their minimum.
+pub fn round_trips(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("key p: all", StyleRole::Dim);
+    let mut inner = pane.framed(("Round-trip times against their minimum", StyleRole::Bold), note);
+    let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else {
+        let why = evaluation.interval.newer.protocols.remote_hosts.as_ref().err();
+        let words = match (why, evaluation.remote_hosts.is_some()) {
+            (Some(why), _) => safe!("- sock_diag: {why}"),
+            (None, true) => "no TCP connection with another host in this network namespace".into(),
+            (None, false) => "- rates need two socket scans".into(),
+        };
+        inner.line(0, (words, StyleRole::Dim));
+        return;
+    };
+    let table = Columns::new(&cells_of(inner.width()), inner.width());
+    let hosts = display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at)).take(usize::from(inner.height()));
+    let rows: Vec<_> = hosts
+        .map(|host| {
+            let row = RemoteHostRow::new(state, evaluation, host);
+            table.row(|fill, cell| fill(&row, cell))
+        })
+        .collect();
+    table.draw(&mut inner, None, rows);
+}
+
+/// The list of interfaces with the protocols below it, or the list of remote hosts.
+pub fn tables(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let (title, note) = match state.network_rows {
+        NetworkRows::Interfaces => ("Interfaces and protocols", "p remote hosts"),
+        NetworkRows::RemoteHosts => ("Remote hosts", "p interfaces"),
+    };
+    let mut inner = pane.framed((title, StyleRole::Bold), SafeLine::new(note, StyleRole::Dim));
+    super::draw(state, evaluation, layout, &mut inner);
+}

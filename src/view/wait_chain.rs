@@ -1,0 +1,46 @@
+//! Wait chains as drawn lines: the waiting threads, the thread that they wait for, its file, and the device below.
+
+use super::safe_line::SafeLine;
+use super::safe_text::SafeText;
+use super::text::{self, format_number};
+use super::theme::StyleRole;
+use crate::findings::{Evaluation, WaitChain, wait_chains};
+use crate::safe;
+
+/// Cells by which each link is indented below the one before, and the deepest that is.
+const INDENT: usize = 3;
+const MAX_DEPTH: usize = 6;
+
+/// A line shorter than this says nothing.
+const MIN_WIDTH: usize = 12;
+
+/// The most blocked groups, each with the links to what it waits for and how each link is known.
+pub fn chain_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
+    wait_chains(&evaluation.interval, &evaluation.latency_statuses).into_iter().flat_map(|chain| lines(chain, width)).collect()
+}
+
+fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
+    let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
+        .with(safe!("   {} threads blocked", format_number(chain.threads, 4)), StyleRole::Plain);
+    let mut lines = vec![head];
+    for (depth, link) in chain.links.into_iter().enumerate() {
+        let indent = 1 + INDENT * depth.min(MAX_DEPTH);
+        let room = width.saturating_sub(indent + INDENT);
+        if room < MIN_WIDTH {
+            break;
+        }
+        let what = SafeText::sanitize(link.what);
+        let known = safe!("  ({})", link.known_by);
+        let fits = what.width() + known.width() <= room;
+        for (at, words) in text::wrap(what.as_str(), room, usize::MAX).into_iter().enumerate() {
+            let mut line = SafeLine::new(SafeText::blanks(indent), StyleRole::Plain);
+            line.push(if at == 0 { "└▶ " } else { "   " }, StyleRole::Blocked);
+            line.push(SafeText::sanitize(words), StyleRole::Plain);
+            if fits {
+                line.push(known.clone(), StyleRole::Dim);
+            }
+            lines.push(line);
+        }
+    }
+    lines
+}

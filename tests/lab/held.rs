@@ -1,0 +1,76 @@
+//! Servers and processes that wait for a process that neither runs nor is on storage (loads/held.py), and their counterparts.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::attempt::Attempt;
+use crate::check_result::CheckResult;
+use crate::disk_load::Load;
+use crate::scenario::Lab;
+
+fn check(mode: &str, count: u32, mut judge: impl FnMut(&mut CheckResult)) {
+    let Some(_lab) = Lab::open(&["python3"]) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/held.py");
+    let mut command = Command::new("python3");
+    command.arg(source).args([mode, &count.to_string(), "60"]);
+    let _load = Load::start(command);
+    let state = tempfile::tempdir().expect("a folder");
+    Attempt { seconds: 5, ..Attempt::new(&format!("held-{mode}"), state.path()) }.check(|_, said| judge(said));
+}
+
+#[test]
+fn connections_of_a_stopped_server() {
+    check("stop", 50, |said| {
+        let stuck = said.must("stuck-server", "server", "critical");
+        said.evidence(&stuck, "waiting_connections", 50.0, 50.0);
+        said.says(&stuck, &["server (", ") is stopped (SIGSTOP) for ", ": 50 connections wait for it"]);
+    });
+}
+
+#[test]
+fn a_stopped_process_without_clients() {
+    check("stop-quiet", 1, |said| said.must_not("stuck-server"));
+}
+
+/// Four threads; the holder of their mutex sleeps for 100 ms at a time.
+#[test]
+fn connections_of_a_server_that_sleeps_under_its_mutex() {
+    check("sleep-lock", 40, |said| {
+        let stuck = said.must("stuck-server", "server", "warning");
+        said.evidence(&stuck, "waiting_connections", 30.0, 40.0);
+        said.says(
+            &stuck,
+            &["threads wait for a mutex, whose holder is neither on a CPU nor on storage", "connections wait for it"],
+        );
+    });
+}
+
+#[test]
+fn connections_of_a_server_behind_the_file_lock_of_a_process_that_sleeps() {
+    check("flock-server", 10, |said| {
+        let stuck = said.must("stuck-server", "server", "warning");
+        said.evidence(&stuck, "waiting_connections", 10.0, 10.0);
+        said.says(&stuck, &["1 thread waits for the lock of /tmp/held-", ", held by holder (", "; 10 connections wait for it"]);
+        said.must_not("file-lock-queue");
+    });
+}
+
+#[test]
+fn processes_behind_the_file_lock_of_a_process_that_sleeps() {
+    check("flock", 6, |said| {
+        let queue = said.must("file-lock-queue", "worker", "warning");
+        said.evidence(&queue, "waiting_threads", 5.9, 6.1);
+        said.says(&queue, &["6 threads of worker (6 processes) wait for the lock of /tmp/held-", ", held by holder ("]);
+        said.must_not("stuck-server");
+    });
+}
+
+/// Threads at a condition variable, and connections on which nothing is asked.
+#[test]
+fn a_parked_pool_with_silent_clients() {
+    check("pool", 20, |said| {
+        said.must_not("stuck-server");
+        said.must_not("file-lock-queue");
+        said.must_not("idle-but-blocked");
+    });
+}
