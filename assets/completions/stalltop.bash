@@ -83,7 +83,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
+            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --theme --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -110,6 +110,10 @@ _stalltop() {
                     return 0
                     ;;
                 --history)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --theme)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -695,7 +699,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__replay)
-            opts="-h --at --from --to --speed --ascii --unicode --mono --no-color --root --config --no-config --nic-speed --help"
+            opts="-h --at --from --to --speed --ascii --unicode --mono --no-color --theme --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -714,6 +718,10 @@ _stalltop() {
                     return 0
                     ;;
                 --speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --theme)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

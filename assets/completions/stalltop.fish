@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color theme= h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -29,6 +29,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -l config -d 'Read this 
 complete -c stalltop -n "__fish_stalltop_needs_command" -l nic-speed -d 'Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB' -r
+complete -c stalltop -n "__fish_stalltop_needs_command" -l theme -d 'Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
@@ -67,6 +68,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l at -d 'Star
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l from -d 'Start of the part: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l to -d 'End of the part, in the same forms' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l speed -d 'Playback speed as a multiple of real time' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l theme -d 'Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l config -d 'Read this configuration file instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l nic-speed -d 'Speed and duplex of interfaces, instead of what the drivers report: eth0=1000fd, eth1=100hd' -r

@@ -112,7 +112,7 @@ impl KeyLineItem {
         match label.split_once(key).filter(|_| key.len() == 1) {
             Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
             None if label.is_empty() => SafeLine::new(key, StyleRole::Key),
-            None => SafeLine::new(key, StyleRole::Key).with(" ", StyleRole::Plain).with(label, role),
+            None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(label, role),
         }
     }
 }

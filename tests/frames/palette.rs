@@ -156,7 +156,11 @@ fn clicks_hit_what_the_frame_shows() {
     click(&mut large, "Network");
     assert_eq!(large.pane_focus().focused, Some(5));
     press(&mut large, "z");
-    assert!(large.pane_focus().zoomed && text(&large).contains("─ Network ─"), "z zooms the focused pane:\n{}", text(&large));
+    assert!(
+        large.pane_focus().zoomed && !text(&large).contains("Who waits for whom"),
+        "z zooms the focused pane:\n{}",
+        text(&large)
+    );
 }
 
 #[test]

@@ -48,8 +48,6 @@ impl Graph<'_> {
 
 impl Widget for Graph<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
-        // Text and background of the theme, before anything is drawn.
-        let blank = buffer.cell(area.as_position()).map(|cell| cell.style()).unwrap_or_default();
         let area = area.intersection(buffer.area);
         if area.is_empty() || self.max <= 0.0 {
             return;
