@@ -34,6 +34,9 @@ use crate::view::hit_area::{self, HitArea};
 /// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 
+/// The shortest time between two frames of which the second answers a key: most terminals draw 60 times per second.
+const MIN_KEY_FRAME_INTERVAL: Duration = Duration::from_millis(8);
+
 /// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -119,6 +122,7 @@ fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
             keys,
             frame_due: Some(Instant::now()),
             last_drawn: None,
+            answers_key: false,
             reinitialized: false,
             hit_areas: Vec::new(),
             drags_timeline: false,
@@ -143,6 +147,8 @@ struct EventLoop {
     /// When to draw the next frame; `None` while nothing has changed
     frame_due: Option<Instant>,
     last_drawn: Option<Instant>,
+    /// The frame that is due answers a key
+    answers_key: bool,
     /// The terminal was initialized again, and no frame has been drawn since
     reinitialized: bool,
     /// What a click on the last frame does
@@ -210,6 +216,7 @@ impl EventLoop {
     }
 
     fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
+        self.answers_key |= matches!(event, LoopEvent::Input(_));
         match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,
@@ -334,6 +341,7 @@ impl EventLoop {
         if self.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
             self.frame_due = None;
+            self.answers_key = false;
             self.reinitialized = false;
         }
         self.last_drawn = Some(Instant::now());
@@ -342,7 +350,11 @@ impl EventLoop {
 
     /// When to draw a frame or write pending bytes; `None` if neither is needed.
     fn next_draw(&self) -> Option<Instant> {
-        let interval = if self.terminal.has_pending() { WRITE_RETRY_INTERVAL } else { MIN_FRAME_INTERVAL };
+        let interval = match self.terminal.has_pending() {
+            true => WRITE_RETRY_INTERVAL,
+            false if self.answers_key => MIN_KEY_FRAME_INTERVAL,
+            false => MIN_FRAME_INTERVAL,
+        };
         let earliest = self.last_drawn.map(|drawn| drawn + interval);
         let due = if self.terminal.has_pending() { Some(self.frame_due.unwrap_or_else(Instant::now)) } else { self.frame_due };
         due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
