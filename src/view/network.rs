@@ -1,5 +1,6 @@
-//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
+//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet, other network namespaces and remote hosts.
 
+mod namespaces;
 mod panes;
 pub mod remote_hosts;
 pub mod traffic_graph;
@@ -153,6 +154,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);
+    let y = y + namespaces::draw(evaluation, pane, y);
     if !layout.has_panes() {
         busiest_remote_hosts(state, evaluation, pane, y);
     }

@@ -161,7 +161,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("cgroup", cgroup);
     let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
     if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {
-        page.labelled(name.kind.word(), SafeText::sanitize(&name.describe()));
+        page.labelled(name.kind.word(), SafeText::sanitize(name.describe()));
     }
     let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
     if let Some(group) = limits {
