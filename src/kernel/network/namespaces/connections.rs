@@ -53,7 +53,7 @@ impl ConnectionScan {
         }
         let may_wait = self.scan_until.is_some_and(|until| begin < until);
         let is_due = self.next_scan.is_none_or(|at| at <= begin);
-        if !is_due || !(may_wait || !self.connections().waiting().is_empty()) {
+        if !is_due || !may_wait && self.connections().waiting().is_empty() {
             return Ok(());
         }
         self.reader.scan_connections()?;
