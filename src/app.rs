@@ -12,6 +12,7 @@ pub mod operations_command;
 pub mod program;
 pub mod recorder;
 pub mod sampling;
+pub mod saved_columns;
 pub mod saved_screen;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
 pub mod sys;

@@ -4,6 +4,7 @@
 //! events and carries out the returned effects, `view` draws from a shared reference. Live mode and replay use the same state.
 
 mod actions;
+pub mod column_chooser;
 pub mod cursor;
 pub mod demo;
 pub mod event;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+pub use column_chooser::{ColumnChooser, HiddenColumns};
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use graph_window::GraphWindow;
 pub use list::Sort;
@@ -167,6 +169,8 @@ pub struct State {
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
     pub palette: Option<Palette>,
+    pub column_chooser: Option<ColumnChooser>,
+    pub hidden_columns: HiddenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
 }
@@ -225,6 +229,8 @@ impl State {
             help: None,
             prompt: None,
             palette: None,
+            column_chooser: None,
+            hidden_columns: HiddenColumns::new(),
             themes: Vec::new(),
         }
     }

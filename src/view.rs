@@ -21,6 +21,7 @@ pub mod widgets;
 
 mod active_findings;
 mod bottom_line;
+mod column_chooser;
 mod copied_text;
 mod cpu;
 mod demo;
@@ -35,8 +36,8 @@ mod network;
 mod overview;
 mod palette;
 mod panes;
-mod process_titles;
 mod pressure;
+mod process_titles;
 mod tasks;
 mod thread_states;
 mod time_cells;
@@ -150,6 +151,7 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     if state.help.is_some() {
         help::draw(state, pane);
     }
+    column_chooser::draw(state, pane);
     if let Some(open) = &state.palette {
         palette::draw(open, pane);
     }

@@ -373,6 +373,43 @@ fn y_copies_to_the_clipboard_of_the_terminal() {
 }
 
 #[test]
+fn hidden_columns_are_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = stalltop(&[]);
+        command.env("XDG_STATE_HOME", directory.path());
+        let mut session = Session::start(command, 120, 30);
+        session.until_text("busy");
+        session.type_keys("5");
+        session.until_text("processes");
+        session
+    };
+    let mut session = start();
+    session.until_text("user");
+    session.type_keys("C");
+    session.until_text("[x] user");
+    while !session.contents().contains("[ ] user") {
+        session.type_keys(" ");
+        std::thread::sleep(Duration::from_millis(200));
+        if session.contents().contains("[ ] user") {
+            break;
+        }
+        session.type_keys(" j");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    session.type_keys("\x1b");
+    let file = directory.path().join("stalltop/columns.toml");
+    session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"user\"")));
+    session.type_keys("q");
+    session.ended();
+    let mut session = start();
+    session.type_keys("C");
+    session.until_text("[ ] user");
+    session.type_keys("qq");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
 fn the_palette_and_the_mouse_work() {
     let mut session = Session::live(120, 30);
     session.type_keys(":");

@@ -20,6 +20,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};
 use crate::app::recorder;
 use crate::app::sampling::SamplerThread;
+use crate::app::saved_columns;
 use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::{self, Terminal};
@@ -137,6 +138,7 @@ pub fn demo(
 fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
     state.themes = themes;
+    state.hidden_columns = saved_columns::load();
     state.setup.terminal.theme = chosen;
     Ok((state, notices))
 }
@@ -381,6 +383,15 @@ impl EventLoop {
                 let host = self.state.current.as_ref().map(|evaluation| Arc::clone(&evaluation.interval.host));
                 self.saved_screens.save(host.as_deref(), view::drawn_frame(&self.state).0);
             }
+            Effect::ChooseColumns => {
+                let columns = self.hit_areas.iter().find(|hit| matches!(hit.target, ClickTarget::Columns(_)));
+                let event = columns.map_or_else(
+                    || Event::Notice(Notice::new("there are no columns to choose here")),
+                    |hit| Event::Click(hit.target.clone()),
+                );
+                return self.apply(event);
+            }
+            Effect::SaveColumns => saved_columns::save(&self.state.hidden_columns),
             effect => {
                 for event in self.timeline.act(effect) {
                     if let LoopControl::Quit = self.apply(event)? {

@@ -264,7 +264,9 @@ impl Timeline {
             | Effect::Suspend
             | Effect::CopySelection
             | Effect::CopyCommand
-            | Effect::SaveScreen => {}
+            | Effect::SaveScreen
+            | Effect::ChooseColumns
+            | Effect::SaveColumns => {}
         }
         Vec::new()
     }

@@ -152,7 +152,8 @@ impl BaselineStore {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    fn make_directory(&self) -> io::Result<()> {
+    /// Makes the directory of the file; refuses one that other users may write to.
+    pub fn make_directory(&self) -> io::Result<()> {
         let directory = self.directory();
         if !directory.is_dir() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

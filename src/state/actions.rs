@@ -19,6 +19,9 @@ impl State {
         if self.palette.is_some() {
             return self.edit_palette(key);
         }
+        if self.column_chooser.is_some() {
+            return self.edit_column_chooser(key);
+        }
         self.notice = None;
         // The arrows extend a span, on all screens.
         match key {
@@ -111,6 +114,7 @@ impl State {
             Action::CopySelection => return Effect::CopySelection,
             Action::CopyCommand => return Effect::CopyCommand,
             Action::SaveScreen => return Effect::SaveScreen,
+            Action::ChooseColumns => return Effect::ChooseColumns,
             Action::Help => self.help = Some(0),
             Action::Redraw => {}
             Action::Suspend => return Effect::Suspend,
@@ -123,6 +127,14 @@ impl State {
         if self.palette.is_some() {
             let entry = if let ClickTarget::PaletteEntry(entry) = target { Some(entry) } else { None };
             return self.click_palette(entry);
+        }
+        if self.column_chooser.is_some() {
+            match target {
+                ClickTarget::ColumnChoice(index) => self.toggle_column(index),
+                ClickTarget::Nothing => return Effect::Nothing,
+                _ => return self.close_column_chooser(),
+            }
+            return Effect::Redraw;
         }
         if self.help.take().is_some() {
             return Effect::Redraw;
@@ -144,7 +156,8 @@ impl State {
             }
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),
-            ClickTarget::PaletteEntry(_) => return Effect::Nothing,
+            ClickTarget::Columns(columns) => self.open_column_chooser(columns),
+            ClickTarget::PaletteEntry(_) | ClickTarget::ColumnChoice(_) => return Effect::Nothing,
             ClickTarget::Timeline(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
         }
         Effect::Redraw
@@ -165,6 +178,7 @@ impl State {
     pub(super) fn on_wheel(&mut self, rows: i64) {
         match &mut self.palette {
             Some(palette) => palette.select_by(rows.signum()),
+            None if self.column_chooser.is_some() => self.select_column_by(rows.signum()),
             None => self.move_by(rows),
         }
     }

@@ -133,6 +133,10 @@ pub enum ClickTarget {
     Pane(usize),
     /// Index of an entry in `Palette::entries`
     PaletteEntry(usize),
+    /// The headings of a table whose columns can be chosen: opens the chooser
+    Columns(Vec<&'static str>),
+    /// Index of a line in `ColumnChooser::columns`
+    ColumnChoice(usize),
     /// A cell of the timeline: its time in nanoseconds since the Unix epoch
     Timeline(i64),
 }
@@ -179,6 +183,10 @@ pub enum Effect {
     CopyCommand,
     /// `P`: save the screen as text, with ANSI sequences, and as SVG
     SaveScreen,
+    /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
+    ChooseColumns,
+    /// Save `State::hidden_columns`
+    SaveColumns,
 }
 
 /// Position of the displayed interval among all intervals that can be displayed.

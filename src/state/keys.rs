@@ -51,6 +51,7 @@ pub enum Action {
     CopySelection,
     CopyCommand,
     SaveScreen,
+    ChooseColumns,
     Help,
     Redraw,
     Suspend,
@@ -164,6 +165,7 @@ impl Action {
             Action::Minus => "shorter interval; in a replay: slower",
             Action::CopySelection => "copy the row or the sentence",
             Action::CopyCommand => "copy the command line, or the next steps of a finding",
+            Action::ChooseColumns => "choose the columns of the screen",
             Action::SaveScreen => "save the screen as text, ANSI and SVG",
             Action::Help => "help: all keys",
             Action::Suspend => "suspend",
@@ -321,6 +323,12 @@ pub const BINDINGS: &[Binding] = &[
                       screen as text, ANSI and SVG",
         keys: &[(Char('y'), Action::CopySelection), (Char('Y'), Action::CopyCommand), (Char('P'), Action::SaveScreen)],
         screens: Screens::All,
+    },
+    Binding {
+        key_label: "C",
+        description: "choose the columns, also with a click beside the headings (remembered)",
+        keys: &[(Char('C'), Action::ChooseColumns)],
+        screens: Screens::Sortable,
     },
     Binding {
         key_label: ":",

@@ -86,6 +86,7 @@ fn rows_of(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX).min(1000)
 }
 
+#[allow(clippy::derivable_impls, reason = "the variants are made by a macro")]
 impl Default for Screen {
     fn default() -> Screen {
         Screen::Overview

@@ -10,7 +10,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use crate::figures::{Column, Unit};
-use crate::state::{ClickTarget, Item, Sort, SortColumn};
+use crate::state::{ClickTarget, Item, Sort, SortColumn, State};
 
 /// A column of a table. `C` is the function that makes a cell.
 #[derive(Clone, Copy, Debug)]
@@ -145,9 +145,20 @@ pub struct Columns<C> {
     shown: Vec<ColumnSpec<C>>,
     /// Column and width of each
     places: Vec<Rect>,
+    /// The headings that the user may hide
+    choosable: Vec<&'static str>,
 }
 
 impl<C: Copy> Columns<C> {
+    /// Without the columns that the user has hidden. The first one is always shown.
+    pub fn chosen(state: &State, specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
+        let is_choosable = |heading: &str| !heading.is_empty() && specs.first().is_none_or(|first| first.heading != heading);
+        let is_shown = |spec: &&ColumnSpec<C>| !is_choosable(spec.heading) || !state.hides_column(spec.heading);
+        let shown: Vec<ColumnSpec<C>> = specs.iter().filter(is_shown).copied().collect();
+        let choosable = specs.iter().map(|spec| spec.heading).filter(|heading| is_choosable(heading)).collect();
+        Columns { choosable, ..Columns::new(&shown, width) }
+    }
+
     pub fn new(specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
         let mut shown: Vec<ColumnSpec<C>> = specs.iter().copied().filter(|spec| width >= spec.min_table_width).collect();
         // No column is narrower than its figures: those that do not fit are left out.
@@ -162,7 +173,7 @@ impl<C: Copy> Columns<C> {
         let constraints = shown.iter().map(ColumnSpec::constraint);
         let row = Rect::new(0, 0, width, 1);
         let places = Layout::horizontal(constraints).spacing(1).split(row).to_vec();
-        Columns { shown, places }
+        Columns { shown, places, choosable: Vec::new() }
     }
 
     /// Makes a row: `fill(cell function, cell)` fills one cell.
@@ -184,6 +195,9 @@ impl<C: Copy> Columns<C> {
     pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
         let theme = pane.theme();
         let count = self.shown.len();
+        if !self.choosable.is_empty() {
+            pane.subarea(0, 0, u16::MAX, 1).on_click(ClickTarget::Columns(self.choosable.clone()));
+        }
         for (spec, place) in self.shown.iter().zip(&self.places) {
             if let Some(column) = spec.sort_column {
                 pane.subarea(place.x, 0, place.width.saturating_add(1), 1).on_click(ClickTarget::Column(column));

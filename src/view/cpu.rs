@@ -124,8 +124,8 @@ impl CpuLine<'_> {
 }
 
 /// The table of CPUs for a width.
-pub fn table(width: u16) -> Columns<fn(&CpuLine, CellContent)> {
-    if width >= 150 { Columns::new(&WIDE_CPU_COLUMNS, width) } else { Columns::new(&CPU_COLUMNS, width) }
+pub fn table(state: &State, width: u16) -> Columns<fn(&CpuLine, CellContent)> {
+    if width >= 150 { Columns::chosen(state, &WIDE_CPU_COLUMNS, width) } else { Columns::chosen(state, &CPU_COLUMNS, width) }
 }
 
 pub const SCREEN: ScreenView = ScreenView {
@@ -158,7 +158,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 
 /// The table of CPUs below the lines that are before the list.
 fn draw_table(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, span: &CpuSpan, pane: &mut Pane) {
-    let table = table(pane.width());
+    let table = table(state, pane.width());
     let rows = visible_rows(state, layout).into_iter().filter_map(|visible| {
         let Row::Cpu(at) = visible.row else { return None };
         let cpu = span.cpus.get(at)?;

@@ -1,8 +1,8 @@
 //! The details page of an item: lines and graphs that can be scrolled.
 
 mod baselines;
-mod cgroups;
 mod cgroup;
+mod cgroups;
 mod device;
 mod finding;
 mod remote_host;

@@ -160,7 +160,7 @@ fn operation_cell(line: &DiskLine, cell: CellContent) {
 }
 
 /// The table of disks for a width.
-pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
+pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
     if width >= 120 {
         specs.insert(3, MERGED);
@@ -168,7 +168,7 @@ pub fn table(width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     if width >= 76 {
         specs.push(HISTORY);
     }
-    Columns::new(&specs, width)
+    Columns::chosen(state, &specs, width)
 }
 
 pub const SCREEN: ScreenView =
@@ -176,7 +176,7 @@ pub const SCREEN: ScreenView =
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let table = table(pane.width());
+    let table = table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().flat_map(|visible| {
         let disk = if let Row::Disk(at) = visible.row { interval.disks.get(at) } else { None };

@@ -109,9 +109,9 @@ impl NicLine<'_> {
 }
 
 /// The table of interfaces for a width.
-pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
+pub fn table(state: &State, width: u16) -> Columns<fn(&NicLine, CellContent)> {
     if width < 130 {
-        return Columns::new(&NIC_COLUMNS, width);
+        return Columns::chosen(state, &NIC_COLUMNS, width);
     }
     let mut specs = NIC_COLUMNS.to_vec();
     if let Some(last) = specs.last_mut() {
@@ -120,7 +120,7 @@ pub fn table(width: u16) -> Columns<fn(&NicLine, CellContent)> {
     let each = ((width - 90) / 2 - 1).min(MAX_SPARKLINE_WIDTH);
     specs.push(IN.width(each));
     specs.push(OUT.width(each));
-    Columns::new(&specs, width)
+    Columns::chosen(state, &specs, width)
 }
 
 pub const SCREEN: ScreenView = ScreenView { draw, panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables] };
@@ -131,7 +131,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         return;
     }
     let interval = &*evaluation.interval;
-    let table = table(pane.width());
+    let table = table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().flat_map(|visible| {
         let nic = if let Row::Nic(at) = visible.row { interval.nics.get(at) } else { None };

@@ -166,7 +166,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
     }
-    Columns::new(&specs, width)
+    Columns::chosen(state, &specs, width)
 }
 
 /// A row of the table of wait classes.

@@ -164,6 +164,32 @@ fn clicks_hit_what_the_frame_shows() {
 }
 
 #[test]
+fn columns_are_chosen_per_screen() {
+    let mut state = live(&scenes::lock_convoy(), (120, 40));
+    press(&mut state, "3");
+    assert!(text(&state).contains("infl"));
+    assert_eq!(update(&mut state, Event::Key(Key::Char('C'))), Effect::ChooseColumns);
+    let (_, areas) = drawn_frame(&state);
+    let target = areas.into_iter().map(|hit| hit.target).find(|target| matches!(target, ClickTarget::Columns(_))).unwrap();
+    update(&mut state, Event::Click(target.clone()));
+    assert!(text(&state).contains("[x] infl"), "{}", text(&state));
+    click(&mut state, "[x] infl");
+    assert!(text(&state).contains("[ ] infl"));
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
+    press(&mut state, "4");
+    assert!(!state.hides_column("infl"), "of the disk screen alone");
+    press(&mut state, "3");
+    update(&mut state, Event::Click(target));
+    while !state.hides_column(state.column_chooser.as_ref().map(|open| open.columns[open.selected]).unwrap()) {
+        press(&mut state, "j");
+    }
+    press(&mut state, " ");
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert!(state.hidden_columns.is_empty() && text(&state).contains("infl"));
+}
+
+#[test]
 fn the_timeline_returns_the_time_of_a_cell() {
     let state = state();
     let (_, areas) = drawn_frame(&state);

@@ -103,7 +103,7 @@ fn selectable(state: &State, row: TableRow, item: Item) -> TableRow {
 
 pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let table = crate::view::network::table(pane.width());
+    let table = crate::view::network::table(state, pane.width());
     if nics.is_empty() {
         pane.line(
             y + 1,

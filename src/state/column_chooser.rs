@@ -1,0 +1,73 @@
+//! The column chooser: which columns of a screen are shown. Their order is that of the screen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::State;
+use super::event::{Effect, Key};
+
+/// The hidden columns by the name of the screen; columns are named by their headings.
+pub type HiddenColumns = BTreeMap<String, BTreeSet<String>>;
+
+/// The open chooser.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnChooser {
+    /// The headings, in the order of the screen; its first column is always shown
+    pub columns: Vec<&'static str>,
+    /// Index in `columns`
+    pub selected: usize,
+    was: HiddenColumns,
+}
+
+impl State {
+    /// Whether a column of the displayed screen is hidden.
+    pub fn hides_column(&self, heading: &str) -> bool {
+        self.hidden_columns.get(self.screen.label()).is_some_and(|hidden| hidden.contains(heading))
+    }
+
+    pub(super) fn open_column_chooser(&mut self, columns: Vec<&'static str>) {
+        self.column_chooser = Some(ColumnChooser { columns, selected: 0, was: self.hidden_columns.clone() });
+    }
+
+    /// A key while the chooser is open.
+    pub(super) fn edit_column_chooser(&mut self, key: Key) -> Effect {
+        match key {
+            Key::Escape | Key::Char('C' | 'q') => return self.close_column_chooser(),
+            Key::Up | Key::Char('k') => self.select_column_by(-1),
+            Key::Down | Key::Char('j') => self.select_column_by(1),
+            Key::Enter | Key::Char(' ') => {
+                let selected = self.column_chooser.as_ref().map_or(0, |chooser| chooser.selected);
+                self.toggle_column(selected);
+            }
+            _ => return Effect::Nothing,
+        }
+        Effect::Redraw
+    }
+
+    pub(super) fn select_column_by(&mut self, by: i64) {
+        if let Some(chooser) = &mut self.column_chooser {
+            let to = chooser.selected.saturating_add_signed(isize::try_from(by).unwrap_or(0));
+            chooser.selected = to.min(chooser.columns.len().saturating_sub(1));
+        }
+    }
+
+    /// Shows or hides the column with this index.
+    pub(super) fn toggle_column(&mut self, index: usize) {
+        let Some(chooser) = &mut self.column_chooser else { return };
+        let Some(&heading) = chooser.columns.get(index) else { return };
+        chooser.selected = index;
+        let hidden = self.hidden_columns.entry(self.screen.label().to_owned()).or_default();
+        if !hidden.remove(heading) {
+            hidden.insert(heading.to_owned());
+        }
+        if hidden.is_empty() {
+            self.hidden_columns.remove(self.screen.label());
+        }
+    }
+
+    /// Closes the chooser; a change is saved.
+    pub(super) fn close_column_chooser(&mut self) -> Effect {
+        let chooser = self.column_chooser.take();
+        let changed = chooser.is_some_and(|chooser| chooser.was != self.hidden_columns);
+        if changed { Effect::SaveColumns } else { Effect::Redraw }
+    }
+}
