@@ -86,7 +86,7 @@ impl State {
         match entry.command {
             PaletteCommand::Run(action, screens) => {
                 if !screens.contain(self.screen)
-                    && let Some((screen, _)) = screens.ends()
+                    && let Some(screen) = Screen::ALL.into_iter().find(|&screen| screens.contain(screen))
                 {
                     self.switch_screen(screen);
                 }

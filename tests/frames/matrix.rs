@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator};
-use stalltop::recording::read::replayer::Replayer;
+use stalltop::recording::Replayer;
 use stalltop::state::{ColorSupport, Event, GlyphSet, Screen, Source, State, update};
 
 use crate::screen::{buffer, press, setup, text};
