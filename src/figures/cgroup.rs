@@ -60,7 +60,7 @@ columns! {
     OWNER = Figure::text("of", "owner", "what it belongs to: container, pod, unit (of systemd), or cgroup",
         |input, group| Cell::Text(name(input, group).kind.word().into()));
     NAME = Figure::text("Name", "name", "name of its container, pod or unit",
-        |input, group| Cell::Text(name(input, group).label().into()));
+        |input, group| Cell::Text(name(input, group).label()));
     CGROUP = Figure::text("Cgroup", "cgroup", "its path", |_, group| (&group.id.path).into());
 }
 

@@ -109,7 +109,7 @@ impl State {
         let mut matcher = FilterMatcher::new(text, MatchMode::Fuzzy);
         let mut scored: Vec<(u32, PaletteEntry)> =
             (self.all_palette_entries().into_iter()).filter_map(|entry| Some((matcher.score(&entry.label)?, entry))).collect();
-        scored.sort_by(|a, b| b.0.cmp(&a.0));
+        scored.sort_by_key(|scored| std::cmp::Reverse(scored.0));
         scored.into_iter().map(|(_, entry)| entry).collect()
     }
 

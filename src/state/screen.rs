@@ -84,6 +84,7 @@ fn rows_of(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX).min(1000)
 }
 
+#[allow(clippy::derivable_impls, reason = "the variants are made by a macro, which cannot mark one of them as the default")]
 impl Default for Screen {
     fn default() -> Screen {
         Screen::Overview

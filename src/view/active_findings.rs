@@ -26,7 +26,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     let is_selected = |incident: &&[Finding]| {
         on_overview && incident.first().is_some_and(|finding| state.is_selected(&Item::from_finding(finding)))
     };
-    let selected = incidents.iter().position(|incident| is_selected(incident));
+    let selected = incidents.iter().position(is_selected);
     let first = selected.filter(|&at| laid_out(evaluation, &incidents, 0, width, lines).len() <= at).unwrap_or(0);
     let mut y = 0;
     let shown = laid_out(evaluation, &incidents, first, width, lines);

@@ -239,7 +239,7 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     match worst {
         Some(group) => {
             let quota = format_optional(group.quota_cpus, 5);
-            let name = SafeText::sanitize(&describe_cgroup(&interval.newer, group.id.path.as_bytes()));
+            let name = SafeText::sanitize(describe_cgroup(&interval.newer, group.id.path.as_bytes()));
             // Throttled time is summed over CPUs: above 1 it is a number of CPUs.
             let time = match group.throttled.map(|share| share.0) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),

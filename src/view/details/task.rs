@@ -169,7 +169,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     cgroups(interval, process, page);
     let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
     if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {
-        page.labelled(name.kind.word(), SafeText::sanitize(&name.describe()));
+        page.labelled(name.kind.word(), SafeText::sanitize(name.describe()));
     }
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
