@@ -421,7 +421,7 @@ impl Machine {
                 rwnd_limited_us: read("receiver"),
                 sndbuf_limited_us: read("send buffer"),
             }),
-            worst_process: peer.process.as_ref().map(crate::network::owner),
+            worst_process: peer.process.as_deref().map(crate::network::owner),
         }
     }
 

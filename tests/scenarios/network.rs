@@ -35,8 +35,8 @@ impl<'a> Network<'a> {
     }
 }
 
-pub fn owner(name: &String) -> (ProcessId, Name) {
-    (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name.as_str()))
+pub fn owner(name: &str) -> (ProcessId, Name) {
+    (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name))
 }
 
 impl Machine {
@@ -166,7 +166,7 @@ impl Machine {
             inode,
             queued_bytes: socket.queued_kb * 1024,
             drops: self.read(&format!("{prefix}udp drops {}", socket.address)),
-            owner: socket.owner.as_ref().map(owner),
+            owner: socket.owner.as_deref().map(owner),
         };
         (5000..).zip(&udp.socket).map(socket).collect()
     }
@@ -204,7 +204,7 @@ fn listener(listen: &format::Listen) -> Option<Listener> {
         local_address: address.parse().expect("an address and a port"),
         accept_queue: listen.queue,
         backlog_limit: listen.limit,
-        owner: listen.owner.as_ref().map(owner),
+        owner: listen.owner.as_deref().map(owner),
     })
 }
 
@@ -217,6 +217,6 @@ fn syn_queue(listen: &format::Listen) -> Option<SynQueue> {
         remote_hosts: queue.hosts,
         top_remote_host: queue.top,
         top_requests: queue.top_requests,
-        owner: listen.owner.as_ref().map(owner),
+        owner: listen.owner.as_deref().map(owner),
     })
 }
