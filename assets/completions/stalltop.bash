@@ -83,7 +83,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --theme --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
+            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --slow --theme --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -316,15 +316,15 @@ _stalltop() {
                     return 0
                     ;;
                 --only)
-                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention stuck-server file-lock-queue saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
                     return 0
                     ;;
                 --ignore)
-                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "idle-but-blocked kernel-lock-contention stuck-server file-lock-queue saturated-core saturated-thread cpu-saturated cpu-throttled cpu-stolen hidden-cpu short-lived-processes disk-latency disk-busy-not-saturated disk-stalled disk-drift io-throttled hung-task nic-saturated tcp-retransmits listen-overflow syn-queue-overflow udp-overflow network-latency send-blocked connect-blocked load-not-cpu memory-pressure swapping oom-kill" -- "${cur}"))
                     return 0
                     ;;
                 --threshold)
-                    COMPREPLY=($(compgen -W "idle-but-blocked= kernel-lock-contention= saturated-core= saturated-thread= cpu-saturated= cpu-throttled= cpu-stolen= hidden-cpu= short-lived-processes= disk-latency= disk-busy-not-saturated= disk-stalled= disk-drift= io-throttled= hung-task= nic-saturated= tcp-retransmits= syn-queue-overflow= udp-overflow= network-latency= send-blocked= connect-blocked= load-not-cpu= memory-pressure= swapping= blocked-ratio= blocked-cpus= blocked-threads= blocked-critical-ratio= blocked-critical-threads-per-cpu= kernel-lock-threads= kernel-lock-cpus= kernel-lock-warning-ratio= core-busy-ratio= thread-busy-ratio= box-idle-below-ratio= free-cpus= cpu-waiting-per-cpu= limit-seconds= cpu-busy-ratio= cpu-waiting-critical-per-cpu= throttled-ratio= stolen-ratio= stolen-critical-ratio= hidden-cpus= hidden-intervals= short-lived-forks-per-second= short-lived-seen-ratio= short-lived-busy-ratio= short-lived-cpus= short-lived-warning-ratio= latency-multiple= latency-critical-multiple= latency-provisional-multiple= latency-felt= latency-waiting-threads= disk-busy-ratio= disk-well-multiple= drift-multiple= drift-warning-multiple= stalled-seconds= io-throttled-threads= io-throttled-device-share= io-limit-used-ratio= hung-seconds= hung-critical-seconds= nic-busy-ratio= nic-saturation-per-second= nic-saturation-ratio= nic-intervals= retransmitted-ratio= retransmitted-per-second= syn-queue-full-per-second= syn-flood-per-second= udp-overflow-per-second= udp-overflow-ratio= round-trip-multiple= round-trip-ms= round-trip-unpressed-ms= send-blocked-seconds= send-blocked-threads= connect-blocked-seconds= connect-blocked-threads= load-per-cpu= memory-pressure-ratio= memory-pressure-critical-ratio= refaults-per-second= memory-limit-ratio= memory-waiting-threads= memory-fault-share= swapping-bytes-per-second=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "idle-but-blocked= kernel-lock-contention= file-lock-queue= saturated-core= saturated-thread= cpu-saturated= cpu-throttled= cpu-stolen= hidden-cpu= short-lived-processes= disk-latency= disk-busy-not-saturated= disk-stalled= disk-drift= io-throttled= hung-task= nic-saturated= tcp-retransmits= syn-queue-overflow= udp-overflow= network-latency= send-blocked= connect-blocked= load-not-cpu= memory-pressure= swapping= blocked-ratio= blocked-cpus= blocked-threads= blocked-critical-ratio= blocked-critical-threads-per-cpu= kernel-lock-threads= kernel-lock-cpus= kernel-lock-warning-ratio= file-lock-threads= file-lock-warning-threads= core-busy-ratio= thread-busy-ratio= box-idle-below-ratio= free-cpus= cpu-waiting-per-cpu= limit-seconds= cpu-busy-ratio= cpu-waiting-critical-per-cpu= throttled-ratio= stolen-ratio= stolen-critical-ratio= hidden-cpus= hidden-intervals= short-lived-forks-per-second= short-lived-seen-ratio= short-lived-busy-ratio= short-lived-cpus= short-lived-warning-ratio= latency-multiple= latency-critical-multiple= latency-provisional-multiple= latency-felt= latency-waiting-threads= disk-busy-ratio= disk-well-multiple= drift-multiple= drift-warning-multiple= stalled-seconds= io-throttled-threads= io-throttled-device-share= io-limit-used-ratio= hung-seconds= hung-critical-seconds= nic-busy-ratio= nic-saturation-per-second= nic-saturation-ratio= nic-intervals= retransmitted-ratio= retransmitted-per-second= syn-queue-full-per-second= syn-flood-per-second= udp-overflow-per-second= udp-overflow-ratio= round-trip-multiple= round-trip-ms= round-trip-unpressed-ms= send-blocked-seconds= send-blocked-threads= connect-blocked-seconds= connect-blocked-threads= load-per-cpu= memory-pressure-ratio= memory-pressure-critical-ratio= refaults-per-second= memory-limit-ratio= memory-waiting-threads= memory-fault-share= swapping-bytes-per-second=" -- "${cur}"))
                     return 0
                     ;;
                 --fail-on)
@@ -699,7 +699,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__replay)
-            opts="-h --at --from --to --speed --ascii --unicode --mono --no-color --theme --root --config --no-config --nic-speed --help"
+            opts="-h --at --from --to --speed --ascii --unicode --mono --no-color --slow --theme --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color theme= h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color slow theme= h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -94,6 +94,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l for -d 'Eval
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -s i -l interval -d 'Time between samples [default: 1s, or a quarter of --for if that is less]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l only -d 'Only findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -121,6 +123,8 @@ swapping\t''
 oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l ignore -d 'Ignore findings of these kinds' -r -f -a "idle-but-blocked\t''
 kernel-lock-contention\t''
+stuck-server\t''
+file-lock-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -148,6 +152,7 @@ swapping\t''
 oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l threshold -d 'Use another threshold: the main one of a kind (disk-latency=5), or one by its name (latency-critical-multiple=20)' -r -f -a "idle-but-blocked=\t''
 kernel-lock-contention=\t''
+file-lock-queue=\t''
 saturated-core=\t''
 saturated-thread=\t''
 cpu-saturated=\t''
@@ -179,6 +184,8 @@ blocked-critical-threads-per-cpu=\t''
 kernel-lock-threads=\t''
 kernel-lock-cpus=\t''
 kernel-lock-warning-ratio=\t''
+file-lock-threads=\t''
+file-lock-warning-threads=\t''
 core-busy-ratio=\t''
 thread-busy-ratio=\t''
 box-idle-below-ratio=\t''

@@ -70,16 +70,16 @@ fn the_cursor_is_in_every_graph() {
 fn the_graphs_of_a_replay_zoom() {
     let mut state = replay((200, 50), 450);
     let title = |state: &State| text(state).lines().find(|line| line.contains("┌ CPU, ")).unwrap().to_owned();
-    assert!(title(&state).contains("12:00:00–12:10:00 (10m)"), "{}", title(&state));
+    assert!(title(&state).contains("12:00:00–12:10:00 (10m00s)"), "{}", title(&state));
     press(&mut state, "<<");
-    assert!(title(&state).contains("(2m)"), "{}", title(&state));
+    assert!(title(&state).contains("(2m00s)"), "{}", title(&state));
     insta::assert_snapshot!("time-zoomed-200x50", text(&state));
     press(&mut state, "<<<<<<<<<<");
     assert!(title(&state).contains("(1s)"), "{}", title(&state));
     press(&mut state, ">");
     assert!(title(&state).contains("(2s)"), "{}", title(&state));
     press(&mut state, "Z");
-    assert!(title(&state).contains("(10m)"), "{}", title(&state));
+    assert!(title(&state).contains("(10m00s)"), "{}", title(&state));
 }
 
 #[test]
