@@ -213,9 +213,9 @@ impl Interval {
     /// The processes that ran or have a thread that is not asleep, sorted by pid, each with its span. Cheaper than `process` of
     /// each: no search reads other processes.
     pub fn active_processes(&self) -> impl Iterator<Item = (&Arc<Process>, &task::ProcessSpan)> {
-        let processes = self.newer.tasks.as_ref().ok().map(|tasks| &tasks.processes);
+        let processes = self.newer.tasks.as_ref().map_or(&[][..], |tasks| &tasks.processes);
         let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_places));
-        spans.filter_map(move |(span, &place)| Some((processes?.get(place)?, span)))
+        spans.filter_map(|(span, &place)| Some((processes.get(place)?, span)))
     }
 
     /// The delays of a thread; `None` if the kernel does not count them.

@@ -15,7 +15,6 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
-pub mod process_list;
 pub mod task;
 pub mod waits;
 

@@ -197,9 +197,10 @@ impl LearnedBaseline {
 
     /// Whether `add` would change anything: an unchanged baseline stays shared between clones.
     pub(super) fn would_change(&self, observation: &Observation) -> bool {
+        let known = self.latency();
         observation.uncontended
             || self.is_among_lowest(observation)
-            || self.is_among_highest(observation) && is_near_baseline(observation, self.latency())
+            || is_near_baseline(observation, known) && self.is_among_highest(observation)
     }
 
     /// Adds an observation.

@@ -1,5 +1,7 @@
 //! The processes to which the limit of a cgroup applies, and their names for a sentence.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::formatting::{count, lossy_name};
@@ -8,7 +10,6 @@ use crate::ids::{CgroupId, CgroupVersion};
 use crate::interval::Interval;
 use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
-use crate::sample::process_list::ProcessList;
 use crate::sample::task::Process;
 
 /// Whether `inner` is this cgroup or one below it.
@@ -62,17 +63,17 @@ impl<'a> CgroupMembers<'a> {
         let interval: &'a Interval = context.interval;
         let now = interval.newer.tasks.as_ref().ok()?;
         let mut members = CgroupMembers(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
-        members.assign(controller, Some(&now.processes));
+        members.assign(controller, &now.processes);
         let deserted = members.0.iter().filter(|(_, inside)| inside.is_empty()).map(|(&group, _)| (group, Vec::new()));
         let mut gone = CgroupMembers(deserted.collect());
-        gone.assign(controller, interval.older.tasks.as_ref().ok().map(|tasks| &tasks.processes));
+        gone.assign(controller, interval.older.tasks.as_ref().map_or(&[], |tasks| tasks.processes.as_slice()));
         members.0.extend(gone.0);
         Some(members)
     }
 
-    fn assign(&mut self, controller: Controller, processes: Option<&'a ProcessList>) {
+    fn assign(&mut self, controller: Controller, processes: &'a [Arc<Process>]) {
         // Usually there are no groups, and the processes need not be examined.
-        for process in processes.filter(|_| !self.0.is_empty()).into_iter().flatten() {
+        for process in if self.0.is_empty() { &[][..] } else { processes } {
             let Some(own) = process.cgroup_for(controller) else { continue };
             for path in own.path_with_ancestors() {
                 if let Some(inside) = self.0.get_mut(&(own.version, path)) {

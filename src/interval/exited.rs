@@ -51,14 +51,15 @@ impl ExitedSpan {
         let clock = TickClock { host, older_ns: older.at.boottime_ns, interval_start: IntervalStart::new(host, older) };
         let mut span = ExitedSpan::default();
         let (mut parents, mut exited): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
-        let (mut older_processes, mut newer_processes) = (was.processes.cursor(), now.processes.cursor());
+        let mut older_processes = SortedCursor::new(&was.processes);
+        let mut newer_processes = now.processes.as_slice();
         loop {
-            older_processes.pass_shared(&mut newer_processes);
-            let Some(process) = newer_processes.next() else { break };
-            while let Some(old) = older_processes.next_if(|old| old.pid < process.pid) {
-                exited.push(old);
-            }
-            let old = older_processes.next_if(|old| old.pid == process.pid);
+            let shared = older_processes.pass_shared(newer_processes);
+            let rest = newer_processes.get(shared..).and_then(<[_]>::split_first);
+            let Some((process, rest)) = rest else { break };
+            newer_processes = rest;
+            exited.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
+            let old = older_processes.find(|old| old.pid.cmp(&process.pid));
             let same = old.filter(|old| old.start_ticks == process.start_ticks);
             exited.extend(old.filter(|_| same.is_none()).map(Arc::as_ref));
             span.new_threads = span.new_threads.saturating_add(count_new_threads(same, process, &clock));
@@ -66,7 +67,7 @@ impl ExitedSpan {
                 parents.push(ReapingParent { id: process.id(), children_cpu_seconds: got, tail_cpu_seconds: 0.0 });
             }
         }
-        exited.extend(older_processes.map(Arc::as_ref));
+        exited.extend(older_processes.rest().iter().map(Arc::as_ref));
         exited.sort_by_key(|process| process.pid);
         for process in exited.iter().filter(|process| !process.kernel_thread) {
             let Some(parent) = reaping_parent(process, &exited, &mut parents) else { continue };

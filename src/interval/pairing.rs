@@ -1,6 +1,7 @@
 //! Pairs items of the older and the newer sample, both sorted by the same key, in one pass.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A position in a sorted list that only moves forward. Keys must be searched in ascending order.
 #[derive(Debug)]
@@ -30,6 +31,25 @@ impl<'a, T> SortedCursor<'a, T> {
         self.rest = rest;
         Some(first)
     }
+
+    /// The items that were not passed yet.
+    pub fn rest(&self) -> &'a [T] {
+        self.rest
+    }
+}
+
+impl<'a, T> SortedCursor<'a, Arc<T>> {
+    /// Passes the items with which `newer` begins too: the very same ones, so that nothing changed in them. Returns how many.
+    pub fn pass_shared(&mut self, newer: &[Arc<T>]) -> usize {
+        let shared = shared_prefix(self.rest, newer);
+        self.rest = self.rest.get(shared..).unwrap_or_default();
+        shared
+    }
+}
+
+/// How many items both lists begin with. Does not compare them.
+pub fn shared_prefix<T>(older: &[Arc<T>], newer: &[Arc<T>]) -> usize {
+    older.iter().zip(newer).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
 }
 
 #[cfg(test)]
@@ -44,7 +64,8 @@ mod tests {
         assert_eq!(cursor.find(|item| item.cmp(&3)), Some(&3));
         assert_eq!(cursor.find(|item| item.cmp(&3)), None, "each item is found once");
         assert_eq!(cursor.skip_below(|item| item.cmp(&8)), [5, 7]);
+        assert_eq!(cursor.rest(), [9]);
         assert_eq!(cursor.find(|item| item.cmp(&10)), None);
-        assert!(cursor.rest.is_empty());
+        assert!(cursor.rest().is_empty());
     }
 }

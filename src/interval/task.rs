@@ -16,7 +16,6 @@ use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
-use crate::sample::process_list::ProcessList;
 use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Sample};
@@ -155,7 +154,7 @@ impl TaskSpan {
     /// Each of these processes with its span; both sorted by pid.
     pub fn processes_with_spans<'a>(
         &'a self,
-        processes: &'a ProcessList,
+        processes: &'a [Arc<Process>],
     ) -> impl Iterator<Item = (&'a Arc<Process>, ProcessSpan)> {
         let mut spans = SortedCursor::new(&self.active_processes);
         processes.iter().map(move |process| {

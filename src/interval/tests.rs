@@ -222,7 +222,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
 }
 
 fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
-    Sample { tasks: Ok(Tasks { processes: processes.into(), ..Tasks::default() }), ..at(seconds) }
+    Sample { tasks: Ok(Tasks { processes, ..Tasks::default() }), ..at(seconds) }
 }
 
 #[test]

@@ -72,8 +72,8 @@ impl ContainerReader {
 
     /// Finds the containers that exist now. Returns whether one with a name is gone.
     fn search(&mut self, sample: &Sample) -> bool {
-        let processes = sample.tasks.iter().flat_map(|tasks| &tasks.processes);
-        let of_processes = processes.filter_map(|process| process.facts.cgroup.as_ref().ok()).map(|id| &id.path);
+        let processes = sample.tasks.as_ref().map_or(&[][..], |tasks| tasks.processes.as_slice());
+        let of_processes = processes.iter().filter_map(|process| process.facts.cgroup.as_ref().ok()).map(|id| &id.path);
         let of_limits = sample.cgroups.as_deref().unwrap_or_default().iter().map(|group| &group.id.path);
         // Processes of one group share the allocation of its path.
         let paths: BTreeMap<*const u8, &Name> =

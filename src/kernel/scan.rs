@@ -38,7 +38,6 @@ use super::task::files::TaskFiles;
 use crate::ids::GroupId;
 use crate::sample::Reading;
 use crate::sample::host::Host;
-use crate::sample::process_list::ProcessList;
 use crate::sample::task::{HiddenTasks, Tasks};
 
 /// Number of processes beside a stuck one of their group whose wait channels are read in one scan.
@@ -52,8 +51,6 @@ pub struct TaskScanner {
     context: ScanContext,
     /// Sorted by pid
     processes: Vec<KnownProcess>,
-    /// The processes of the last scan, as they were sampled
-    last_list: ProcessList,
     /// Indices of the processes that sub-samples read or poll, sorted; made by each scan
     watched: Vec<usize>,
     /// Sub-samples leave the monitor itself out.
@@ -73,7 +70,6 @@ impl TaskScanner {
         Ok(TaskScanner {
             context: ScanContext::new(root, host)?,
             processes: Vec::new(),
-            last_list: ProcessList::default(),
             watched: Vec::new(),
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             new_pids: new_pids::NewPidTracker::new(in_pid_namespace),
@@ -94,9 +90,8 @@ impl TaskScanner {
         self.context.end_scan();
         self.first_scan_ns.get_or_insert(now_ns);
         self.update_watched(now_ns);
-        self.last_list = self.last_list.updated(self.processes.iter().map(|known| &known.sampled));
         Tasks {
-            processes: self.last_list.clone(),
+            processes: self.processes.iter().map(|known| Arc::clone(&known.sampled)).collect(),
             users: Arc::default(),
             hidden: self.hidden_tasks(),
             read_times: std::mem::take(&mut self.context.read_times),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::{Controller, Memberships};
-use super::process_list::ProcessList;
 use super::waits::{WaitClass, class};
 use super::{Absent, Name, Reading};
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
@@ -18,7 +17,7 @@ use crate::units::Counter;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tasks {
     /// Sorted by pid.
-    pub processes: ProcessList,
+    pub processes: Vec<Arc<Process>>,
     /// Names of their owners; shared between samples until a new uid appears.
     pub users: Arc<BTreeMap<u32, Name>>,
     /// What could not be seen.
@@ -38,7 +37,8 @@ pub struct ReadTime {
 impl Tasks {
     /// The process with this pid.
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
-        self.processes.find(pid)
+        let at = self.processes.binary_search_by_key(&pid, |process| process.pid).ok()?;
+        self.processes.get(at)
     }
 
     /// CLOCK_BOOTTIME when the counters of the process were read, ns, within a few ms; `None` at the time of the sample.
@@ -49,11 +49,11 @@ impl Tasks {
 
     /// The processes of a group.
     pub fn members<'a>(&'a self, group: &'a GroupId) -> impl Iterator<Item = &'a Arc<Process>> {
-        let (one, all) = match group {
-            GroupId::Process(id) => (self.process(id.pid), None),
-            GroupId::Siblings { .. } => (None, Some(&self.processes)),
+        let among = match group {
+            GroupId::Process(id) => self.process(id.pid).map_or(&[][..], std::slice::from_ref),
+            GroupId::Siblings { .. } => &self.processes,
         };
-        one.into_iter().chain(all.into_iter().flatten()).filter(move |process| match group {
+        among.iter().filter(move |process| match group {
             GroupId::Process(id) => process.id() == *id,
             GroupId::Siblings { parent, .. } => process.ppid == *parent && process.group() == *group,
         })

@@ -804,8 +804,8 @@ pub fn strange_samples(dice: &mut Dice, count: usize) -> Vec<Arc<Sample>> {
                     };
                     processes.insert(process.pid, kept);
                 }
-                for process in &new.processes {
-                    processes.entry(process.pid).or_insert_with(|| process.clone());
+                for process in std::mem::take(&mut new.processes) {
+                    processes.entry(process.pid).or_insert(process);
                 }
                 new.processes = processes.into_values().collect();
                 if dice.bool() {
@@ -1014,7 +1014,7 @@ impl Machine {
             let busy = (0..count).step_by((count / self.busy.max(1)).max(1)).take(self.busy).collect::<Vec<_>>();
             let wakers = (0..count / 200).map(|_| d.below(count as u64) as usize).collect::<Vec<_>>();
             for &at in busy.iter().chain(&wakers) {
-                let process = Arc::make_mut(tasks.processes.get_mut(at).unwrap());
+                let process = Arc::make_mut(&mut tasks.processes[at]);
                 let ran = 1_000_000 + d.below(80_000_000);
                 let ticks = ran / 10_000_000;
                 process.user_ticks.0 += ticks;
@@ -1048,11 +1048,11 @@ impl Machine {
             }
             let total = now.cpu.as_ref().map(|cpu| cpu.total).unwrap_or_default();
             let span = |now: Counter, before: Counter, part: u64| Counter(before.0 + (now.0 - before.0) * part / 10);
-            now.waits.groups = busy.iter().take(8).map(|&at| GroupId::Process(tasks.processes.get(at).unwrap().id())).collect();
+            now.waits.groups = busy.iter().take(8).map(|&at| GroupId::Process(tasks.processes[at].id())).collect();
             now.waits.threads = busy
                 .iter()
                 .flat_map(|&at| {
-                    let process = tasks.processes.get(at).unwrap();
+                    let process = &tasks.processes[at];
                     let running = d.below(11) as u16;
                     let seen = [(WaitClass::Running, running), (WaitClass::Poll, 10 - running)];
                     synthetic::waits::thread(process.task_id(&process.threads[0]), (at % 8) as u16, &seen)

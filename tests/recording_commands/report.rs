@@ -161,8 +161,8 @@ fn hostile_names_are_never_markup() {
             nic.id.name = Name::from(HOSTILE);
         }
         if let Ok(tasks) = &mut sample.tasks {
-            for place in 0..tasks.processes.len() {
-                Arc::make_mut(tasks.processes.get_mut(place).unwrap()).comm = Name::from(HOSTILE);
+            for process in &mut tasks.processes {
+                Arc::make_mut(process).comm = Name::from(HOSTILE);
             }
         }
         Arc::new(sample)

@@ -470,7 +470,6 @@ impl Machine {
         processes.sort_by_key(|process| process.pid);
         let pids: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
         assert_eq!(pids.len(), processes.len(), "two processes of one pid");
-        let processes = processes.into();
         Tasks { processes, hidden: HiddenTasks { processes: self.hidepid, ..HiddenTasks::default() }, ..Tasks::default() }
     }
 

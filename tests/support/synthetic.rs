@@ -109,7 +109,7 @@ impl SampleBuilder {
     pub fn processes<P: Into<Arc<Process>>>(self, processes: impl IntoIterator<Item = P>) -> Self {
         let mut processes: Vec<Arc<Process>> = processes.into_iter().map(Into::into).collect();
         processes.sort_by_key(|process| process.pid);
-        self.with(|sample| sample.tasks = Ok(Tasks { processes: processes.into(), ..Tasks::default() }))
+        self.with(|sample| sample.tasks = Ok(Tasks { processes, ..Tasks::default() }))
     }
 
     /// Sets any field.

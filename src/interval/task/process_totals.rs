@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::thread::is_not_sleeping;
-use crate::sample::process_list::ProcessList;
+use crate::interval::pairing::shared_prefix;
 use crate::sample::task::{Process, TaskState};
 
 /// Of one sample; the next interval begins with them.
@@ -31,34 +31,36 @@ pub(super) struct Visit<'a> {
 }
 
 impl ProcessTotals {
-    pub(super) fn new(processes: &ProcessList) -> ProcessTotals {
-        ProcessTotals::default().next(&ProcessList::default(), processes, |_| ())
+    pub(super) fn new(processes: &[Arc<Process>]) -> ProcessTotals {
+        ProcessTotals::default().next(&[], processes, |_| ())
     }
 
     /// The totals of `newer`, where these are those of `older`; both sorted by pid. Visits each process that is new or changed,
     /// or that has a thread that is not asleep.
     pub(super) fn next<'a>(
         &self,
-        older: &'a ProcessList,
-        newer: &'a ProcessList,
+        older: &'a [Arc<Process>],
+        newer: &'a [Arc<Process>],
         mut visit: impl FnMut(Visit<'a>),
     ) -> ProcessTotals {
         let mut totals = ProcessTotals { awake: Vec::with_capacity(self.awake.len()), ..*self };
         let mut awake = self.awake.iter().copied().peekable();
-        let (mut olds, mut news) = (older.cursor(), newer.cursor());
+        let (mut old_place, mut new_place) = (0, 0);
         loop {
-            let (old_start, new_start) = (olds.place(), news.place());
-            let old_end = old_start + olds.pass_shared(&mut news);
-            while awake.next_if(|&at| at < old_start).is_some() {}
-            while let Some(at) = awake.next_if(|&at| at < old_end) {
-                let place = new_start + at - old_start;
+            let (olds, news) = (older.get(old_place..).unwrap_or_default(), newer.get(new_place..).unwrap_or_default());
+            let shared = shared_prefix(olds, news);
+            while awake.next_if(|&at| at < old_place).is_some() {}
+            while let Some(at) = awake.next_if(|&at| at < old_place + shared) {
+                let place = new_place + at - old_place;
                 totals.awake.push(place);
                 older.get(at).into_iter().for_each(|same| visit(Visit { old: Some(same), new: same, place }));
             }
-            let new = news.peek();
-            let old = olds.next_if(|old| new.is_none_or(|new| old.pid <= new.pid));
-            if let Some(old) = old {
+            old_place += shared;
+            new_place += shared;
+            let (old, new) = (olds.get(shared), news.get(shared));
+            if let Some(old) = old.filter(|old| new.is_none_or(|new| old.pid <= new.pid)) {
                 totals.remove(old);
+                old_place += 1;
             }
             let Some(new) = new else {
                 if old.is_none() {
@@ -69,13 +71,12 @@ impl ProcessTotals {
             if old.is_some_and(|old| old.pid < new.pid) {
                 continue;
             }
-            let place = news.place();
-            news.next();
             totals.add(new);
             if new.threads.iter().any(is_not_sleeping) {
-                totals.awake.push(place);
+                totals.awake.push(new_place);
             }
-            visit(Visit { old, new, place });
+            visit(Visit { old: old.filter(|old| old.pid == new.pid), new, place: new_place });
+            new_place += 1;
         }
     }
 
@@ -129,12 +130,10 @@ mod tests {
             &[a.clone(), d.clone()],
             &[process(1, Running), process(2, Sleeping), c.clone(), process(5, Sleeping), d.clone(), process(9, Blocked)],
         ];
-        let older_list = ProcessList::from(older.to_vec());
         for newer in cases {
-            let newer_list = ProcessList::from(newer.to_vec());
             let mut visited = Vec::new();
-            let totals = ProcessTotals::new(&older_list).next(&older_list, &newer_list, |visit| visited.push(visit.new.pid));
-            assert_eq!(totals, ProcessTotals::new(&newer_list));
+            let totals = ProcessTotals::new(&older).next(&older, newer, |visit| visited.push(visit.new.pid));
+            assert_eq!(totals, ProcessTotals::new(newer));
             let is_quiet =
                 |new: &Arc<Process>| older.iter().any(|old| Arc::ptr_eq(old, new)) && !new.threads.iter().any(is_not_sleeping);
             let due: Vec<u32> = newer.iter().filter(|new| !is_quiet(new)).map(|new| new.pid).collect();

@@ -62,7 +62,7 @@ prop_compose! {
         process.user_ticks = run[1];
         process.system_ticks = run[2];
         process.threads = Arc::new([threads]);
-        sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)].into(), ..Tasks::default() });
+        sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
         let row = crate::interval::wait_counts::GroupWaits {
             group: 0,
             running: waits[0],

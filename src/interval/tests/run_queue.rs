@@ -11,7 +11,7 @@ fn a_run_queue_wait_is_cut_to_the_interval() {
             let mut process = (*process(50, 1, run_ns)).clone();
             let sched = Schedstat { run_ns: Counter(run_ns), run_delay_ns: Counter(delay_ns), timeslices: Counter(run_ns) };
             process.threads = Arc::new([Thread { state, schedstat: Some(sched), ..thread(50, 1, run_ns) }]);
-            Ok(Tasks { processes: vec![Arc::new(process)].into(), ..Tasks::default() })
+            Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() })
         };
         let older = Sample { tasks: with(state, 0, 0), ..at(10.0) };
         let newer = Sample { tasks: with(TaskState::Sleeping, 500_000_000, waited_ns), ..at(12.0) };

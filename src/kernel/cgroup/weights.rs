@@ -113,7 +113,7 @@ mod tests {
             process(5, TaskState::Sleeping, &group("/idle")),
             process(6, TaskState::Running, &group("/gone")),
         ];
-        let tasks = Tasks { processes: processes.into(), ..Tasks::default() };
+        let tasks = Tasks { processes, ..Tasks::default() };
         let read = WeightReader::default().sample(&root, &hierarchies(&mounts), &tasks);
         let expected = [("/batch", 0), ("/web", 100), ("/web/php", 20)];
         assert_eq!(read, expected.map(|(path, weight)| CgroupWeight { id: group(path), weight }));

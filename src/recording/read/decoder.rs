@@ -20,7 +20,6 @@ use crate::recording::format::schema::{
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
-use crate::sample::process_list::{ProcessList, ProcessListBuilder};
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{GroupWait, Waits};
 use crate::sample::{Absent, Name, Sample};
@@ -54,7 +53,7 @@ struct Level {
     sample: Arc<Sample>,
     /// Names that are known after it.
     name_count: usize,
-    tables: Vec<Arc<Rows>>,
+    tables: Vec<Rows>,
     processes: ProcessTable,
     cells: usize,
 }
@@ -91,7 +90,7 @@ impl ProcessTable {
 /// A decoded frame.
 struct Decoded {
     sample: Arc<Sample>,
-    tables: Vec<Arc<Rows>>,
+    tables: Vec<Rows>,
     processes: ProcessTable,
     cells: usize,
 }
@@ -239,26 +238,25 @@ impl FrameDecoder<'_> {
     }
 
     /// The rows of a table that needs nothing else; a table without a section did not change. Also the last of `tables`.
-    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Arc<Rows>>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
-        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len()));
-        let rows = match (self.sections.changes(table, cells)?, reference) {
-            (Some(changes), Some(reference)) => Arc::new(changes.to_rows(reference)?),
-            (Some(changes), None) => Arc::new(changes.to_rows(&Rows::new(table.width))?),
-            (None, Some(reference)) => Arc::clone(reference),
-            (None, None) => Arc::new(Rows::new(table.width)),
+    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Rows>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
+        let none = Rows::new(table.width);
+        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
+        let rows = match self.sections.changes(table, cells)? {
+            Some(changes) => changes.to_rows(reference)?,
+            None => reference.clone(),
         };
         tables.push(rows);
-        tables.last().map(Arc::as_ref).ok_or(Malformed("a table is missing"))
+        tables.last().ok_or(Malformed("a table is missing"))
     }
 
     /// The processes, and their rows that later frames refer to.
-    fn processes(&self, cells: &mut usize) -> Result<(ProcessList, ProcessTable), Malformed> {
-        let nothing = ProcessList::default();
+    fn processes(&self, cells: &mut usize) -> Result<(Vec<Arc<Process>>, ProcessTable), Malformed> {
         let reference = self.levels.last();
         let old_places = reference.map(|level| level.processes.places.as_slice()).unwrap_or_default();
-        let old_list = reference.and_then(|level| level.sample.tasks.as_ref().ok()).map_or(&nothing, |tasks| &tasks.processes);
+        let old_tasks = reference.and_then(|level| level.sample.tasks.as_ref().ok());
+        let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.clone(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
+            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
@@ -282,25 +280,27 @@ impl FrameDecoder<'_> {
             Some(changes) => changes.to_rows_after(&old_threads, None)?,
             None => old_threads,
         };
-        let mut list = ProcessListBuilder::new(old_list);
-        let mut places = Vec::with_capacity(old_places.len() + rows.len());
+        let mut list = Vec::with_capacity(old_list.len() + rows.len());
+        let mut places = Vec::with_capacity(old_list.len() + rows.len());
         let mut thread_ends = Vec::with_capacity(rows.len());
+        let mut buffers = ProcessBuffers::default();
         let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
             match step {
                 Plan::Same(range) => {
-                    let same = old_places.get(range.clone()).filter(|_| range.end <= old_list.len());
-                    places.extend_from_slice(same.ok_or(Malformed("a process is not in the sample that is referred to"))?);
-                    list.keep(range);
+                    let same = old_list.get(range.clone()).zip(old_places.get(range));
+                    let (processes, same_places) =
+                        same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
+                    list.extend_from_slice(processes);
+                    places.extend_from_slice(same_places);
                 }
                 Plan::Build { at, old } => {
                     let row = rows.row(at).unwrap_or_default();
-                    let before = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
+                    let old = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
                     let first_thread = thread_ends.last().copied().unwrap_or(0);
-                    let process = self.process(row, before, (&threads, first_thread))?;
+                    let process = self.process(row, old, (&threads, first_thread), &mut buffers)?;
                     thread_ends.push(first_thread + process.threads.len());
-                    let shared = self.shared(process, list.len());
-                    list.push(shared, old);
+                    list.push(self.shared(process, list.len()));
                     places.push(ProcessPlace { level, index: u32::try_from(at).unwrap_or(u32::MAX) });
                 }
             }
@@ -308,7 +308,7 @@ impl FrameDecoder<'_> {
         if thread_ends.last().copied().unwrap_or(0) != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list.finish(), ProcessTable { places, rows, threads, thread_ends }))
+        Ok((list, ProcessTable { places, rows, threads, thread_ends }))
     }
 
     fn process_rows(&self, place: ProcessPlace) -> Option<(&[u64], &[u64])> {
@@ -322,26 +322,30 @@ impl FrameDecoder<'_> {
         row: &[u64],
         old: Option<(&[u64], &Arc<Process>)>,
         (threads, first): (&Rows, usize),
+        buffers: &mut ProcessBuffers,
     ) -> Result<Process, Malformed> {
+        let mut process: Process = match old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)) {
+            Some((_, old)) => {
+                // Facts rarely change, and building them takes longer than the rest.
+                buffers.row.clear();
+                buffers.row.extend_from_slice(row);
+                buffers.row.get_mut(FACTS).unwrap_or_default().fill(0);
+                Process { facts: Arc::clone(&old.facts), ..take_at(&buffers.row, 0, &self.names)? }
+            }
+            None => take_at(row, 0, &self.names)?,
+        };
         let count = row.get(THREAD_COUNT).and_then(|&count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
         if count > threads.len().saturating_sub(first) {
             return Err(Malformed("a process claims more threads than there are"));
         }
-        let thread = |at: usize| {
-            let mut row = threads.row(at).unwrap_or_default();
+        let list = &mut buffers.threads;
+        list.clear();
+        for mut row in (first..first + count).filter_map(|at| threads.row(at)) {
             let _pid: u32 = take_first(&mut row, &self.names)?;
-            take_first::<Thread>(&mut row, &self.names)
-        };
-        // Most have one, which needs no list to be built first.
-        let list: Arc<[Thread]> = match count {
-            1 => Arc::new([thread(first)?]),
-            _ => (first..first + count).map(thread).collect::<Result<_, _>>()?,
-        };
-        // Facts rarely change, and building them takes longer than the rest.
-        let same_facts = old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)).map(|(_, old)| Arc::clone(&old.facts));
-        self.names.facts.set_process_parts(list, same_facts);
-        let mut process: Process = take_at(row, 0, &self.names)?;
-        add_thread_counts(&mut process);
+            list.push(take_first(&mut row, &self.names)?);
+        }
+        add_thread_counts(&mut process, list);
+        process.threads = list.drain(..).collect();
         Ok(process)
     }
 
@@ -357,6 +361,13 @@ impl FrameDecoder<'_> {
         }
         Arc::new(process)
     }
+}
+
+/// Buffers for building one process, used again for the next.
+#[derive(Default)]
+struct ProcessBuffers {
+    row: Vec<u64>,
+    threads: Vec<Thread>,
 }
 
 /// What processes of the new sample are made from.

@@ -11,7 +11,6 @@ use crate::recording::format::schema::{
     CONTAINER_NAMES, LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREADS, subtract_thread_counts, to_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
-use crate::sample::process_list::ProcessList;
 use crate::sample::task::{Process, ProcessFacts, Thread};
 use crate::sample::waits::GroupWait;
 use crate::sample::{Absent, Sample};
@@ -165,11 +164,11 @@ impl<'e> PayloadEncoder<'e> {
 
     /// Gives the lowest numbers to the names that many tasks have in common, since they are written most often.
     fn intern_common_names(&mut self, sample: &Sample) {
-        let threads = processes(sample).into_iter().flatten().flat_map(|process| process.threads.iter());
+        let threads = processes(sample).iter().flat_map(|process| process.threads.iter());
         for wchan in threads.filter_map(|thread| thread.wait.wchan.as_ref().ok()) {
             self.names.name(wchan);
         }
-        for process in processes(sample).into_iter().flatten() {
+        for process in processes(sample) {
             let facts = &process.facts;
             let names = [facts.executable.as_ref().ok(), facts.cgroup.as_ref().ok().map(|cgroup| &cgroup.path)];
             for name in names.into_iter().flatten().chain([&process.comm]) {
@@ -199,24 +198,24 @@ impl<'e> PayloadEncoder<'e> {
     }
 
     fn write_tasks(&mut self, sample: &Sample) -> Result<(), FrameTooLarge> {
-        let nothing = ProcessList::default();
-        let list = |sample| processes(sample).unwrap_or(&nothing);
-        let mut olds = self.reference.map_or(&nothing, |level| list(&level.sample)).cursor();
-        let mut news = list(sample).cursor();
+        let old = self.reference.map(|level| processes(&level.sample)).unwrap_or_default();
         let mut diff = RowDiff::new(PROCESSES);
         let mut moved: Vec<(&Process, &[Thread])> = Vec::new();
+        let mut olds = old.iter().peekable();
         let (mut old_row, mut new_row) = (Vec::new(), Vec::new());
-        loop {
+        for process in processes(sample) {
             // A process that did not run is the same `Arc` in both samples: its threads need not be compared.
-            diff.append_same(olds.pass_shared(&mut news) as u64);
-            let Some(process) = news.next() else { break };
+            if olds.next_if(|other| Arc::ptr_eq(other, process)).is_some() {
+                diff.append_same();
+                continue;
+            }
             let same_id = |other: &Process| other.id() == process.id();
             while olds.next_if(|other| other.pid < process.pid || (other.pid == process.pid && !same_id(other))).is_some() {
                 diff.append_gone();
             }
-            let reference = olds.next_if(same_id);
+            let reference = olds.next_if(|other| same_id(other));
             if reference == Some(process) {
-                diff.append_same(1);
+                diff.append_same();
                 continue;
             }
             self.process_row(process, &mut new_row);
@@ -251,7 +250,8 @@ impl<'e> PayloadEncoder<'e> {
         if self.redaction == Redaction::Arguments && process.facts.cmdline.is_ok() {
             process.facts = Arc::new(ProcessFacts { cmdline: Err(Absent::Hidden), ..ProcessFacts::clone(&process.facts) });
         }
-        subtract_thread_counts(&mut process);
+        let threads = process.threads.clone();
+        subtract_thread_counts(&mut process, &threads);
         row.clear();
         row.resize(PROCESSES.width, 0);
         put_at(&process, row, 0, self.names);
@@ -268,7 +268,7 @@ impl<'e> PayloadEncoder<'e> {
             }
             let reference = olds.next_if(|other| same_id(other));
             if reference == Some(thread) {
-                diff.append_same(1);
+                diff.append_same();
                 continue;
             }
             self.thread_row(process.pid, thread, &mut new_row);
@@ -291,8 +291,8 @@ impl<'e> PayloadEncoder<'e> {
     }
 }
 
-fn processes(sample: &Sample) -> Option<&ProcessList> {
-    sample.tasks.as_ref().ok().map(|tasks| &tasks.processes)
+fn processes(sample: &Sample) -> &[Arc<Process>] {
+    sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default()
 }
 
 /// Each wait of each sub-sample, with the place of the sub-sample.

@@ -55,7 +55,7 @@ impl RowDiff {
                 Some((at, old)) => {
                     diff.append_run(RowChange::Gone, (at - next) as u64);
                     next = at + 1;
-                    if old == row { diff.append_same(1) } else { diff.append_changed(old, row) }
+                    if old == row { diff.append_same() } else { diff.append_changed(old, row) }
                 }
                 None => diff.append_new(row),
             }
@@ -72,9 +72,8 @@ impl RowDiff {
         }
     }
 
-    /// So many rows did not change.
-    pub fn append_same(&mut self, count: u64) {
-        self.append_run(RowChange::Same, count);
+    pub fn append_same(&mut self) {
+        self.append_run(RowChange::Same, 1);
     }
 
     pub fn append_gone(&mut self) {

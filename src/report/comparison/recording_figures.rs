@@ -1,7 +1,6 @@
 //! One recording of a comparison: all values of each figure, the findings, and the totals.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
@@ -94,24 +93,27 @@ impl RecordingFigures {
         self.totals.add(&evaluation.interval, &self.disks);
         self.operation_counter.add(&evaluation.interval, &self.disks);
         let input = FigureInput::from(evaluation);
-        for (table_index, compared) in COMPARED_COLUMNS.iter().enumerate() {
-            self.add_rows(table_index, compared, &input);
+        for (table_index, table) in COMPARED_TABLES.iter().enumerate() {
+            self.add_rows(table_index, *table, &input);
         }
     }
 
-    fn add_rows(&mut self, table_index: usize, compared: &ComparedColumns, input: &FigureInput) {
-        let ComparedColumns { table, column_count, key_count, selected } = compared;
-        for row in table.rows(input, selected) {
-            let (names, cells) = row.cells.split_at((*key_count).min(row.cells.len()));
+    fn add_rows(&mut self, table_index: usize, table: &dyn Table, input: &FigureInput) {
+        let columns = table.columns();
+        let keys: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
+        let figures: Vec<usize> =
+            (0..columns.len()).filter(|index| columns.get(*index).is_some_and(|column| is_compared(column))).collect();
+        let selected: Vec<usize> = keys.iter().chain(&figures).copied().collect();
+        for row in table.rows(input, &selected) {
+            let (names, cells) = row.cells.split_at(keys.len().min(row.cells.len()));
             let names = names.iter().filter_map(|cell| match cell {
                 Cell::Text(text) => Some(text.as_str()),
                 Cell::Number(_) | Cell::Bound(..) | Cell::Unknown => None,
             });
             let row = names.collect::<Vec<_>>().join(" ");
             let values = self.values.entry((table_index, row)).or_default();
-            values.resize_with(*column_count, DecimatedValues::default);
-            let figures = selected.iter().skip(*key_count);
-            for (column, number) in figures.zip(cells).filter_map(|(column, cell)| Some((column, cell.number()?))) {
+            values.resize_with(columns.len(), DecimatedValues::default);
+            for (column, number) in figures.iter().zip(cells).filter_map(|(column, cell)| Some((column, cell.number()?))) {
                 values.get_mut(*column).into_iter().for_each(|values| values.push(number));
             }
         }
@@ -153,31 +155,6 @@ impl RecordingFigures {
             }
         }
         found
-    }
-}
-
-/// What is read of the rows of a table.
-struct ComparedColumns {
-    table: &'static dyn Table,
-    column_count: usize,
-    /// Columns of `selected` that identify a row: the first ones
-    key_count: usize,
-    /// Indices of columns
-    selected: Vec<usize>,
-}
-
-/// In the order of `COMPARED_TABLES`.
-static COMPARED_COLUMNS: LazyLock<Vec<ComparedColumns>> =
-    LazyLock::new(|| COMPARED_TABLES.iter().map(|table| ComparedColumns::new(*table)).collect());
-
-impl ComparedColumns {
-    fn new(table: &'static dyn Table) -> ComparedColumns {
-        let columns = table.columns();
-        let mut selected: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
-        let key_count = selected.len();
-        let figures = columns.iter().enumerate().filter(|(_, column)| is_compared(column));
-        selected.extend(figures.map(|(index, _)| index));
-        ComparedColumns { table, column_count: columns.len(), key_count, selected }
     }
 }
 
