@@ -47,29 +47,40 @@ pub fn read_column_head(input: &mut ByteReader<'_>) -> Result<(usize, u64), Malf
     Ok((usize::try_from(head >> 1).map_err(|_| Malformed("a column's number is too large"))?, head & 1))
 }
 
-/// Reads the values of `rows` rows and passes each to `set`.
-pub fn read_column(input: &mut ByteReader<'_>, encoding: u64, rows: usize, mut set: impl FnMut(u64)) -> Result<(), Malformed> {
+/// Reads the values of `rows` rows and appends them to `values`.
+pub fn read_column(input: &mut ByteReader<'_>, encoding: u64, rows: usize, values: &mut Vec<u64>) -> Result<(), Malformed> {
+    values.reserve(rows);
     if encoding == PLAIN {
         for _ in 0..rows {
-            set(unzigzag(input.read_varint()?));
+            values.push(unzigzag(input.read_varint()?));
         }
         return Ok(());
     }
     let (least, shift, width) = read_packing(input)?;
     let bits = rows.checked_mul(width as usize).ok_or(TOO_WIDE)?;
-    let mut bytes = input.read_bytes(bits.div_ceil(8))?.iter();
-    let (mut waiting, mut count) = (0u128, 0);
-    let mask = (1u128 << width) - 1;
-    for _ in 0..rows {
-        while count < width {
-            waiting |= u128::from(*bytes.next().ok_or(TOO_WIDE)?) << count;
-            count += 8;
-        }
-        set(least.wrapping_add(((waiting & mask) as u64) << shift));
-        waiting >>= width;
-        count -= width;
+    let bytes = input.read_bytes(bits.div_ceil(8))?;
+    let value = |bits: u64| least.wrapping_add(bits << shift);
+    if width == 0 {
+        values.extend(std::iter::repeat_n(value(0), rows));
+    } else {
+        values.extend((0..rows).map(|row| value(read_bits(bytes, row * width as usize, width))));
     }
     Ok(())
+}
+
+/// `width` (1 to 64) bits of these bytes, least significant bit first. Bits behind the end are 0.
+fn read_bits(bytes: &[u8], first_bit: usize, width: u32) -> u64 {
+    let (first, offset) = (first_bit / 8, (first_bit % 8) as u32);
+    let rest = bytes.get(first..).unwrap_or_default();
+    let word = match rest.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    let mut bits = word >> offset;
+    if offset + width > 64 {
+        bits |= u64::from(rest.get(8).copied().unwrap_or_default()) << (64 - offset);
+    }
+    bits & (u64::MAX >> (64 - width))
 }
 
 /// Passes over a column that only a later version has.
@@ -143,7 +154,7 @@ mod tests {
             let mut input = ByteReader::new(&bytes);
             let (gap, encoding) = read_column_head(&mut input).unwrap();
             let mut read = Vec::new();
-            read_column(&mut input, encoding, values.len(), |value| read.push(value)).unwrap();
+            read_column(&mut input, encoding, values.len(), &mut read).unwrap();
             assert_eq!((gap, read), (5, values));
             assert!(input.is_empty());
         }
@@ -158,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_column_that_is_shorter_than_its_rows_is_refused() {
-        let read = |encoding, bytes: &[u8]| read_column(&mut ByteReader::new(bytes), encoding, 3, |_| ());
+        let read = |encoding, bytes: &[u8]| read_column(&mut ByteReader::new(bytes), encoding, 3, &mut Vec::new());
         assert!(read(PLAIN, &[0, 1, 2]).is_ok() && read(PLAIN, &[0, 1]).is_err());
         assert!(read(PACKED, &[0, 8, 1, 2, 3]).is_ok() && read(PACKED, &[0, 8, 1, 2]).is_err());
         assert!(read(PACKED, &[0, 65]).is_err() && read(PACKED, &[0]).is_err());

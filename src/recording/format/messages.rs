@@ -15,6 +15,7 @@ use crate::sample::cgroup::Memberships;
 use crate::sample::disk::DiskFacts;
 use crate::sample::host::{CpuTopology, Privilege};
 use crate::sample::network::{Duplex, NicFacts};
+use crate::sample::task::{ProcessFacts, Thread};
 use crate::sample::{Absent, Host, Name, Reading};
 
 /// Decoded messages: equal bytes give the same `Arc`.
@@ -24,6 +25,25 @@ pub struct SharedFacts {
     nics: RefCell<HashMap<Name, Arc<NicFacts>>>,
     users: RefCell<HashMap<Name, Arc<BTreeMap<u32, Name>>>>,
     memberships: RefCell<HashMap<Name, Arc<Memberships>>>,
+    process_facts: RefCell<Option<Arc<ProcessFacts>>>,
+    threads: RefCell<Option<Arc<[Thread]>>>,
+}
+
+impl SharedFacts {
+    /// Sets the threads of the process that is decoded next, and its facts if they did not change: its columns are not read for
+    /// them.
+    pub fn set_process_parts(&self, threads: Arc<[Thread]>, facts: Option<Arc<ProcessFacts>>) {
+        *self.threads.borrow_mut() = Some(threads);
+        *self.process_facts.borrow_mut() = facts;
+    }
+
+    pub fn take_process_facts(&self) -> Option<Arc<ProcessFacts>> {
+        self.process_facts.borrow_mut().take()
+    }
+
+    pub fn take_threads(&self) -> Option<Arc<[Thread]>> {
+        self.threads.borrow_mut().take()
+    }
 }
 
 /// Messages of one type that are cached; then the cache is cleared.

@@ -37,11 +37,6 @@ impl Rows {
         Rows { width, cells: Vec::with_capacity(width * count) }
     }
 
-    /// `count` rows of zeros.
-    pub fn zeros(width: usize, count: usize) -> Rows {
-        Rows { width, cells: vec![0; width * count] }
-    }
-
     pub fn len(&self) -> usize {
         self.cells.len().checked_div(self.width).unwrap_or_default()
     }
@@ -75,20 +70,9 @@ impl Rows {
         cells.unwrap_or_default().iter().step_by(self.width.max(1)).copied()
     }
 
-    /// The values of one column, to be filled. A column that only a later version has is not stored.
-    pub fn column_mut(&mut self, column: usize) -> impl Iterator<Item = &mut u64> {
-        let cells = if column < self.width { self.cells.get_mut(column..) } else { None };
-        cells.unwrap_or_default().iter_mut().step_by(self.width.max(1))
-    }
-
     /// Appends a row, or consecutive rows.
     pub fn push(&mut self, row: &[u64]) {
         self.cells.extend_from_slice(row);
-    }
-
-    /// Appends the rows of a table of the same width.
-    pub fn extend(&mut self, mut others: Rows) {
-        self.cells.append(&mut others.cells);
     }
 
     /// Appends a row of zeros, to be filled.

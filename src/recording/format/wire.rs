@@ -49,7 +49,18 @@ impl<'a> ByteReader<'a> {
         self.bytes.is_empty()
     }
 
+    #[inline]
     pub fn read_varint(&mut self) -> Result<u64, Malformed> {
+        match self.bytes.split_first() {
+            Some((&byte, rest)) if byte < 0x80 => {
+                self.bytes = rest;
+                Ok(u64::from(byte))
+            }
+            _ => self.read_long_varint(),
+        }
+    }
+
+    fn read_long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for (at, &byte) in self.bytes.iter().enumerate().take(10) {
             let part = u64::from(byte & 0x7f);

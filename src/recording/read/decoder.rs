@@ -283,7 +283,6 @@ impl FrameDecoder<'_> {
         let mut list = Vec::with_capacity(old_list.len() + rows.len());
         let mut places = Vec::with_capacity(old_list.len() + rows.len());
         let mut thread_ends = Vec::with_capacity(rows.len());
-        let mut buffers = ProcessBuffers::default();
         let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         for step in plan {
             match step {
@@ -298,7 +297,7 @@ impl FrameDecoder<'_> {
                     let row = rows.row(at).unwrap_or_default();
                     let old = old.and_then(|old| Some((old_rows(old)?.0, old_list.get(old)?)));
                     let first_thread = thread_ends.last().copied().unwrap_or(0);
-                    let process = self.process(row, old, (&threads, first_thread), &mut buffers)?;
+                    let process = self.process(row, old, (&threads, first_thread))?;
                     thread_ends.push(first_thread + process.threads.len());
                     list.push(self.shared(process, list.len()));
                     places.push(ProcessPlace { level, index: u32::try_from(at).unwrap_or(u32::MAX) });
@@ -322,30 +321,26 @@ impl FrameDecoder<'_> {
         row: &[u64],
         old: Option<(&[u64], &Arc<Process>)>,
         (threads, first): (&Rows, usize),
-        buffers: &mut ProcessBuffers,
     ) -> Result<Process, Malformed> {
-        let mut process: Process = match old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)) {
-            Some((_, old)) => {
-                // Facts rarely change, and building them takes longer than the rest.
-                buffers.row.clear();
-                buffers.row.extend_from_slice(row);
-                buffers.row.get_mut(FACTS).unwrap_or_default().fill(0);
-                Process { facts: Arc::clone(&old.facts), ..take_at(&buffers.row, 0, &self.names)? }
-            }
-            None => take_at(row, 0, &self.names)?,
-        };
         let count = row.get(THREAD_COUNT).and_then(|&count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
         if count > threads.len().saturating_sub(first) {
             return Err(Malformed("a process claims more threads than there are"));
         }
-        let list = &mut buffers.threads;
-        list.clear();
-        for mut row in (first..first + count).filter_map(|at| threads.row(at)) {
+        let thread = |at: usize| {
+            let mut row = threads.row(at).unwrap_or_default();
             let _pid: u32 = take_first(&mut row, &self.names)?;
-            list.push(take_first(&mut row, &self.names)?);
-        }
-        add_thread_counts(&mut process, list);
-        process.threads = list.drain(..).collect();
+            take_first::<Thread>(&mut row, &self.names)
+        };
+        // Most have one, which needs no list to be built first.
+        let list: Arc<[Thread]> = match count {
+            1 => Arc::new([thread(first)?]),
+            _ => (first..first + count).map(thread).collect::<Result<_, _>>()?,
+        };
+        // Facts rarely change, and building them takes longer than the rest.
+        let same_facts = old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)).map(|(_, old)| Arc::clone(&old.facts));
+        self.names.facts.set_process_parts(list, same_facts);
+        let mut process: Process = take_at(row, 0, &self.names)?;
+        add_thread_counts(&mut process);
         Ok(process)
     }
 
@@ -361,13 +356,6 @@ impl FrameDecoder<'_> {
         }
         Arc::new(process)
     }
-}
-
-/// Buffers for building one process, used again for the next.
-#[derive(Default)]
-struct ProcessBuffers {
-    row: Vec<u64>,
-    threads: Vec<Thread>,
 }
 
 /// What processes of the new sample are made from.

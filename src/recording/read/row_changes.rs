@@ -10,8 +10,26 @@ use crate::recording::format::wire::{ByteReader, Malformed};
 pub struct RowChanges {
     table: Table,
     runs: Vec<(RowChange, usize)>,
-    changed: Rows,
-    new: Rows,
+    changed: Differences,
+    first_new: Differences,
+    other_new: Differences,
+}
+
+/// Differences of some rows, column by column as they were written; that of a column which is not listed is 0.
+struct Differences {
+    rows: usize,
+    /// Sorted
+    columns: Vec<usize>,
+    /// Those of all rows for the first column, then those for the second
+    values: Vec<u64>,
+}
+
+impl Differences {
+    /// Passes each column and the difference of one row to `set`.
+    fn for_each_in_row(&self, row: usize, mut set: impl FnMut(usize, u64)) {
+        let values = self.values.get(row..).unwrap_or_default().iter().step_by(self.rows.max(1));
+        self.columns.iter().zip(values).for_each(|(&column, &value)| set(column, value));
+    }
 }
 
 impl RowChanges {
@@ -21,40 +39,13 @@ impl RowChanges {
         let (changed, new) = (row_count(&runs, RowChange::Changed)?, row_count(&runs, RowChange::New)?);
         let all = changed.checked_add(new).filter(|all| all.saturating_mul(table.width) <= MAX_CELLS);
         all.ok_or(TOO_MANY)?;
-        let mut changes = RowChanges { table, runs, changed: Rows::zeros(table.width, 0), new: Rows::zeros(table.width, 0) };
-        changes.changed = changes.parse_rows(&mut input, changed)?;
-        changes.new = changes.parse_rows(&mut input, new.min(1))?;
-        changes.new.extend(changes.parse_rows(&mut input, new.saturating_sub(1))?);
+        let changed = parse_differences(table, &mut input, changed)?;
+        let first_new = parse_differences(table, &mut input, new.min(1))?;
+        let other_new = parse_differences(table, &mut input, new.saturating_sub(1))?;
         if !input.is_empty() {
             return Err(Malformed("a table is longer than its columns"));
         }
-        Ok(changes)
-    }
-
-    fn parse_rows(&self, input: &mut ByteReader<'_>, count: usize) -> Result<Rows, Malformed> {
-        if count == 0 {
-            return Ok(Rows::new(self.table.width));
-        }
-        let columns = input.read_count()?;
-        if count > MAX_FREE_ROWS && count.div_ceil(8) > input.remaining() {
-            return Err(TOO_MANY);
-        }
-        let mut rows = Rows::zeros(self.table.width, count);
-        let mut column = 0usize;
-        for at in 0..columns {
-            let (gap, encoding) = read_column_head(input)?;
-            if at > 0 && gap == 0 {
-                return Err(Malformed("a column comes twice"));
-            }
-            column = column.saturating_add(gap);
-            if column >= self.table.width {
-                skip_column(input, encoding, count)?;
-                continue;
-            }
-            let mut cells = rows.column_mut(column);
-            read_column(input, encoding, count, |value| cells.next().into_iter().for_each(|cell| *cell = value))?;
-        }
-        Ok(rows)
+        Ok(RowChanges { table, runs, changed, first_new, other_new })
     }
 
     /// Columns of all rows that a section claims to have, without reading them.
@@ -66,12 +57,12 @@ impl RowChanges {
 
     /// Number of rows that changed or are new.
     pub fn row_count(&self) -> usize {
-        self.changed.len() + self.new.len()
+        self.changed.rows + self.first_new.rows + self.other_new.rows
     }
 
-    /// Columns of all rows that are held.
+    /// Columns of all rows that changed or are new.
     pub fn cell_count(&self) -> usize {
-        (self.changed.len() + self.new.len()) * self.table.width
+        self.row_count() * self.table.width
     }
 
     /// Passes the rows of the new table in order to `visit`; the reference has `len` rows. The first new row is a step from
@@ -83,19 +74,15 @@ impl RowChanges {
         last: Option<&[u64]>,
         mut visit: impl FnMut(NewRows<'_>),
     ) -> Result<(), Malformed> {
-        let old = |at| reference(at).unwrap_or_default();
         let mut next = 0usize;
-        let (mut changed, mut new) = (self.changed.iter(), self.new.iter());
-        let width = |rows: &Rows| if rows.is_empty() { 0 } else { self.table.width };
-        let mut row = vec![0u64; width(&self.changed)];
-        let mut last_new = vec![0u64; width(&self.new)];
+        let (mut changed, mut new) = (0..self.changed.rows, 0..self.first_new.rows + self.other_new.rows);
+        let mut row = vec![0u64; if self.changed.rows > 0 { self.table.width } else { 0 }];
+        let mut last_new = vec![0u64; if self.first_new.rows > 0 { self.table.width } else { 0 }];
         last_new.iter_mut().zip(last.unwrap_or_default()).for_each(|(cell, last)| *cell = *last);
         for &(change, length) in &self.runs {
             if change == RowChange::New {
-                for difference in new.by_ref().take(length) {
-                    for (at, (cell, difference)) in last_new.iter_mut().zip(difference).enumerate() {
-                        *cell = if at < self.table.steps { cell.wrapping_add(*difference) } else { *difference };
-                    }
+                for at in new.by_ref().take(length) {
+                    self.step(&mut last_new, at);
                     visit(NewRows::One { old: None, row: &last_new });
                 }
                 continue;
@@ -111,9 +98,13 @@ impl RowChanges {
                 RowChange::Changed => {
                     for at in places {
                         let difference = changed.next().ok_or(TOO_MANY)?;
-                        for ((cell, old), difference) in row.iter_mut().zip(old(at)).zip(difference) {
-                            *cell = old.wrapping_add(*difference);
+                        match reference(at).filter(|old| old.len() == row.len()) {
+                            Some(old) => row.copy_from_slice(old),
+                            None => row.fill(0),
                         }
+                        self.changed.for_each_in_row(difference, |column, value| {
+                            row.get_mut(column).into_iter().for_each(|cell| *cell = cell.wrapping_add(value));
+                        });
                         visit(NewRows::One { old: Some(at), row: &row });
                     }
                 }
@@ -125,6 +116,20 @@ impl RowChanges {
         Ok(())
     }
 
+    /// Makes a new row of the new row before it.
+    fn step(&self, row: &mut [u64], at: usize) {
+        let steps = self.table.steps;
+        row.iter_mut().skip(steps).for_each(|cell| *cell = 0);
+        let set = |column: usize, value: u64| {
+            let step = |cell: &mut u64| *cell = if column < steps { cell.wrapping_add(value) } else { value };
+            row.get_mut(column).into_iter().for_each(step);
+        };
+        match at.checked_sub(1) {
+            None => self.first_new.for_each_in_row(0, set),
+            Some(other) => self.other_new.for_each_in_row(other, set),
+        }
+    }
+
     /// The whole new table.
     pub fn to_rows(&self, reference: &Rows) -> Result<Rows, Malformed> {
         self.to_rows_after(reference, reference.last())
@@ -132,7 +137,7 @@ impl RowChanges {
 
     /// The whole new table; the first new row is a step from `last`.
     pub fn to_rows_after(&self, reference: &Rows, last: Option<&[u64]>) -> Result<Rows, Malformed> {
-        let mut rows = Rows::with_capacity(self.table.width, reference.len() + self.new.len());
+        let mut rows = Rows::with_capacity(self.table.width, reference.len() + self.first_new.rows + self.other_new.rows);
         let visit = |new: NewRows<'_>| match new {
             NewRows::Same(places) => rows.push(reference.range(places)),
             NewRows::One { row, .. } => rows.push(row),
@@ -148,6 +153,34 @@ pub enum NewRows<'r> {
     Same(Range<usize>),
     /// One that changed, with its place in the reference, or a new one
     One { old: Option<usize>, row: &'r [u64] },
+}
+
+fn parse_differences(table: Table, input: &mut ByteReader<'_>, rows: usize) -> Result<Differences, Malformed> {
+    let mut differences = Differences { rows, columns: Vec::new(), values: Vec::new() };
+    if rows == 0 {
+        return Ok(differences);
+    }
+    let columns = input.read_count()?;
+    if rows > MAX_FREE_ROWS && rows.div_ceil(8) > input.remaining() {
+        return Err(TOO_MANY);
+    }
+    differences.columns.reserve(columns.min(table.width));
+    differences.values.reserve(columns.min(table.width) * rows);
+    let mut column = 0usize;
+    for at in 0..columns {
+        let (gap, encoding) = read_column_head(input)?;
+        if at > 0 && gap == 0 {
+            return Err(Malformed("a column comes twice"));
+        }
+        column = column.saturating_add(gap);
+        if column < table.width {
+            differences.columns.push(column);
+            read_column(input, encoding, rows, &mut differences.values)?;
+        } else {
+            skip_column(input, encoding, rows)?;
+        }
+    }
+    Ok(differences)
 }
 
 fn parse_runs(input: &mut ByteReader<'_>) -> Result<Vec<(RowChange, usize)>, Malformed> {

@@ -250,8 +250,7 @@ impl<'e> PayloadEncoder<'e> {
         if self.redaction == Redaction::Arguments && process.facts.cmdline.is_ok() {
             process.facts = Arc::new(ProcessFacts { cmdline: Err(Absent::Hidden), ..ProcessFacts::clone(&process.facts) });
         }
-        let threads = process.threads.clone();
-        subtract_thread_counts(&mut process, &threads);
+        subtract_thread_counts(&mut process);
         row.clear();
         row.resize(PROCESSES.width, 0);
         put_at(&process, row, 0, self.names);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::ids::{GroupId, ProcessId, TaskId};
+#[cfg(test)]
+use crate::recording::format::columns::Described;
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
@@ -43,6 +45,27 @@ columns! { Process: 48 {
 
 columns! { ProcessFacts: 12 { cmdline, executable, cgroup, memberships } }
 
+/// Facts that the decoder knows to be unchanged are not built again.
+impl Columns for Arc<ProcessFacts> {
+    const WIDTH: usize = ProcessFacts::WIDTH;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        ProcessFacts::put(self, row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match names.facts.take_process_facts() {
+            Some(unchanged) => Ok(unchanged),
+            None => ProcessFacts::take(row, names).map(Arc::new),
+        }
+    }
+
+    #[cfg(test)]
+    fn describe(path: &str, at: usize, list: &mut Vec<Described>) {
+        ProcessFacts::describe(path, at, list);
+    }
+}
+
 /// The number of threads. Their rows are a table of their own.
 impl Columns for Arc<[Thread]> {
     const WIDTH: usize = 1;
@@ -51,8 +74,8 @@ impl Columns for Arc<[Thread]> {
         (self.len() as u64).put(row, names);
     }
 
-    fn take(_: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
-        Ok(Arc::default())
+    fn take(_: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(names.facts.take_threads().unwrap_or_default())
     }
 }
 
@@ -62,26 +85,24 @@ pub const FACTS: std::ops::Range<usize> = 5..17;
 pub const THREAD_COUNT: usize = 18;
 
 /// Takes from the counters of a process what its own threads count: what remains is that of threads that ended, and mostly 0.
-pub fn subtract_thread_counts(process: &mut Process, threads: &[Thread]) {
-    apply_thread_counts(process, threads, u64::wrapping_sub);
+pub fn subtract_thread_counts(process: &mut Process) {
+    apply_thread_counts(process, u64::wrapping_sub);
 }
 
 /// The inverse of `subtract_thread_counts`.
-pub fn add_thread_counts(process: &mut Process, threads: &[Thread]) {
-    apply_thread_counts(process, threads, u64::wrapping_add);
+pub fn add_thread_counts(process: &mut Process) {
+    apply_thread_counts(process, u64::wrapping_add);
 }
 
-fn apply_thread_counts(process: &mut Process, threads: &[Thread], apply: fn(u64, u64) -> u64) {
-    for thread in threads {
-        let pairs = [
-            (&mut process.user_ticks, thread.user_ticks),
-            (&mut process.system_ticks, thread.system_ticks),
-            (&mut process.minor_faults, thread.minor_faults),
-            (&mut process.major_faults, thread.major_faults),
-        ];
-        let clock = process.cpu_ns.as_mut().zip(thread.schedstat.map(|schedstat| schedstat.run_ns));
-        for (total, counted) in pairs.into_iter().chain(clock) {
-            total.0 = apply(total.0, counted.0);
+fn apply_thread_counts(process: &mut Process, apply: fn(u64, u64) -> u64) {
+    let Process { threads, user_ticks, system_ticks, minor_faults, major_faults, cpu_ns, .. } = process;
+    for thread in threads.iter() {
+        user_ticks.0 = apply(user_ticks.0, thread.user_ticks.0);
+        system_ticks.0 = apply(system_ticks.0, thread.system_ticks.0);
+        minor_faults.0 = apply(minor_faults.0, thread.minor_faults.0);
+        major_faults.0 = apply(major_faults.0, thread.major_faults.0);
+        if let (Some(total), Some(schedstat)) = (cpu_ns.as_mut(), thread.schedstat) {
+            total.0 = apply(total.0, schedstat.run_ns.0);
         }
     }
 }
@@ -110,6 +131,24 @@ columns! { Thread: 32 {
 } }
 columns! { WaitState: 8 { wchan, syscall } }
 columns! { RawSyscall: 4 { number, arguments } }
+
+impl Columns for Arc<RawSyscall> {
+    const WIDTH: usize = RawSyscall::WIDTH;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        RawSyscall::put(self, row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        RawSyscall::take(row, names).map(Arc::new)
+    }
+
+    #[cfg(test)]
+    fn describe(path: &str, at: usize, list: &mut Vec<Described>) {
+        RawSyscall::describe(path, at, list);
+    }
+}
+
 columns! { Scheduling: 2 { policy, nice } }
 columns! { Schedstat: 3 { run_ns, run_delay_ns, timeslices } }
 columns! { TaskIo: 7 { read_bytes, write_bytes, cancelled_write_bytes, read_syscalls, write_syscalls } }
