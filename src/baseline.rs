@@ -84,6 +84,8 @@ pub fn find_status(statuses: &[LatencyStatus], disk: DiskId, operation: Operatio
 pub struct BaselineLoad {
     /// Completions per second
     pub rate: f64,
+    /// `None` if no data was moved, and in a file of an earlier version
+    pub kib_per_second: Option<f64>,
     /// Mean number of requests outstanding
     pub outstanding: f64,
 }
@@ -122,6 +124,8 @@ pub struct Observation {
     pub calm: bool,
     /// Completions per second of all operations
     pub rate: f64,
+    /// KiB per second of all operations
+    pub kib_per_second: f64,
     /// Mean number of requests in flight, of all operations
     pub outstanding: f64,
     /// Seconds after 1970
@@ -218,6 +222,7 @@ impl Baselines {
                     uncontended: load.is_uncontended(operation),
                     calm: load.is_calm(),
                     rate: load.total_rate(),
+                    kib_per_second: load.kib_per_second(),
                     outstanding: load.outstanding(),
                     at_s,
                 };

@@ -16,9 +16,13 @@ mod evaluator;
 mod finding;
 mod formatting;
 mod generated_docs;
+mod headline;
 mod hung_kernel_threads;
 mod hung_threads;
 mod kernel_thread_tracker;
+mod network_scope;
+mod network_state;
+mod next_steps;
 mod nic_conditions;
 mod page_waits;
 mod remote_end_waits;
@@ -39,13 +43,17 @@ use std::sync::Arc;
 
 pub use evaluator::Evaluator;
 pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
+pub use formatting::short_path;
 pub use generated_docs::findings_docs;
+pub use headline::headline;
+pub use network_scope::namespace_owner;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};
 pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
+pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
 
 /// The findings of one interval, root causes first, each followed by its consequences (`causes`).

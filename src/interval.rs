@@ -32,6 +32,7 @@ pub mod statistics;
 pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
+pub mod throttling;
 pub mod wait_counts;
 pub mod wait_queues;
 
@@ -68,6 +69,8 @@ pub struct Interval {
     /// Same order as the newer sample's interfaces; interfaces present in both.
     pub nics: Vec<network::NicSpan>,
     pub protocols: network::ProtocolSpan,
+    /// Network namespaces other than that of stalltop, in both samples; sorted by inode
+    pub network_namespaces: Vec<network::namespaces::NamespaceSpan>,
     /// Receive processing by CPU, for CPUs whose counters could be paired
     pub softnet: Vec<network::softnet::SoftnetSpan>,
     /// Remote hosts; `None` if the connections were not scanned in this interval
@@ -141,6 +144,7 @@ impl Interval {
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
         let nic_seconds = read_seconds(older, newer, |delays| delays.nics_us);
+        let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
         let spans = idle_blocked::Spans {
@@ -161,7 +165,8 @@ impl Interval {
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
             nics: network::between(older, newer, nic_seconds, links),
-            protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, nic_seconds),
+            protocols: network::protocols_between(older, newer, nic_seconds),
+            network_namespaces: network::namespaces::between(older, newer, namespace_seconds),
             softnet: network::softnet::between(older, newer, nic_seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, cgroup_seconds, online),
@@ -228,6 +233,15 @@ impl Interval {
     /// The time of the newer sample.
     pub fn at(&self) -> Instant {
         self.newer.at
+    }
+
+    /// The interface of these figures, as the newer sample has it.
+    pub fn nic(&self, span: &network::NicSpan) -> Option<&crate::sample::network::Nic> {
+        let newer = &self.newer;
+        match span.namespace {
+            None => newer.nics.as_ref().ok()?.get(span.index),
+            Some(_) => newer.network_namespaces.as_ref().ok()?.nics.get(span.index).map(|inside| &inside.nic),
+        }
     }
 
     /// Number of online CPUs; 0 if /proc/stat could not be read.

@@ -282,6 +282,8 @@ impl Sampler {
         if competing {
             sample.cgroup_weights = self.cgroup.weights(&self.root, &tasks);
         }
+        sample.read_delays.network_namespaces_us = self.read_delay_us(&sample);
+        sample.network_namespaces = self.network.namespaces(&self.root, self.scanner.network_namespaces(), &tasks);
         sample.tasks = Ok(tasks);
         sample.container_names = self.containers.sample(&self.root, &sample);
         let machine = self.host.machine.as_bytes();

@@ -39,6 +39,8 @@ pub struct Sample {
     /// In the order of /proc/net/dev.
     pub nics: Reading<Vec<network::Nic>>,
     pub protocols: network::Protocols,
+    /// Network namespaces other than that of stalltop
+    pub network_namespaces: Reading<network::namespaces::NetworkNamespaces>,
     /// Cgroups with a CPU quota, a cpuset, or a limit of memory or I/O, sorted by id. Of more than 512, those near their limit,
     /// and some of the others in turn.
     pub cgroups: Reading<Vec<cgroup::Cgroup>>,
@@ -75,6 +77,7 @@ impl Sample {
             disks: Err(Absent::NotRead),
             nics: Err(Absent::NotRead),
             protocols: network::Protocols::absent(Absent::NotRead),
+            network_namespaces: Err(Absent::NotRead),
             cgroups: Err(Absent::NotRead),
             io_limits: Vec::new(),
             tasks: Err(Absent::NotRead),
@@ -165,6 +168,8 @@ pub struct ReadDelays {
     /// Network interfaces, and the protocols after them
     pub nics_us: u32,
     pub cgroups_us: u32,
+    /// Other network namespaces, read after the tasks
+    pub network_namespaces_us: u32,
 }
 
 /// The cost of taking a sample.

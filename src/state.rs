@@ -19,6 +19,7 @@ pub mod panes;
 mod playback;
 mod prompt;
 pub mod remote_hosts;
+mod row_order;
 pub mod rows;
 pub mod screen;
 mod sort;
@@ -131,6 +132,10 @@ pub struct State {
     pub screen: Screen,
     /// Rows of the list on the displayed screen
     pub rows: Vec<Row>,
+    /// The order in which they are kept for some seconds
+    held_order: Option<row_order::HeldOrder>,
+    /// Overview: the order of the process groups
+    pub held_groups: row_order::HeldGroups,
     /// Cursor, sort order and filter of each screen's list, by `Screen`
     lists: [ListState; Screen::ALL.len()],
     /// Tasks screen: the kind of its rows
@@ -190,6 +195,8 @@ impl State {
             now: None,
             screen: Screen::Overview,
             rows: Vec::new(),
+            held_order: None,
+            held_groups: row_order::HeldGroups::default(),
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),

@@ -216,6 +216,7 @@ mod tests {
             uncontended: true,
             calm: true,
             rate: 10.0,
+            kib_per_second: 40.0,
             outstanding: 0.01,
             at_s: 1,
         }

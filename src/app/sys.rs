@@ -9,19 +9,14 @@ use std::mem::{offset_of, zeroed};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use linux_raw_sys::general::{__user_cap_data_struct, __user_cap_header_struct, _LINUX_CAPABILITY_VERSION_3};
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction, signal};
 
 // The kernel writes its own rusage; a C library may have reserved space behind it.
 const _: () = assert!(size_of::<libc::rusage>() >= size_of::<linux_raw_sys::general::rusage>());
-const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 
 /// What is handed to the kernel by this layer: a header below /usr/include, a C expression, and its value here.
 pub const LAYOUT: &[(&str, &str, usize)] = &[
-    ("linux/capability.h", "sizeof(struct __user_cap_header_struct)", size_of::<__user_cap_header_struct>()),
-    ("linux/capability.h", "sizeof(struct __user_cap_data_struct)", size_of::<__user_cap_data_struct>()),
-    ("linux/capability.h", "_LINUX_CAPABILITY_VERSION_3", _LINUX_CAPABILITY_VERSION_3 as usize),
     ("linux/capability.h", "_LINUX_CAPABILITY_U32S_3", 2),
     ("sys/resource.h", "sizeof(struct rusage)", size_of::<libc::rusage>()),
     ("sys/resource.h", "offsetof(struct rusage, ru_maxrss)", offset_of!(libc::rusage, ru_maxrss)),
@@ -113,46 +108,6 @@ pub fn restrict_child(command: &mut Command) -> &mut Command {
 pub fn drop_from_bounding_set(capability: u32) -> nix::Result<()> {
     // SAFETY: takes no pointer.
     Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) })?;
-    Ok(())
-}
-
-/// The capability sets of a thread, a bit for each capability of include/uapi/linux/capability.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapabilitySets {
-    pub effective: u64,
-    pub permitted: u64,
-    pub inheritable: u64,
-}
-
-/// Version 3: two data structs, the lower 32 capabilities first. pid 0 is this thread.
-const CAPABILITY_HEADER: __user_cap_header_struct = __user_cap_header_struct { version: _LINUX_CAPABILITY_VERSION_3, pid: 0 };
-
-/// capget(2) of this thread.
-pub fn capget() -> nix::Result<CapabilitySets> {
-    let mut header = CAPABILITY_HEADER;
-    let mut data = [__user_cap_data_struct { effective: 0, permitted: 0, inheritable: 0 }; 2];
-    // SAFETY: for this version the kernel reads one header, may write its version, and writes two data structs.
-    Errno::result(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
-    let [low, high] = data;
-    let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-    Ok(CapabilitySets {
-        effective: join(low.effective, high.effective),
-        permitted: join(low.permitted, high.permitted),
-        inheritable: join(low.inheritable, high.inheritable),
-    })
-}
-
-/// capset(2) for this thread.
-pub fn capset(sets: CapabilitySets) -> nix::Result<()> {
-    let mut header = CAPABILITY_HEADER;
-    let half = |shift: u32| __user_cap_data_struct {
-        effective: (sets.effective >> shift) as u32,
-        permitted: (sets.permitted >> shift) as u32,
-        inheritable: (sets.inheritable >> shift) as u32,
-    };
-    let data = [half(0), half(32)];
-    // SAFETY: for this version the kernel reads one header, may write its version, and reads two data structs.
-    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })?;
     Ok(())
 }
 

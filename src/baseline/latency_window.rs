@@ -107,6 +107,12 @@ impl DeviceLoad {
         if self.seconds > 0.0 { completed as f64 / self.seconds } else { 0.0 }
     }
 
+    /// KiB of all kinds per second.
+    pub fn kib_per_second(&self) -> f64 {
+        let kib: f64 = self.operations.iter().map(|sum| sum.kib).sum();
+        if self.seconds > 0.0 { kib / self.seconds } else { 0.0 }
+    }
+
     /// Mean number of requests of this kind outstanding.
     pub fn concurrency(&self, operation: Operation) -> f64 {
         if self.seconds > 0.0 { self.totals(operation).time_ms / 1000.0 / self.seconds } else { 0.0 }

@@ -31,6 +31,9 @@ pub struct LearnedBaseline {
     well_rates: Vec<f32>,
     /// The same for the mean number of requests in flight
     well_outstanding: Vec<f32>,
+    /// The same for KiB per second; empty in files of earlier versions
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    well_kib_rates: Vec<f32>,
     /// The last days with observations or uncontended intervals, in time order
     days: Vec<Day>,
     /// Of the last days: the observations at times that were not calm
@@ -149,7 +152,11 @@ impl LearnedBaseline {
     /// The highest load with a latency near the baseline; `None` before `HIGHEST_LOADS_KEPT` intervals have shown it.
     pub fn baseline_load(&self) -> Option<BaselineLoad> {
         let highest = |list: &[f32]| list.get(HIGHEST_LOADS_KEPT - 1).map(|&value| f64::from(value));
-        Some(BaselineLoad { rate: highest(&self.well_rates)?, outstanding: highest(&self.well_outstanding)? })
+        Some(BaselineLoad {
+            rate: highest(&self.well_rates)?,
+            kib_per_second: highest(&self.well_kib_rates).filter(|&kib| kib > 0.0),
+            outstanding: highest(&self.well_outstanding)?,
+        })
     }
 
     /// How reliable the baseline is at this time (seconds after 1970).
@@ -210,6 +217,7 @@ impl LearnedBaseline {
         if taught || is_near_baseline(observation, known) {
             insert_sorted(&mut self.well_rates, observation.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
             insert_sorted(&mut self.well_outstanding, observation.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+            insert_sorted(&mut self.well_kib_rates, observation.kib_per_second as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
         }
         if !observation.uncontended {
             return;
@@ -245,6 +253,7 @@ impl LearnedBaseline {
             (&mut self.lowest_ms, LOWEST_KEPT, lower),
             (&mut self.well_rates, HIGHEST_LOADS_KEPT, higher),
             (&mut self.well_outstanding, HIGHEST_LOADS_KEPT, higher),
+            (&mut self.well_kib_rates, HIGHEST_LOADS_KEPT, higher),
         ];
         for (list, most, order) in lists {
             list.retain(|value| is_valid_latency(*value));
@@ -350,7 +359,9 @@ impl LearnedBaseline {
         let higher = |list: &[f32], value: f64| {
             list.len() < HIGHEST_LOADS_KEPT || list.last().is_some_and(|&lowest| value > f64::from(lowest))
         };
-        higher(&self.well_rates, observation.rate) || higher(&self.well_outstanding, observation.outstanding)
+        higher(&self.well_rates, observation.rate)
+            || higher(&self.well_outstanding, observation.outstanding)
+            || higher(&self.well_kib_rates, observation.kib_per_second)
     }
 }
 

@@ -1,19 +1,25 @@
 //! `nic`: the columns of nicstat by direction, with errors, drops and the backlog of the queueing discipline.
 
 use super::{Cell, Column, Precision, TypedTable, Unit, unit_capacity};
+use crate::findings::namespace_owner;
 use crate::interval::network::NicSpan;
 
 type Figure = Column<NicSpan>;
 
 pub static NIC_TABLE: TypedTable<NicSpan> = TypedTable {
     name: "nic",
-    description: "a row per network interface: nicstat's columns, and losses",
+    description: "a row per network interface: nicstat's columns, and losses; interfaces of other network namespaces while they carry \
+                  packets",
     columns: &[COLUMNS],
-    key_columns: &[&NAME],
+    key_columns: &[&NAME, &NETWORK_NAMESPACE],
     column_sets: &[],
     default_sort: &SENT_BYTES_PER_SECOND,
     pid_column: None,
-    for_each_row: |input, show| input.interval.nics.iter().for_each(show),
+    for_each_row: |input, show| {
+        let inside = input.interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
+        let carries = |nic: &&NicSpan| nic.rx.packets.0 + nic.tx.packets.0 > 0.0;
+        input.interval.nics.iter().chain(inside.filter(carries)).for_each(show);
+    },
     is_idle: |nic| nic.rx.packets.0 == 0.0 && nic.tx.packets.0 == 0.0,
     capacity: unit_capacity,
 };
@@ -64,4 +70,7 @@ columns! {
     QDISC_OVERLIMITS_PER_SECOND = Figure::new("qOver", "qdisc_overlimits_per_second", Unit::PerSecond,
         "times the queueing discipline exceeded its limit (overlimits)",
         |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.overlimits.into())).hidden_by_default();
+    NETWORK_NAMESPACE = Figure::text("netns", "network_namespace",
+        "whose network namespace it is in: a container, or a process; none: that of stalltop",
+        |input, nic| nic.namespace.and_then(|inode| namespace_owner(input.interval, inode)).as_deref().into());
 }

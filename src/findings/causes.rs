@@ -87,10 +87,15 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         (Kind::LoadNotCpu, Kind::KernelLockContention) => blocked.is_some_and(is_mostly_in_kernel_locks),
         (Kind::LoadNotCpu, Kind::HungTask | Kind::DiskStalled | Kind::MemoryPressure) => true,
         (Kind::TcpRetransmits, Kind::NicSaturated) => {
-            nic(&cause.subject).is_some_and(|nic| context.state.had_local_drop(nic, context.interval.at().boottime_ns))
+            let of_same = |inode| namespace(&finding.subject) == inode;
+            nic(&cause.subject).is_some_and(|(inode, nic)| {
+                of_same(inode) && context.state.network(inode).had_local_drop(nic, context.interval.at().boottime_ns)
+            })
         }
         (Kind::NetworkLatency, Kind::NicSaturated) => {
-            nic(&cause.subject).is_some_and(|nic| is_in_queue_of(finding, nic) && context.state.backlogged_samples(nic) > 0)
+            let is_backlogged = |nic| context.state.network(None).backlogged_samples(nic) > 0;
+            nic(&cause.subject)
+                .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
         _ => false,
     }
@@ -100,8 +105,18 @@ fn disk(subject: &Subject) -> Option<DiskId> {
     if let Subject::Disk { id, .. } = subject { Some(*id) } else { None }
 }
 
-fn nic(subject: &Subject) -> Option<&NicId> {
-    if let Subject::Nic(id) = subject { Some(id) } else { None }
+/// The interface, and the inode of its network namespace; `None`: that of stalltop.
+fn nic(subject: &Subject) -> Option<(Option<u64>, &NicId)> {
+    match subject {
+        Subject::Nic(id) => Some((None, id)),
+        Subject::NetworkNamespace { inode, nic: Some(id), .. } => Some((Some(*inode), id)),
+        _ => None,
+    }
+}
+
+/// The inode of the network namespace; `None`: that of stalltop.
+fn namespace(subject: &Subject) -> Option<u64> {
+    if let Subject::NetworkNamespace { inode, .. } = subject { Some(*inode) } else { None }
 }
 
 /// Whether the thread, or a thread of the process, uses most of the CPU, and the CPU was not saturated before the thread came there.

@@ -49,7 +49,7 @@ pub fn io_uring_artifact(
         let label = sleeper().map_or_else(String::new, |label| format!(" of {label}"));
         format!(
             "iowait {}, PSI io {psi}, but no blocked thread and nothing in flight: an io_uring artefact{label} (its idle waits \
-             count as I/O), ignore it",
+             count as I/O); ignore it",
             percent(iowait)
         )
     })

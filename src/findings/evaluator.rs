@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::causes;
+use super::next_steps::next_steps;
 use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
@@ -320,6 +321,7 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
     Finding {
         kind: rule.kind,
         severity: candidate.severity,
+        next: next_steps(rule, &candidate.subject),
         subject: candidate.subject,
         since,
         until: None,
@@ -328,7 +330,6 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
         unit: candidate.unit,
         sentence: candidate.sentence,
         evidence: candidate.evidence,
-        next: rule.next_steps.iter().map(|&line| line.to_owned()).collect(),
         // A sum of nothing is −0.0.
         explained_share: candidate.explained_share + 0.0,
         follows_from: None,

@@ -125,6 +125,13 @@ pub enum Subject {
     Socket(Name),
     /// The address of a remote host
     RemoteHost(Name),
+    /// A network namespace other than that of stalltop, or one of its interfaces
+    NetworkNamespace {
+        inode: u64,
+        /// Its container, or the process through which it is read
+        owner: Name,
+        nic: Option<NicId>,
+    },
 }
 
 /// A figure that a finding is based on; docs/metrics.md defines it.

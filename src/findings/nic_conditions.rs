@@ -1,8 +1,8 @@
 //! Conditions of network interfaces: drops packets, has a backlog in its queueing discipline, drops TCP segments.
 
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::thresholds::Thresholds;
 use crate::ids::NicId;
-use crate::interval::Interval;
 use crate::interval::network::NicSpan;
 use crate::units::PerSecond;
 
@@ -36,21 +36,21 @@ const MAX_GSO_SEGMENTS: f64 = 45.0;
 pub const MIN_LOCAL_DROP_SHARE: f64 = 0.5;
 
 /// The interface whose queueing discipline dropped most of the retransmitted segments.
-pub fn local_drop_nic(interval: &Interval) -> Option<&NicId> {
-    let again = interval.protocols.segments_retransmitted.filter(|again| again.0 > 0.0)?;
-    let lost = |nic: &NicSpan| dropped_segments(interval, nic).unwrap_or(0.0);
-    let most = interval.nics.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
+pub fn local_drop_nic<'a>(scope: &NetworkScope<'a>) -> Option<&'a NicId> {
+    let again = scope.protocols.segments_retransmitted.filter(|again| again.0 > 0.0)?;
+    let lost = |nic: &NicSpan| dropped_segments(scope, nic).unwrap_or(0.0);
+    let most = scope.nics.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
     (lost(most) >= again.0 * MIN_LOCAL_DROP_SHARE).then_some(&most.id)
 }
 
 /// Segments of TCP that an interface's queueing discipline dropped, per second; `None` if it reports no drops. Packets may be
 /// segmented behind it (GSO): a dropped packet is several segments, and large packets are dropped first. The result is the
 /// number of segments in the packets that passed, or the segments that TCP sent and no interface did.
-pub fn dropped_segments(interval: &Interval, nic: &NicSpan) -> Option<f64> {
+pub fn dropped_segments(scope: &NetworkScope, nic: &NicSpan) -> Option<f64> {
     let dropped = nic.qdisc.as_ref()?.dropped?.0;
     let by_size = |nic: &NicSpan| nic.tx.kilobytes.0 * 1024.0 / SEGMENT_BYTES;
-    let Some(sent) = interval.protocols.segments_out else { return Some(dropped) };
-    let out: f64 = interval.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
+    let Some(sent) = scope.protocols.segments_out else { return Some(dropped) };
+    let out: f64 = scope.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
     let missing = (sent.0 - out).clamp(0.0, dropped * MAX_GSO_SEGMENTS);
     let packets = nic.tx.packets.0.max(1.0);
     Some((dropped * (by_size(nic) / packets).min(sent.0 / packets)).max(missing).max(dropped))

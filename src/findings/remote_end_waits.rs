@@ -18,9 +18,18 @@ pub struct RemoteEndWait<'a> {
 }
 
 impl<'a> RemoteEndWait<'a> {
-    /// Threads in a send or connect call on one of the connections.
+    /// Threads in a send or connect call on one of the connections, or in a receive call for an answer that cannot come.
     pub fn threads(&self) -> u32 {
-        self.sum(|row| row.threads.unwrap_or(0))
+        self.sum(|row| row.threads.unwrap_or(0).saturating_add(row.receiving_threads))
+    }
+
+    /// What the threads sleep in: `send`, `recv`.
+    pub fn calls(&self) -> &'static str {
+        match (self.sum(|row| row.threads.unwrap_or(0)), self.sum(|row| row.receiving_threads)) {
+            (_, 0) => "send",
+            (0, _) => "recv",
+            _ => "send and recv",
+        }
     }
 
     pub fn connections(&self) -> u32 {

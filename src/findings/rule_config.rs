@@ -69,7 +69,7 @@ impl IgnoredDevices {
         let among = |patterns: &[String], name: &[u8]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
         match subject {
             Subject::Disk { name, .. } => among(&self.disks, name.as_bytes()),
-            Subject::Nic(id) => among(&self.nics, id.name.as_bytes()),
+            Subject::Nic(id) | Subject::NetworkNamespace { nic: Some(id), .. } => among(&self.nics, id.name.as_bytes()),
             _ => false,
         }
     }

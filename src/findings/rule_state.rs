@@ -2,9 +2,9 @@
 //! contain it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use crate::ids::{DiskId, NicId, TaskId};
+use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cpu_accounting::{self, CpuAccounting};
 use crate::interval::network::remote_hosts::RemoteHostsSpan;
@@ -13,26 +13,20 @@ use crate::interval::task::ThreadSpan;
 use super::Thresholds;
 use super::hung_threads::hung_threads;
 use super::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
-use super::nic_conditions;
-use super::syn_queue_conditions::syn_queue_full_rate;
+use super::network_scope::NetworkScope;
+use super::network_state::NetworkState;
 
 /// Conditions that hold since earlier intervals.
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
     /// Stalled devices (requests in flight, none completes), with the start of the stall (CLOCK_BOOTTIME, ns)
     stalled: Box<[(DiskId, u64)]>,
-    /// Interfaces that drop packets, with the number of consecutive intervals
-    dropping_intervals: Vec<(NicId, u32)>,
-    /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
-    backlogged_samples: Vec<(NicId, u32)>,
     /// Consecutive intervals in which run time and ticks differed in one direction
     accounting_difference: Option<AccountingDifference>,
-    /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
-    listen_drop_ns: Option<u64>,
-    /// The end of the last interval in which a SYN queue here was full (CLOCK_BOOTTIME)
-    syn_queue_full_ns: Option<u64>,
-    /// The interface that last dropped most of the retransmitted segments, and when (CLOCK_BOOTTIME)
-    local_drop: Option<(NicId, u64)>,
+    /// Of the network namespace of stalltop
+    network: NetworkState,
+    /// Of other network namespaces with a condition, by inode
+    namespaces: Box<[(u64, NetworkState)]>,
     /// Remote hosts at the last scan of the connections: not every interval has one
     remote_hosts: Option<Arc<RemoteHostsSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
@@ -60,20 +54,11 @@ struct AccountingDifference {
 /// Ticks above run time count only if this share of the difference is time that was counted twice.
 const MIN_DOUBLE_COUNTED_SHARE: f64 = 0.75;
 
-/// Segments are retransmitted some round trips after they were dropped, and again a second later.
-const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
-
 /// A thread that changed to another CPU within this time migrates between CPUs.
 const MOVED_NS: u64 = 10_000_000_000;
 
 /// Share of a CPU from which a thread's changes of the CPU are remembered.
 const MIN_MOVED_SHARE: f64 = 0.5;
-
-/// A request stays in a SYN queue for this time, while the kernel sends it SYN/ACKs (net.ipv4.tcp_synack_retries 5).
-const SYN_ACK_RETRY_NS: u64 = 64_000_000_000;
-
-/// A connection request is retransmitted 1, 3 and 7 seconds after it was dropped.
-const SYN_RETRY_NS: u64 = 8_000_000_000;
 
 impl RuleState {
     /// Updates the state with an interval before its rules are evaluated.
@@ -85,25 +70,38 @@ impl RuleState {
             .and_then(|cpu| self.accumulate_difference(cpu.accounting.as_ref()?, interval.seconds, thresholds));
         let silent = interval.disks.iter().filter(|disk| disk.stalled);
         self.stalled = silent.map(|disk| (disk.id, self.stalled_since(disk.id).unwrap_or(start))).collect();
-        let dropping = interval.nics.iter().filter(|nic| nic_conditions::is_dropping(nic, thresholds));
-        self.dropping_intervals = dropping.map(|nic| (nic.id.clone(), self.dropping_intervals(&nic.id) + 1)).collect();
-        let backlogged = interval.nics.iter().filter(|nic| nic_conditions::is_backlogged(nic, thresholds));
-        self.backlogged_samples = backlogged.map(|nic| (nic.id.clone(), self.backlogged_samples(&nic.id) + 1)).collect();
-        if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
-            self.listen_drop_ns = Some(interval.at().boottime_ns);
-        }
-        if syn_queue_full_rate(interval).is_some_and(|rate| rate >= thresholds.syn_queue_full_per_second) {
-            self.syn_queue_full_ns = Some(interval.at().boottime_ns);
-        }
-        if let Some(loser) = nic_conditions::local_drop_nic(interval) {
-            self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
-        }
+        self.update_networks(interval, thresholds);
         self.update_remote_hosts(interval, thresholds);
         self.update_moved_threads(interval);
         let now_ns = interval.at().boottime_ns;
         let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
         let other_hang = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
         self.kernel_threads.update(interval, other_hang);
+    }
+
+    fn update_networks(&mut self, interval: &Interval, thresholds: &Thresholds) {
+        let now_ns = interval.at().boottime_ns;
+        let mut namespaces = Vec::new();
+        for scope in NetworkScope::all(interval) {
+            match scope.inode() {
+                None => self.network.update(&scope, now_ns, thresholds),
+                Some(inode) => {
+                    let mut state = self.network(Some(inode)).clone();
+                    state.update(&scope, now_ns, thresholds);
+                    namespaces.push((inode, state));
+                }
+            }
+        }
+        namespaces.retain(|(_, state)| !state.is_empty());
+        self.namespaces = namespaces.into();
+    }
+
+    /// The state of a network namespace, by its inode; `None`: that of stalltop.
+    pub fn network(&self, inode: Option<u64>) -> &NetworkState {
+        /// Of a namespace that no earlier interval had.
+        static NEW: LazyLock<NetworkState> = LazyLock::new(NetworkState::default);
+        let Some(inode) = inode else { return &self.network };
+        self.namespaces.iter().find(|(other, _)| *other == inode).map_or(&NEW, |(_, state)| state)
     }
 
     /// Kernel threads that hang, the longest first, without those that are always in D.
@@ -192,30 +190,5 @@ impl RuleState {
     pub fn stalled_since(&self, disk: DiskId) -> Option<u64> {
         let at = self.stalled.binary_search_by_key(&disk, |(id, _)| *id).ok()?;
         self.stalled.get(at).map(|&(_, since)| since)
-    }
-
-    /// Whether retransmits now may be connection requests that a full local accept queue has dropped.
-    pub fn had_listen_drop(&self, now_ns: u64) -> bool {
-        self.listen_drop_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_RETRY_NS)
-    }
-
-    /// Whether retransmits now may be SYN/ACKs to requests in a SYN queue that was full.
-    pub fn had_full_syn_queue(&self, now_ns: u64) -> bool {
-        self.syn_queue_full_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_ACK_RETRY_NS)
-    }
-
-    /// Whether that interface dropped most of the retransmitted segments, now or in the last `RETRANSMIT_DELAY_NS`.
-    pub fn had_local_drop(&self, nic: &NicId, now_ns: u64) -> bool {
-        self.local_drop.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
-    }
-
-    /// Number of consecutive intervals in which the interface dropped packets.
-    pub fn dropping_intervals(&self, nic: &NicId) -> u32 {
-        self.dropping_intervals.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
-    }
-
-    /// Number of consecutive samples at which the interface had a backlog.
-    pub fn backlogged_samples(&self, nic: &NicId) -> u32 {
-        self.backlogged_samples.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }
 }

@@ -132,17 +132,13 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         }
     } else if on_storage >= MIN_REPORTED_THREADS {
         let (place, known_by) = match group.hidden > group.storage {
-            true => ("in D, wait channel hidden from this user", "the state"),
+            true => ("in D (their waits are not readable)", "the state"),
             false => ("on storage", "the wait channel"),
         };
         push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        push(
-            format!("{} asleep for asynchronous completions", plural(group.aio, "thread", "threads")),
-            "the wait channel",
-            false,
-        );
+        push(format!("{} waiting for asynchronous I/O", plural(group.aio, "thread", "threads")), "the wait channel", false);
     }
     if group.memory >= MIN_REPORTED_THREADS {
         push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
@@ -175,7 +171,8 @@ fn is_block_device_file(thread: Option<&BlockedThread>) -> bool {
     file.is_some_and(|file| file.as_bytes().starts_with(b"/dev/"))
 }
 
-fn disk_name(interval: &Interval, id: DiskId) -> String {
+/// The name of a device for a sentence.
+pub fn disk_name(interval: &Interval, id: DiskId) -> String {
     let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
     disk.map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| lossy_name(&disk.name))
 }

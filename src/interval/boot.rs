@@ -109,7 +109,13 @@ fn disk(now: &Disk) -> Disk {
 }
 
 fn nic(now: &Nic) -> Nic {
-    let qdisc = |now: &Qdisc| Qdisc { dropped: ZERO, overlimits: ZERO, requeues: ZERO, ..now.clone() };
+    let qdisc = |now: &Qdisc| Qdisc {
+        dropped: ZERO,
+        overlimits: ZERO,
+        requeues: ZERO,
+        ingress_dropped: zeroed(now.ingress_dropped),
+        ..now.clone()
+    };
     Nic {
         id: now.id.clone(),
         facts: Arc::clone(&now.facts),

@@ -1,6 +1,7 @@
 //! Network interfaces, with the figures of nicstat, and rates of protocol counters. docs/metrics.md, "Network interfaces" and
 //! "TCP and UDP".
 
+pub mod namespaces;
 pub mod remote_hosts;
 pub mod softnet;
 
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::ids::NicId;
-use crate::sample::Sample;
-use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use crate::sample::network::namespaces::NetworkNamespace;
+use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp, Udp6};
+use crate::sample::{Absent, Reading, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
 /// Speed and duplex of a link: configured, or from the driver.
@@ -49,7 +51,9 @@ pub type LinkOverrides = Arc<Vec<(String, Link)>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSpan {
     pub id: NicId,
-    /// Index into the newer sample's interfaces, which have name and facts
+    /// Inode of its network namespace; `None`: that of stalltop
+    pub namespace: Option<u64>,
+    /// Index into the newer sample's interfaces of that namespace, which have name and facts (`Interval::nic`)
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
@@ -86,6 +90,8 @@ pub struct QdiscSpan {
     pub backlog_packets: u64,
     pub dropped: Option<PerSecond>,
     pub overlimits: Option<PerSecond>,
+    /// Received packets that filters of the interface dropped (ingress, clsact); `None` without such
+    pub ingress_dropped: Option<PerSecond>,
 }
 
 impl DirectionSpan {
@@ -124,6 +130,7 @@ impl NicSpan {
         let saturation = saturation.and_then(|sum| PerSecond::over(sum, seconds));
         let mut span = NicSpan {
             id: newer.id.clone(),
+            namespace: None,
             index,
             rx,
             tx,
@@ -161,6 +168,7 @@ impl QdiscSpan {
             backlog_packets: newer.backlog_packets,
             dropped: rate(|qdisc| qdisc.dropped),
             overlimits: rate(|qdisc| qdisc.overlimits),
+            ingress_dropped: PerSecond::between(newer.ingress_dropped, same.and_then(|qdisc| qdisc.ingress_dropped), seconds),
         }
     }
 }
@@ -213,8 +221,11 @@ pub struct ProtocolSpan {
     pub udp_in: Option<PerSecond>,
     pub udp_out: Option<PerSecond>,
     pub udp_errors_in: Option<PerSecond>,
-    /// RcvbufErrors: the part of `udp_errors_in` that found its socket's buffer full
+    /// RcvbufErrors and Udp6RcvbufErrors: datagrams that found the buffer of their socket full
     pub udp_overflows: Option<PerSecond>,
+    /// Udp6InDatagrams and Udp6InErrors
+    pub udp6_in: Option<PerSecond>,
+    pub udp6_errors_in: Option<PerSecond>,
     /// SndbufErrors
     pub udp_errors_out: Option<PerSecond>,
     /// IpExt InOctets and OutOctets, KB of 1024 bytes
@@ -222,13 +233,39 @@ pub struct ProtocolSpan {
     pub ip_kilobytes_out: Option<PerSecond>,
 }
 
+/// The counters of one network namespace.
+#[derive(Clone, Copy, Debug)]
+struct Counters<'a> {
+    tcp: &'a Reading<Tcp>,
+    tcp_ext: &'a Reading<TcpExt>,
+    udp: &'a Reading<Udp>,
+    udp6: &'a Reading<Udp6>,
+    ip_octets: &'a Reading<(Counter, Counter)>,
+}
+
+impl<'a> From<&'a Protocols> for Counters<'a> {
+    fn from(own: &'a Protocols) -> Counters<'a> {
+        let Protocols { tcp, tcp_ext, udp, udp6, ip_octets, .. } = own;
+        Counters { tcp, tcp_ext, udp, udp6, ip_octets }
+    }
+}
+
+impl<'a> From<&'a NetworkNamespace> for Counters<'a> {
+    fn from(other: &'a NetworkNamespace) -> Counters<'a> {
+        let NetworkNamespace { tcp, tcp_ext, udp, ip_octets, .. } = other;
+        Counters { tcp, tcp_ext, udp, udp6: &Err(Absent::NotRead), ip_octets }
+    }
+}
+
 impl ProtocolSpan {
-    pub(super) fn between(older: &Protocols, newer: &Protocols, seconds: f64) -> ProtocolSpan {
-        let tcp = |field: fn(&Tcp) -> u64| reading_delta(&newer.tcp, &older.tcp, |tcp| Some(Counter(field(tcp))));
-        let ext = |field: fn(&TcpExt) -> Option<Counter>| reading_delta(&newer.tcp_ext, &older.tcp_ext, field);
-        let udp = |field: fn(&Udp) -> Option<Counter>| reading_delta(&newer.udp, &older.udp, field);
+    fn between<'a>(older: impl Into<Counters<'a>>, newer: impl Into<Counters<'a>>, seconds: f64) -> ProtocolSpan {
+        let (older, newer): (Counters, Counters) = (older.into(), newer.into());
+        let tcp = |field: fn(&Tcp) -> u64| reading_delta(newer.tcp, older.tcp, |tcp| Some(Counter(field(tcp))));
+        let ext = |field: fn(&TcpExt) -> Option<Counter>| reading_delta(newer.tcp_ext, older.tcp_ext, field);
+        let udp = |field: fn(&Udp) -> Option<Counter>| reading_delta(newer.udp, older.udp, field);
+        let udp6 = |field: fn(&Udp6) -> Option<Counter>| reading_delta(newer.udp6, older.udp6, field);
         let octets = |field: fn(&(Counter, Counter)) -> Counter| {
-            reading_delta(&newer.ip_octets, &older.ip_octets, |octets| Some(field(octets)))
+            reading_delta(newer.ip_octets, older.ip_octets, |octets| Some(field(octets)))
         };
         let rate = |growth: Option<u64>| PerSecond::over(growth?, seconds);
         let kilobytes = |growth: Option<u64>| rate(growth).map(|bytes| PerSecond(bytes.0 / 1024.0));
@@ -253,7 +290,9 @@ impl ProtocolSpan {
             udp_in: rate(udp(|udp| Some(udp.datagrams_in))),
             udp_out: rate(udp(|udp| Some(udp.datagrams_out))),
             udp_errors_in: rate(udp(|udp| Some(udp.errors_in))),
-            udp_overflows: rate(udp(|udp| udp.receive_buffer_errors)),
+            udp_overflows: rate(sum(udp(|udp| udp.receive_buffer_errors), udp6(|udp| udp.receive_buffer_errors))),
+            udp6_in: rate(udp6(|udp| Some(udp.datagrams_in))),
+            udp6_errors_in: rate(udp6(|udp| Some(udp.errors_in))),
             udp_errors_out: rate(udp(|udp| udp.send_buffer_errors)),
             ip_kilobytes_in: kilobytes(octets(|octets| octets.0)),
             ip_kilobytes_out: kilobytes(octets(|octets| octets.1)),
@@ -261,10 +300,16 @@ impl ProtocolSpan {
     }
 }
 
-fn reading_delta<T>(
-    newer: &crate::sample::Reading<T>,
-    older: &crate::sample::Reading<T>,
-    field: impl Fn(&T) -> Option<Counter>,
-) -> Option<u64> {
+/// TCP and UDP of the network namespace of stalltop.
+pub(super) fn protocols_between(older: &Sample, newer: &Sample, seconds: f64) -> ProtocolSpan {
+    ProtocolSpan::between(&older.protocols, &newer.protocols, seconds)
+}
+
+/// The sum of those that are known.
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    (a.is_some() || b.is_some()).then(|| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
+}
+
+fn reading_delta<T>(newer: &Reading<T>, older: &Reading<T>, field: impl Fn(&T) -> Option<Counter>) -> Option<u64> {
     delta(newer.as_ref().ok().and_then(&field), older.as_ref().ok().and_then(&field))
 }

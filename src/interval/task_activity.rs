@@ -3,8 +3,10 @@
 
 use crate::ids::GroupId;
 use crate::interval::Interval;
-use crate::interval::task::Microstates;
-use crate::sample::task::Process;
+use crate::interval::task::{Microstates, visible_wait_class};
+use crate::sample::Host;
+use crate::sample::task::{Process, Thread};
+use crate::sample::waits::WaitClass;
 use crate::units::Ratio;
 
 /// Minimum average number of threads behind a lock whose holder is blocked on storage, for the group's lock waits to count fully.
@@ -30,14 +32,24 @@ impl<'a> TaskActivity<'a> {
         }
     }
 
+    /// The wait class of a thread. In a group whose lock holder is blocked on storage a futex wait is a lock wait, as in the finding.
+    pub fn wait_class(&self, host: &Host, process: &Process, thread: &Thread) -> WaitClass {
+        match visible_wait_class(host, process, thread) {
+            WaitClass::Futex if self.is_behind_storage(process) => WaitClass::Lock,
+            class => class,
+        }
+    }
+
+    fn is_behind_storage(&self, process: &Process) -> bool {
+        !self.groups_behind_storage.is_empty() && self.groups_behind_storage.contains(&&process.group())
+    }
+
     /// Average number of threads that ran, waited for a CPU or were blocked. Lock waits count fully only in a group whose lock
     /// holder is blocked on storage.
     pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>, run_queue: Option<Ratio>) -> f64 {
         let ran = cpu.map_or(0.0, |cpu| cpu.0).max(states.user + states.system);
-        let stuck = states.lock > 0.0
-            && !self.groups_behind_storage.is_empty()
-            && self.groups_behind_storage.contains(&&process.group());
-        let lock = if stuck { states.lock } else { states.lock * OTHER_LOCK_WEIGHT };
+        let lock =
+            if states.lock > 0.0 && self.is_behind_storage(process) { states.lock } else { states.lock * OTHER_LOCK_WEIGHT };
         ran + run_queue.map_or(states.run_queue, |wait| wait.0) + states.disk + states.other_blocked + lock
     }
 }

@@ -7,12 +7,14 @@ pub mod ethtool;
 mod facts;
 pub(super) mod inet_diag;
 mod listeners;
+mod namespaces;
 pub(super) mod netlink;
 mod protocols;
 mod qdisc;
 pub(super) mod remote_hosts;
 mod softnet;
 mod syn_queues;
+mod udp_sockets;
 mod waiting_connections;
 
 use std::sync::Arc;
@@ -23,25 +25,31 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub use dev::{DevLine, parse as parse_dev};
 pub use listeners::parse_listener;
 pub use netlink::parse_messages;
-pub use protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp};
+pub use protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_udp6};
 pub use qdisc::QdiscTrees;
 pub use remote_hosts::{parse_connection, parse_tcp_info};
 pub use softnet::parse_softnet;
+pub use udp_sockets::parse_udp_sockets;
 
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
+use self::namespaces::NamespaceReader;
 use self::qdisc::QdiscReader;
-use self::remote_hosts::{ConnectionCounters, RemoteHostReader};
+use self::remote_hosts::{ConnectionCounters, ConnectionTable, RemoteHostReader};
 use self::syn_queues::SynQueueReader;
+use self::udp_sockets::UdpSocketReader;
 use self::waiting_connections::WaitingConnectionReader;
 use super::fields::parse_single_u64;
 use super::refresh_cycle::RefreshCycle;
 use super::root::{FileHandle, Root};
+use super::scan::NetworkNamespaceMembers;
 use super::task::files::TaskFiles;
 use super::uevents::UeventWatcher;
 use crate::ids::NicId;
+use crate::sample::network::namespaces::NetworkNamespaces;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
+use crate::sample::task::Tasks;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -55,6 +63,7 @@ pub struct NetworkReader {
     dev: FileHandle,
     snmp: FileHandle,
     netstat: FileHandle,
+    snmp6: FileHandle,
     softnet: FileHandle,
     buffer: Vec<u8>,
     small_buffer: Vec<u8>,
@@ -67,6 +76,8 @@ pub struct NetworkReader {
     syn_queues: SynQueueReader,
     remote_hosts: RemoteHostReader,
     waiting_connections: WaitingConnectionReader,
+    udp_sockets: UdpSocketReader,
+    namespaces: NamespaceReader,
     last_tcp_ext: Option<TcpExt>,
     /// /proc/net/snmp as last read, and the counters of both files then
     last_snmp: Vec<u8>,
@@ -105,6 +116,7 @@ impl Default for NetworkReader {
             dev: FileHandle::new("proc/net/dev"),
             snmp: FileHandle::new("proc/net/snmp"),
             netstat: FileHandle::new("proc/net/netstat"),
+            snmp6: FileHandle::new("proc/net/snmp6"),
             softnet: FileHandle::new("proc/net/softnet_stat"),
             buffer: Vec::new(),
             small_buffer: Vec::new(),
@@ -117,6 +129,8 @@ impl Default for NetworkReader {
             syn_queues: SynQueueReader::default(),
             remote_hosts: RemoteHostReader::default(),
             waiting_connections: WaitingConnectionReader::default(),
+            udp_sockets: UdpSocketReader::for_this_namespace(),
+            namespaces: NamespaceReader::default(),
             last_tcp_ext: None,
             last_snmp: Vec::new(),
             last_counters: None,
@@ -183,9 +197,11 @@ impl NetworkReader {
         let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
         let listeners = if root.is_host() { self.listeners.sample(root, just_refused, opened) } else { Err(Absent::NotRead) };
         let syn_queues = if root.is_host() { self.syn_queues.sample(root, &tcp_ext) } else { Err(Absent::NotRead) };
+        let udp6 = self.snmp6.read(root, &mut self.buffer).and_then(|()| parse_udp6(&self.buffer));
+        let udp_sockets = self.udp_sockets.sample(root, &udp, &udp6);
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| parse_softnet(&self.buffer));
         let peers = if root.is_host() {
-            self.remote_hosts.sample(tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
+            self.remote_hosts.sample(root, tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
         } else {
             Err(Absent::NotRead)
         };
@@ -199,10 +215,12 @@ impl NetworkReader {
             remote_hosts: peers,
             waiting_connections: Err(Absent::NotRead),
             syn_queues,
+            udp_sockets,
+            udp6,
         }
     }
 
-    /// The connections that wait for their remote end, at the scan of the connections in `protocols`.
+    /// The connections that wait for their remote end, at the scan of the connections in `protocols` and in `namespaces`.
     pub fn waiting_connections(
         &mut self,
         root: &Root,
@@ -212,7 +230,15 @@ impl NetworkReader {
         if !root.is_host() {
             return Err(Absent::NotRead);
         }
-        Ok(self.waiting_connections.sample(self.remote_hosts.connections(), root, files, machine))
+        let Self { waiting_connections, remote_hosts, namespaces, .. } = self;
+        let tables: Vec<&ConnectionTable> =
+            std::iter::once(remote_hosts.connections()).chain(namespaces.connection_tables()).collect();
+        Ok(waiting_connections.sample(&tables, root, files, machine))
+    }
+
+    /// The network namespaces of the processes in others than that of stalltop. `tasks` is of the same scan as `members`.
+    pub fn namespaces(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> Reading<NetworkNamespaces> {
+        self.namespaces.sample(root, members, tasks)
     }
 
     /// Reads /proc/net/snmp, and /proc/net/netstat, the most expensive file of all, only if the former changed: snmp counts each

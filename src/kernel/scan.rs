@@ -12,6 +12,7 @@ mod cpu_time_check;
 pub mod discovery;
 mod facts;
 mod interner;
+mod network_namespaces;
 mod process;
 mod process_clock;
 mod schedule;
@@ -26,6 +27,7 @@ use nix::time::ClockId;
 
 use context::ScanContext;
 pub use discovery::new_pids;
+pub use network_namespaces::NetworkNamespaceMembers;
 pub use process::KnownProcess;
 pub use process_clock::{ProcessClocks, read_clock_ns};
 pub use thread::KnownThread;
@@ -82,6 +84,8 @@ impl TaskScanner {
         self.context.begin_scan(now_ns);
         self.update_processes(counters);
         self.read_facts();
+        let Self { processes, context, .. } = self;
+        context.network_namespaces.retain(|pid| processes.binary_search_by_key(&pid, |known| known.pid).is_ok());
         self.examine_siblings_of_stuck();
         self.context.end_scan();
         self.first_scan_ns.get_or_insert(now_ns);
@@ -97,6 +101,11 @@ impl TaskScanner {
     /// The time of the sample that the next scan belongs to, CLOCK_BOOTTIME.
     pub fn set_sample_time(&mut self, boottime_ns: u64) {
         self.context.set_sample_time(boottime_ns);
+    }
+
+    /// The processes in other network namespaces than stalltop.
+    pub fn network_namespaces(&self) -> &NetworkNamespaceMembers {
+        &self.context.network_namespaces
     }
 
     /// All processes as they were last read.

@@ -7,6 +7,7 @@ use std::io::{self, IoSliceMut};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use linux_raw_sys::general::{__user_cap_data_struct, __user_cap_header_struct, _LINUX_CAPABILITY_VERSION_3};
 use linux_raw_sys::net::ifmap;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -87,6 +88,7 @@ const _: () = assert!(offset_of!(LegacySettings, speed_hi) == 28 && offset_of!(L
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks_nwords) == 15);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
 const _: () = assert!(size_of::<LinkCreate>() == 16 && size_of::<IterCreate>() == 8);
+const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 // The largest member of the union in ifreq is ifmap. (linux-raw-sys declares sockaddr, hence ifreq, larger than the kernel.)
 const _: () = assert!(offset_of!(libc::ifreq, ifr_ifru) == libc::IFNAMSIZ);
 const _: () = assert!(size_of::<libc::ifreq>() == libc::IFNAMSIZ + size_of::<ifmap>());
@@ -116,6 +118,9 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/bpf.h", "BPF_LINK_CREATE", BPF_LINK_CREATE as usize),
     ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
+    ("linux/capability.h", "sizeof(struct __user_cap_header_struct)", size_of::<__user_cap_header_struct>()),
+    ("linux/capability.h", "sizeof(struct __user_cap_data_struct)", size_of::<__user_cap_data_struct>()),
+    ("linux/capability.h", "_LINUX_CAPABILITY_VERSION_3", _LINUX_CAPABILITY_VERSION_3 as usize),
     ("linux/inet_diag.h", "sizeof(struct inet_diag_msg)", INET_DIAG_MSG_SIZE),
     ("linux/sock_diag.h", "SK_MEMINFO_VARS", SK_MEMINFO_VARS),
     ("linux/sock_diag.h", "SK_MEMINFO_DROPS", SK_MEMINFO_DROPS),
@@ -229,5 +234,45 @@ pub fn socket_drops(socket: BorrowedFd) -> nix::Result<Option<u32>> {
 pub fn set_nice(nice: libc::c_int) -> io::Result<()> {
     // SAFETY: takes no pointer.
     Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })?;
+    Ok(())
+}
+
+/// The capability sets of a thread, a bit for each capability of include/uapi/linux/capability.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapabilitySets {
+    pub effective: u64,
+    pub permitted: u64,
+    pub inheritable: u64,
+}
+
+/// Version 3: two data structs, the lower 32 capabilities first. pid 0 is this thread.
+const CAPABILITY_HEADER: __user_cap_header_struct = __user_cap_header_struct { version: _LINUX_CAPABILITY_VERSION_3, pid: 0 };
+
+/// capget(2) of this thread.
+pub fn capget() -> nix::Result<CapabilitySets> {
+    let mut header = CAPABILITY_HEADER;
+    let mut data = [__user_cap_data_struct { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    // SAFETY: for this version the kernel reads one header, may write its version, and writes two data structs.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
+    let [low, high] = data;
+    let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    Ok(CapabilitySets {
+        effective: join(low.effective, high.effective),
+        permitted: join(low.permitted, high.permitted),
+        inheritable: join(low.inheritable, high.inheritable),
+    })
+}
+
+/// capset(2) for this thread.
+pub fn capset(sets: CapabilitySets) -> nix::Result<()> {
+    let mut header = CAPABILITY_HEADER;
+    let half = |shift: u32| __user_cap_data_struct {
+        effective: (sets.effective >> shift) as u32,
+        permitted: (sets.permitted >> shift) as u32,
+        inheritable: (sets.inheritable >> shift) as u32,
+    };
+    let data = [half(0), half(32)];
+    // SAFETY: for this version the kernel reads one header, may write its version, and reads two data structs.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })?;
     Ok(())
 }

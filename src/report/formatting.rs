@@ -50,6 +50,8 @@ pub fn subject_name(subject: &Subject) -> String {
         Subject::Task { name: task, .. } | Subject::Group { name: task, .. } => name(task),
         Subject::Cgroup(id) => name(&id.path),
         Subject::Socket(address) | Subject::RemoteHost(address) => name(address),
+        Subject::NetworkNamespace { owner, nic: Some(nic), .. } => format!("{} of {}", name(&nic.name), name(owner)),
+        Subject::NetworkNamespace { owner, nic: None, .. } => name(owner),
     }
 }
 

@@ -223,7 +223,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
                     }
                 }
             }
-            p.note { (COMMANDS_NOTE) " Processes: the most that were at work in one interval." }
+            p.note { (COMMANDS_NOTE) " Processes: the most that were active in one interval." }
         }
     }
 }

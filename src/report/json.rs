@@ -278,6 +278,12 @@ enum SubjectJson {
     Peer {
         address: String,
     },
+    NetworkNamespace {
+        owner: String,
+        inode: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        interface: Option<String>,
+    },
 }
 
 impl SubjectJson {
@@ -302,6 +308,11 @@ impl SubjectJson {
             },
             Subject::Socket(address) => SubjectJson::Socket { address: address.to_string_lossy() },
             Subject::RemoteHost(address) => SubjectJson::Peer { address: address.to_string_lossy() },
+            Subject::NetworkNamespace { inode, owner, nic } => SubjectJson::NetworkNamespace {
+                owner: owner.to_string_lossy(),
+                inode: *inode,
+                interface: nic.as_ref().map(|nic| nic.name.to_string_lossy()),
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The missing readings of a sample by the name of their kernel file or interface: for reports and for a recording's metadata.
 
+use crate::sample::network::namespaces::MAX_NAMESPACES;
 use crate::sample::{Absent, Sample};
 
 /// Not readable for other users' tasks, and for tasks that a security module protects from root too.
@@ -7,6 +8,16 @@ pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
 
 /// Hidden by hidepid or a container.
 pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
+
+/// Without CAP_SYS_ADMIN no socket can be opened in them.
+pub const CLOSED_NAMESPACES: &str = "queueing disciplines and accept queues of other network namespaces";
+
+/// Without CAP_SYS_PTRACE the network namespace of another user's process is not known.
+pub const HIDDEN_NAMESPACES: &str = "network namespaces of some processes";
+
+/// More than are read.
+pub const UNREAD_NAMESPACES: &str = "network namespaces beyond the first 64";
+const _: () = assert!(MAX_NAMESPACES == 64);
 
 /// Every missing reading, under the name that users know, with its reason.
 pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
@@ -42,6 +53,11 @@ pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
         note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
         note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
         note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
+    }
+    if let Ok(namespaces) = &sample.network_namespaces {
+        note(CLOSED_NAMESPACES, (namespaces.closed_count() > 0).then_some(&Absent::NoPermission));
+        note(HIDDEN_NAMESPACES, (namespaces.hidden_processes > 0).then_some(&Absent::NoPermission));
+        note(UNREAD_NAMESPACES, (namespaces.unread_count() > 0).then_some(&Absent::NotRead));
     }
     list
 }

@@ -65,16 +65,30 @@ fn figures_line(figures: &MeanFigures) -> String {
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", pluralize(hidden, "thread")));
     format!(
-        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} (1-min average); now {at_least}{} running, {at_least}{} in D{hidden}",
+        "{} busy {}, idle but blocked {least}{}, free {most}{}{} (iowait says {}); load {} (1-min average); now {at_least}{} running, {at_least}{} in D{hidden}",
         pluralize(figures.cpus as u64, "CPU"),
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),
         percent(figures.free_ratio),
+        remaining_shares(figures),
         percent(figures.iowait_ratio),
         figures.load1.map_or_else(|| "-".to_owned(), |load| format!("{load:.2}")),
         number(figures.running),
         number(figures.blocked),
     )
+}
+
+/// Shares of CPU time below this are not named.
+const MIN_NAMED_SHARE: f64 = 0.005;
+
+/// The CPU time that is neither used nor idle, so that the parts add up: `, stolen 12.0 %`, `, other 1.10 %`.
+fn remaining_shares(figures: &MeanFigures) -> String {
+    let stolen = figures.steal_ratio.unwrap_or(0.0);
+    let parts = [figures.busy_ratio, figures.idle_but_blocked_ratio, figures.free_ratio];
+    let known = parts.iter().all(Option::is_some);
+    let other = if known { 1.0 - stolen - parts.iter().flatten().sum::<f64>() } else { 0.0 };
+    let named = [("stolen", stolen), ("other", other)].into_iter().filter(|(_, share)| *share >= MIN_NAMED_SHARE);
+    named.map(|(word, share)| format!(", {word} {} %", three_digits(share * 100.0))).collect()
 }
 
 /// A line per finding; what follows from one of them is indented below it.

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use super::formatting::pluralize;
 use super::mean_figures::{MeanFigures, Means};
-use super::missing::{HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, missing_readings};
+use super::missing::{
+    CLOSED_NAMESPACES, HIDDEN_NAMESPACES, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, UNREAD_NAMESPACES, missing_readings,
+};
 use crate::figures::FigureInput;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross_checks};
 use crate::interval::idle_blocked::CrossChecks;
+use crate::sample::network::namespaces::NetworkNamespaces;
 use crate::sample::{Absent, Host, Instant};
+use crate::units::format::plural;
 
 /// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +48,45 @@ pub struct Window {
     hidden_threads: Option<(u32, u32)>,
     /// Threads with hidden wait channels and visible threads, latest values
     hidden_waits: Option<(u32, u32)>,
+    /// Other network namespaces at the last sample that has some which are not seen whole
+    namespaces: Option<NamespaceCounts>,
     /// The task last seen sleeping in io_uring while iowait was an artefact
     io_uring_sleeper: Option<String>,
+}
+
+/// Numbers of other network namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NamespaceCounts {
+    all: u32,
+    closed: u32,
+    unread: u32,
+    hidden_processes: u32,
+}
+
+impl NamespaceCounts {
+    fn new(namespaces: &NetworkNamespaces) -> NamespaceCounts {
+        NamespaceCounts {
+            all: namespaces.count,
+            closed: namespaces.closed_count(),
+            unread: namespaces.unread_count(),
+            hidden_processes: namespaces.hidden_processes,
+        }
+    }
+
+    fn is_partial(&self) -> bool {
+        self.closed > 0 || self.unread > 0 || self.hidden_processes > 0
+    }
+
+    /// The number for the name of a missing reading.
+    fn describe(self, what: &str) -> Option<String> {
+        let all = pluralize(self.all, "namespace");
+        match what {
+            CLOSED_NAMESPACES => Some(format!(": {} of {all}", self.closed)),
+            UNREAD_NAMESPACES => Some(format!(": {} of {all}", self.unread)),
+            HIDDEN_NAMESPACES => Some(format!(": those of {}", plural(self.hidden_processes, "process", "processes"))),
+            _ => None,
+        }
+    }
 }
 
 impl Window {
@@ -77,6 +118,10 @@ impl Window {
         let waits = interval.newer.tasks.as_ref().map_or(0, |tasks| tasks.hidden.wait_channels);
         if waits > 0 {
             self.hidden_waits = interval.tasks.as_ref().map(|tasks| (waits, tasks.counts.threads));
+        }
+        if let Ok(namespaces) = &interval.newer.network_namespaces {
+            let counts = NamespaceCounts::new(namespaces);
+            self.namespaces = Some(counts).filter(NamespaceCounts::is_partial).or(self.namespaces);
         }
         if cross_checks::current_io_uring_artifact(interval).is_some() {
             self.io_uring_sleeper = cross_checks::io_uring_sleeper(&interval.newer);
@@ -156,10 +201,13 @@ impl Window {
             };
             let counted =
                 counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", pluralize(all, "thread")));
+            let counted = self.namespaces.and_then(|counts| counts.describe(what)).unwrap_or(counted);
             // A security module, or the kernel, protects these tasks from root, too.
             let privileged = self.host.as_ref().is_some_and(|host| host.privilege.has_cap_sys_ptrace);
             match what {
-                HIDDEN_WAIT_CHANNELS if privileged => (what, format!("not readable, protected from root{counted}")),
+                HIDDEN_WAIT_CHANNELS | HIDDEN_NAMESPACES if privileged => {
+                    (what, format!("not readable, protected from root{counted}"))
+                }
                 _ => (what, format!("{why}{counted}")),
             }
         };

@@ -1,5 +1,6 @@
 //! Network interfaces, protocol counters, listening sockets, per-CPU receive queues; remote hosts are in `remote_hosts`.
 
+pub mod namespaces;
 pub mod remote_hosts;
 pub mod waiting_connections;
 
@@ -75,6 +76,8 @@ pub struct Qdisc {
     pub dropped: Counter,
     pub overlimits: Counter,
     pub requeues: Counter,
+    /// Drops of the ingress or clsact discipline of the same interface: by filters (tc police, eBPF); `None` without one
+    pub ingress_dropped: Option<Counter>,
 }
 
 /// Counters of the whole network namespace.
@@ -96,6 +99,10 @@ pub struct Protocols {
     pub remote_hosts: Reading<remote_hosts::RemoteHosts>,
     /// Connections that wait for their remote end, at the last scan of the connections
     pub waiting_connections: Reading<Vec<waiting_connections::WaitingConnections>>,
+    /// UDP sockets with drops, those with most first; read only while the kernel counts overflows
+    pub udp_sockets: Reading<Vec<UdpSocket>>,
+    /// UDP over IPv6, which `udp` does not contain
+    pub udp6: Reading<Udp6>,
 }
 
 impl Protocols {
@@ -111,6 +118,8 @@ impl Protocols {
             softnet: Err(why),
             remote_hosts: Err(why),
             waiting_connections: Err(why),
+            udp_sockets: Err(why),
+            udp6: Err(why),
         }
     }
 }
@@ -162,6 +171,36 @@ pub struct Udp {
     pub datagrams_out: Counter,
     pub receive_buffer_errors: Option<Counter>,
     pub send_buffer_errors: Option<Counter>,
+}
+
+/// /proc/net/snmp6, by field name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Udp6 {
+    /// Udp6InDatagrams
+    pub datagrams_in: Counter,
+    /// Udp6InErrors
+    pub errors_in: Counter,
+    /// Udp6OutDatagrams
+    pub datagrams_out: Counter,
+    /// Udp6RcvbufErrors
+    pub receive_buffer_errors: Option<Counter>,
+    /// Udp6SndbufErrors
+    pub send_buffer_errors: Option<Counter>,
+}
+
+/// A UDP socket that has dropped datagrams; /proc/net/udp and udp6.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpSocket {
+    /// local_address
+    pub local_address: SocketAddr,
+    /// inode
+    pub inode: u64,
+    /// rx_queue: bytes that were not read, with their overhead; a gauge
+    pub queued_bytes: u64,
+    /// drops: datagrams that found the receive buffer full, or were damaged
+    pub drops: Counter,
+    /// The process that has it open and its name; `None` if /proc/PID/fd is not readable
+    pub owner: Option<(ProcessId, Name)>,
 }
 
 /// A listening socket (sock_diag INET_DIAG).

@@ -170,7 +170,7 @@ pub(super) fn hides_other_users(state: &State) -> bool {
     state.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
 }
 
-/// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, remote hosts.
+/// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, other network namespaces, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
     let peers =
         state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
@@ -178,12 +178,31 @@ pub fn network_footer_rows(state: &State) -> u16 {
     1 + protocol_rows(state) + peers
 }
 
-/// Rows of TCP, UDP, listening sockets and softnet.
+/// Rows of TCP, UDP, listening sockets, softnet and other network namespaces.
 pub fn protocol_rows(state: &State) -> u16 {
     let Some(evaluation) = &state.current else { return 4 };
     let listeners = evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len);
     let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
-    4 + listeners + u16::from(saturated_softnet(&evaluation.interval).next().is_some())
+    let inside = u16::try_from(busiest_namespace_nics(&evaluation.interval).len()).unwrap_or(u16::MAX);
+    let inside = if inside > 0 { 1 + inside } else { 0 };
+    4 + listeners + u16::from(saturated_softnet(&evaluation.interval).next().is_some()) + inside
+}
+
+/// Interfaces of other network namespaces that the network screen shows.
+const MAX_NAMESPACE_NICS: usize = 6;
+
+/// The interfaces of other network namespaces that carried packets, without loopback: those with most bytes, in the
+/// order of their namespaces.
+pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
+    let inside = interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
+    let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
+    let is_shown = |nic: &&NicSpan| moved(nic) > 0.0 && interval.nic(nic).is_some_and(|nic| !nic.facts.loopback);
+    let mut nics: Vec<&NicSpan> = inside.filter(is_shown).collect();
+    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics.truncate(MAX_NAMESPACE_NICS);
+    // Both ends of a pair carry the same: rows that change places cannot be read.
+    nics.sort_by_key(|nic| nic.index);
+    nics
 }
 
 /// CPUs with drops or time squeezes in /proc/net/softnet_stat.

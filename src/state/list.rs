@@ -99,7 +99,8 @@ impl State {
 
     /// Builds the rows again. The cursor stays on its item.
     pub(super) fn rebuild_rows(&mut self) {
-        self.rows = rows::build_rows(self);
+        let rows = rows::build_rows(self);
+        self.rows = self.in_held_order(rows);
         self.with_cursor(|state, cursor| cursor.follow_item(&state.rows, |row| rows::row_item(state, row)));
     }
 

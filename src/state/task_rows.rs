@@ -13,7 +13,7 @@ use crate::figures::task::ProcessRow;
 use crate::figures::thread::ThreadRow;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
-use crate::interval::task::{ProcessSpan, ThreadSpan, visible_wait_class};
+use crate::interval::task::{ProcessSpan, ThreadSpan};
 use crate::interval::task_activity::{TaskActivity, floor_to_hundredth};
 use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::WaitClass;
@@ -106,9 +106,10 @@ fn thread_sort_value(
 
 fn wait_classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     let mut counts = [0_u32; WaitClass::COUNT];
+    let activity = TaskActivity::new(interval);
     for process in &sample.processes {
         for thread in process.threads.iter() {
-            if let Some(count) = counts.get_mut(visible_wait_class(&interval.host, process, thread) as usize) {
+            if let Some(count) = counts.get_mut(activity.wait_class(&interval.host, process, thread) as usize) {
                 *count += 1;
             }
         }

@@ -66,6 +66,7 @@ impl State {
         }
         self.newest = None;
         self.current = Some(evaluation);
+        self.hold_groups();
         self.rebuild_rows();
     }
 

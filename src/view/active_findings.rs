@@ -5,7 +5,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::{self, StyleRole};
-use crate::findings::{Finding, Severity, cross_checks, incidents};
+use crate::findings::{Evaluation, Finding, Severity, cross_checks, headline, incidents};
 use crate::interval::Interval;
 use crate::safe;
 use crate::state::{ClickTarget, Item, Screen, Source, State};
@@ -27,9 +27,9 @@ pub fn draw(state: &State, pane: &mut Pane) {
         on_overview && incident.first().is_some_and(|finding| state.is_selected(&Item::from_finding(finding)))
     };
     let selected = incidents.iter().position(|incident| is_selected(incident));
-    let first = selected.filter(|&at| laid_out(&incidents, 0, width, lines).len() <= at).unwrap_or(0);
+    let first = selected.filter(|&at| laid_out(evaluation, &incidents, 0, width, lines).len() <= at).unwrap_or(0);
     let mut y = 0;
-    let shown = laid_out(&incidents, first, width, lines);
+    let shown = laid_out(evaluation, &incidents, first, width, lines);
     for (at, (incident, Sentence { words, worst, more })) in (first..).zip(incidents.iter().skip(first).zip(&shown)) {
         let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(words.len()).unwrap_or(1);
@@ -68,7 +68,8 @@ struct Sentence {
 }
 
 /// The sentences from the finding with this index on, as many as fit.
-fn laid_out(incidents: &[&[Finding]], first: usize, width: u16, lines: usize) -> Vec<Sentence> {
+fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, width: u16, lines: usize) -> Vec<Sentence> {
+    let max_lines = if width >= ROOMY_WIDTH { MAX_LINES } else { usize::MAX };
     let mut shown: Vec<Sentence> = Vec::new();
     let mut used = 0;
     for (at, incident) in incidents.iter().enumerate().skip(first) {
@@ -93,12 +94,40 @@ fn laid_out(incidents: &[&[Finding]], first: usize, width: u16, lines: usize) ->
             1 => " (1 more follows from it: key 6)".to_owned(),
             count => format!(" ({count} more follow from it: key 6)"),
         };
-        let sentence = SafeText::sanitize(finding.sentence.clone() + &following);
-        let words = text::wrap(sentence.as_str(), cells, most);
+        let words = wrapped_headline(evaluation, finding, &following, cells, most.min(max_lines));
         used += words.len().max(1);
         shown.push(Sentence { words, worst: worst.unwrap_or(finding.severity), more });
     }
     shown
+}
+
+/// Lines of one finding, from the width of 80 columns on.
+const MAX_LINES: usize = 2;
+const ROOMY_WIDTH: u16 = 78;
+
+/// The headline with as many clauses as fit into these lines, and how many findings follow from it.
+fn wrapped_headline(evaluation: &Evaluation, finding: &Finding, following: &str, cells: usize, lines: usize) -> Vec<String> {
+    let mut room = cells.saturating_mul(lines.min(MAX_WRAPPED_LINES)).saturating_sub(following.chars().count());
+    loop {
+        let words = headline(evaluation, finding, room);
+        let wrapped = wrap_safe(words.clone() + following, cells, usize::MAX);
+        if wrapped.len() <= lines {
+            return wrapped;
+        }
+        let shorter = words.chars().count() - 1;
+        if headline(evaluation, finding, shorter) == words {
+            // The first clause alone: it may need the room of the rest.
+            return wrap_safe(words, cells, lines);
+        }
+        room = shorter;
+    }
+}
+
+/// No headline is longer.
+const MAX_WRAPPED_LINES: usize = 16;
+
+fn wrap_safe(words: String, cells: usize, lines: usize) -> Vec<String> {
+    text::wrap(SafeText::sanitize(words).as_str(), cells, lines)
 }
 
 /// Intervals that an all-clear needs; a finding needs as many.

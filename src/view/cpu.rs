@@ -292,7 +292,7 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
         let rate = family.rate.map(|rate| format!(" {}/s", format_number(rate.0, 4))).unwrap_or_default();
         safe!(", most of {}: {name}{rate} {} CPUs", SafeText::from_name(&family.owner_name), format_number(family.cpus, 4))
     });
-    Some(safe!("ended unseen: {} CPUs{}", format_number(cpus, 4), most.unwrap_or_default()))
+    Some(safe!("ended between scans: {} CPUs{}", format_number(cpus, 4), most.unwrap_or_default()))
 }
 
 /// The monitor's own cost, as far as it fits.

@@ -2,6 +2,7 @@
 
 mod baselines;
 mod cgroup;
+mod cgroups;
 mod device;
 mod finding;
 mod remote_host;
@@ -49,7 +50,8 @@ enum Entry {
         line: SafeLine,
     },
     Plot(Box<Plot>),
-    MicrostatesBar(Microstates),
+    /// The states, and the part of the run-queue wait in which a quota throttled
+    MicrostatesBar(Microstates, f64),
     /// Shares of the time by state, over time
     States(Vec<Option<[f32; 6]>>),
 }
@@ -137,8 +139,8 @@ impl Page {
         self.entries.push(Entry::States(columns));
     }
 
-    fn microstates_bar(&mut self, states: Microstates) {
-        self.entries.push(Entry::MicrostatesBar(states));
+    fn microstates_bar(&mut self, states: Microstates, throttled: f64) {
+        self.entries.push(Entry::MicrostatesBar(states, throttled));
     }
 }
 
@@ -183,9 +185,9 @@ impl Entry {
                         .line(0, line.with(safe!(" {word}"), StyleRole::Dim));
                 }
             }
-            Entry::MicrostatesBar(states) => {
+            Entry::MicrostatesBar(states, throttled) => {
                 let width = pane.width().saturating_sub(4).min(MAX_BAR_WIDTH);
-                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states));
+                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states, *throttled));
             }
             Entry::Plot(plot) => {
                 let graph = Graph {

@@ -3,6 +3,7 @@
 use super::ScreenView;
 use super::active_findings::is_measuring;
 use super::displayed_time;
+use super::finding_time::finding_time;
 use super::list::{VisibleRow, list_end, list_status, visible_rows};
 use super::pane::Pane;
 use super::safe_line::SafeLine;
@@ -13,7 +14,6 @@ use crate::findings::{Evaluation, Finding};
 use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
-use crate::units::time;
 
 pub const SCREEN: ScreenView = ScreenView { draw, panes: &[] };
 
@@ -61,7 +61,6 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 
 /// A finding, with the heading of its section in the first columns.
 fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, heading: &'static str, pane: &mut Pane) {
-    let since = displayed_time(state, finding.since);
     let sentence = SafeText::sanitize(finding.sentence.clone());
     let follows = finding.until.is_none() && finding.follows_from.is_some();
     let mut line = SafeLine::new(safe!("{heading:<7}"), StyleRole::Heading);
@@ -71,10 +70,9 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, head
     line.push(severity_symbol(finding.severity), StyleRole::from(finding.severity));
     line.push(" ", StyleRole::Plain);
     let Some(until) = finding.until else {
-        let lasted = evaluation.interval.at().seconds_since(finding.since);
         line.push(rule_title(finding), StyleRole::Bold);
         line.pad_to(if pane.width() >= 80 { SENTENCE_COLUMN + TITLE_WIDTH + 1 } else { line.width() + 2 });
-        pane.line(0, line.with(safe!("since {since} ({})", time::duration(lasted)), StyleRole::Dim));
+        pane.line(0, line.with(finding_time(state, finding, evaluation.interval.at()), StyleRole::Dim));
         let room = usize::from(pane.width()).saturating_sub(SENTENCE_COLUMN + 1);
         let lines = usize::from(pane.height().saturating_sub(1));
         for (y, words) in (1..).zip(text::wrap(sentence.as_str(), room, lines)) {
@@ -88,7 +86,7 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, head
         line.push(rule_title(finding), StyleRole::Plain);
         line.pad_to(SENTENCE_COLUMN + TITLE_WIDTH + 1);
     }
-    line.push(safe!("{since} – {}", displayed_time(state, until)), StyleRole::Dim);
+    line.push(safe!("{} – {}", displayed_time(state, finding.since), displayed_time(state, until)), StyleRole::Dim);
     pane.line(0, line.with("  ", StyleRole::Plain).with(sentence, StyleRole::Plain));
 }
 

@@ -55,8 +55,12 @@ fn page_lines(state: &State, width: u16) -> Vec<SafeLine> {
 }
 
 /// The words of headings that are not those of top, iostat and mpstat.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 9] = [
     ("blocked-idle", "idle CPU time that threads would use if they were not blocked"),
+    (
+        "other",
+        "CPU time in no field of /proc/stat, or between the sub-samples: busy, steal, blocked-idle, free and other are 100 %",
+    ),
     ("await", "milliseconds of a request from its queue to its end"),
     ("×base r×base", "await as a multiple of its learned baseline"),
     ("queue busy%", "requests in flight on average; time with one or more, no measure of saturation"),
@@ -121,13 +125,14 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 
 /// The meaning of bar textures and symbols.
 fn legend_lines(width: u16) -> Vec<SafeLine> {
-    const SIGNS: [(char, StyleRole, &str); 15] = [
+    const SIGNS: [(char, StyleRole, &str); 16] = [
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
         ('╱', StyleRole::Blocked, "blocked"),
         ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
+        ('‖', StyleRole::Warning, "throttled by a quota"),
         ('·', StyleRole::Free, "free, sleep"),
         ('✖', StyleRole::Critical, "critical"),
         ('▲', StyleRole::Warning, "warning"),

@@ -2,7 +2,7 @@
 
 use super::safe_text::SafeText;
 use crate::state::layout::{self, ScreenLayout};
-use crate::state::{Row, State};
+use crate::state::{Row, SortColumn, State};
 
 /// A row of the list that is on the screen.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,9 @@ pub fn list_end(layout: &ScreenLayout, visible: &[VisibleRow]) -> u16 {
     visible.last().map_or(layout.rows_before_list, |last| last.y + last.height)
 }
 
+/// Width from which the usual order of tasks is named: a narrow heading has the numbers of tasks.
+const MIN_NAMED_ORDER_WIDTH: u16 = 100;
+
 /// Filter, sort order and visible rows of the list, for the right end of a heading.
 pub fn list_status(state: &State, layout: &ScreenLayout) -> SafeText {
     let mut words = String::new();
@@ -47,8 +50,10 @@ pub fn list_status(state: &State, layout: &ScreenLayout) -> SafeText {
     if !state.filter().is_empty() && !state.shows_wait_classes() {
         words = format!("/{} ", state.filter());
     }
+    // The order by activity has no column of its own.
+    let visible = sort.column != SortColumn::TASK_ACTIVITY || layout.width < MIN_NAMED_ORDER_WIDTH;
     let usual = state.screen.sort_columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
-    if !usual && state.fixed_order_reason().is_none() {
+    if !(usual && visible) && state.fixed_order_reason().is_none() {
         words += &format!("by {}{} ", sort.column.label(), if sort.reversed { " reversed" } else { "" });
     }
     let last = state.cursor().top + usize::from(layout.list_rows);

@@ -1,5 +1,6 @@
-//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
+//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet, other network namespaces and remote hosts.
 
+mod namespaces;
 mod panes;
 pub mod remote_hosts;
 pub mod traffic_graph;
@@ -153,6 +154,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);
+    let y = y + namespaces::draw(evaluation, pane, y);
     if !layout.has_panes() {
         busiest_remote_hosts(state, evaluation, pane, y);
     }
@@ -238,14 +240,25 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
     }
 }
 
+/// Bits of 1024 bytes.
+const BITS_PER_KILOBYTE: f64 = 8192.0;
+
 /// The queueing discipline: a full queue is more reliable than the reported link speed.
 fn qdisc_line(interval: &Interval, nic: &NicSpan) -> Option<SafeLine> {
     let span = nic.qdisc.as_ref()?;
     let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
     let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::from_name(&qdisc.kind)).unwrap_or_default();
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
+    // Packets wait although the queue may not be full: a shaper lets them pass at its own rate.
+    let shapes = span.backlog_packets > 0 && span.overlimits.is_some_and(|rate| rate.0 > 0.0);
+    let held = match shapes {
+        true => {
+            safe!("held back by a shaper ({kind}) at {} Mbit/s", format_number(nic.tx.kilobytes.0 * BITS_PER_KILOBYTE / 1e6, 5))
+        }
+        false => safe!("qdisc {kind}"),
+    };
     let words = safe!(
-        "  qdisc {kind}: backlog {} in {}, {} drops/s, {} overlimits/s",
+        "  {held}: backlog {} in {}, {} drops/s, {} overlimits/s",
         format::short_bytes(span.backlog_bytes as f64),
         format::plural(span.backlog_packets, "packet", "packets"),
         rate(span.dropped),

@@ -161,9 +161,11 @@ fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     let gap = if narrow { " " } else { "  " };
     let share = |value: f64| format_number(value * 100.0, 4);
     let busy = interval.cpu.as_ref().map_or(0.0, CpuSpan::busy);
+    let rest = interval.cpu.as_ref().map(|span| UnusedTime::new(interval, span));
+    let other = rest.filter(|rest| rest.other >= MIN_OTHER_SHARE).map(|rest| rest.other);
     let mut line = SafeLine::new(if narrow { "busy " } else { "     busy " }, StyleRole::Dim);
     line.push(safe!("{:>5}", format!("{}%", share(busy))), StyleRole::Bold);
-    if !narrow {
+    if !narrow && other.is_none() {
         let cpus = busy * interval.online_cpus().max(1) as f64;
         line.push(safe!(" = {:>4} CPUs", format_number(cpus, 4)), StyleRole::Dim);
     }
@@ -182,6 +184,9 @@ fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     line.push_glyphs([('·', StyleRole::Free)]);
     line.push("free ", StyleRole::Dim);
     line.push(safe!("{:>6}", format!("{most}{}%", share(blocked.free))), StyleRole::Bold);
+    if let Some(other) = other.filter(|_| !narrow) {
+        line.push(safe!("  other {}%", share(other)), StyleRole::Dim);
+    }
     if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
         line.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
     }
@@ -193,19 +198,43 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
     let Some(span) = &interval.cpu else { return Vec::new() };
     let total = &span.total;
     let part = |share: f64, glyph, style| Segment { share, glyph, style };
-    let available = span.available();
     let hidden = span.hidden_cpus / span.cpus.len().max(1) as f64;
-    let blocked = interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
+    let rest = UnusedTime::new(interval, span);
     vec![
         part(total.user + total.nice, '█', StyleRole::User),
         part(total.system, '▓', StyleRole::System),
         part(total.irq + total.softirq, '▒', StyleRole::Irq),
         part(total.steal, '╳', StyleRole::Steal),
         part(hidden, '?', StyleRole::Warning),
-        part(blocked, '╱', StyleRole::Blocked),
-        part(available - blocked + (total.unaccounted - hidden).max(0.0), '·', StyleRole::Free),
+        part(rest.blocked, '╱', StyleRole::Blocked),
+        part(rest.other, ' ', StyleRole::Plain),
+        part(rest.free, '·', StyleRole::Free),
     ]
 }
+
+/// The CPU time that was neither used nor stolen, as shares of all CPUs. Together with these it adds up to 1.
+struct UnusedTime {
+    blocked: f64,
+    free: f64,
+    /// In no field of /proc/stat, or not covered by the sub-samples
+    other: f64,
+}
+
+impl UnusedTime {
+    fn new(interval: &Interval, span: &CpuSpan) -> UnusedTime {
+        let unused = (1.0 - span.busy() - span.total.steal).max(0.0);
+        let (blocked, free) = match &interval.idle_blocked {
+            Some(idle) => (idle.ratio, idle.free),
+            None => (0.0, span.available()),
+        };
+        let blocked = blocked.min(unused);
+        let free = free.min(unused - blocked);
+        UnusedTime { blocked, free, other: unused - blocked - free }
+    }
+}
+
+/// Other CPU time from which it is named.
+const MIN_OTHER_SHARE: f64 = 0.005;
 
 /// A line of parts with its heading; what does not fit is left out from the end.
 fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> SafeLine {
@@ -246,8 +275,10 @@ fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
         words += &format!(" + {count} {word}");
     }
     parts.push(SafeLine::new(SafeText::sanitize(words), StyleRole::Plain));
-    if counts.lock_wait > 0 {
-        parts.push(SafeLine::new(safe!("{} wait for a lock (not in load)", counts.lock_wait), StyleRole::Plain));
+    let waiting = wait_location::threads_in_lock_waits(interval, tasks).round();
+    if waiting > 0.0 {
+        let verb = if waiting == 1.0 { "waits" } else { "wait" };
+        parts.push(SafeLine::new(safe!("{waiting} {verb} for a lock (not in load)"), StyleRole::Plain));
     }
     parts
 }

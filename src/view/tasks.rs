@@ -17,7 +17,9 @@ use super::widgets::bar::{Segment, StackedBar};
 use crate::figures::task;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
-use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
+use crate::interval::task::{Microstates, ProcessSpan};
+use crate::interval::task_activity::TaskActivity;
+use crate::interval::throttling::throttling;
 use crate::safe;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
@@ -113,7 +115,8 @@ const STATES_WITH_HEADINGS: Spec = Spec::text("USR SYS RUNQ DISK LOCK SLEEP", 30
 
 fn states_cell(line: &TaskLine, cell: CellContent) {
     let width = cell.width;
-    cell.glyphs(StackedBar(&state_segments(line.states)).glyphs(width));
+    let throttled = throttled_threads(line.interval, line.process, line.states, line.thread.map_or(line.span.threads, |_| 1));
+    cell.glyphs(StackedBar(&state_segments(line.states, throttled)).glyphs(width));
 }
 
 /// Position of the columns that only wide screens have.
@@ -244,6 +247,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
     pane.line(0, heading.clone());
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
+    let in_locks = wait_location::threads_in_lock_waits(interval, tasks).round() as u32;
     let mut line = format!(
         "{} {}: {} running",
         format::plural(counts.processes, "process", "processes"),
@@ -252,7 +256,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
     );
     for (count, word) in [
         (counts.blocked_disk, "disk"),
-        (counts.lock_wait, "lock"),
+        (in_locks, "lock"),
         (counts.blocked_vfork, "vfork"),
         (counts.blocked_memory, "memory"),
         (counts.blocked_frozen, "frozen"),
@@ -320,15 +324,22 @@ fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
     safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64))
 }
 
-/// The time by state; a whole bar is the whole time.
-pub fn state_segments(states: &Microstates) -> [Segment<StyleRole>; 8] {
+/// The part of the run-queue wait of these threads of a process in which a CPU quota throttled them.
+pub fn throttled_threads(interval: &Interval, process: &Process, states: &Microstates, threads: u32) -> f64 {
+    let of_time = |share: f64| (share * f64::from(threads)).min(states.run_queue);
+    throttling(interval, process).map_or(0.0, |throttling| of_time(throttling.share))
+}
+
+/// The time by state; a whole bar is the whole time. `throttled` is a part of the run-queue wait.
+pub fn state_segments(states: &Microstates, throttled: f64) -> [Segment<StyleRole>; 9] {
     let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
     let part = |time: f64, glyph, style| Segment { share: time / whole, glyph, style };
     [
         // Not a whole block: rows above each other do not fuse.
         part(states.user, '▇', StyleRole::User),
         part(states.system, '▓', StyleRole::System),
-        part(states.run_queue, '░', StyleRole::RunQueue),
+        part(states.run_queue - throttled, '░', StyleRole::RunQueue),
+        part(throttled, '‖', StyleRole::Warning),
         part(states.disk, '▒', StyleRole::Disk),
         part(states.lock, '╱', StyleRole::Lock),
         part(states.other_blocked, '╳', StyleRole::OtherBlocked),
@@ -360,9 +371,10 @@ fn thread_row(
 /// Process names and numbers of their threads in a wait class, most first.
 pub fn wait_class_members(interval: &Interval, sample: &Tasks, class: WaitClass) -> Vec<(String, u32)> {
     let mut counts: rustc_hash::FxHashMap<&[u8], u32> = rustc_hash::FxHashMap::default();
+    let activity = TaskActivity::new(interval);
     for process in &sample.processes {
         let inside =
-            process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class).count();
+            process.threads.iter().filter(|thread| activity.wait_class(&interval.host, process, thread) == class).count();
         if inside > 0 {
             *counts.entry(process.comm.as_bytes()).or_default() += u32::try_from(inside).unwrap_or(u32::MAX);
         }

@@ -21,7 +21,7 @@ pub fn chain_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
 
 fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
     let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
-        .with(safe!("   {} threads blocked", format_number(chain.threads, 4)), StyleRole::Plain);
+        .with(safe!("   {} threads blocked on average", format_number(chain.threads, 4)), StyleRole::Plain);
     let mut lines = vec![head];
     for (depth, link) in chain.links.into_iter().enumerate() {
         let indent = 1 + INDENT * depth.min(MAX_DEPTH);

@@ -1,20 +1,24 @@
-//! Short texts for what a thread waits on: system call, device and file, kernel function. Names of threads and disks.
+//! Short texts for what a thread does or waits for: words, system call, file and device. The kernel's function is in the details
+//! of a task. Names of threads and disks.
 
 use super::safe_text::SafeText;
 use super::text::format_number;
+use crate::findings::short_path;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
-use crate::interval::task::visible_wait_class;
+use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
+use crate::interval::throttling::{Throttling, throttling};
 use crate::safe;
 use crate::sample::disk::find_disk;
 use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
+use crate::sample::waits::class::{self, KernelLock};
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
-/// What a thread does or waits on.
+/// What a thread does or waits for, in words: `waits for events`, `fsync, wal on sdb`.
 pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     let sample = &interval.newer;
     if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
@@ -24,7 +28,7 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
         return SafeText::default();
     };
     match thread.state {
-        TaskState::Running => return "on CPU".into(),
+        TaskState::Running => return running_location(interval, process, task),
         TaskState::Zombie => return "zombie: not reaped by its parent".into(),
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
@@ -32,50 +36,90 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     let class = visible_wait_class(&interval.host, process, thread);
     let call = thread.wait.syscall().ok().and_then(|call| syscall_name(interval, call));
     match (&thread.wait.wchan, call) {
-        (Ok(channel), call) => {
-            let channel = SafeText::from_name(channel);
-            // `futex` is left out beside futex_do_wait, `poll` beside poll_schedule_timeout.
-            let mut words = vec![class.as_str()];
-            words.extend(call.filter(|&call| call != class.as_str() && !channel.as_str().contains(call)));
-            if words.len() == 1 && channel.as_str().starts_with(class.as_str()) {
-                words.clear();
-            }
-            words.push(channel.as_str());
-            SafeText::sanitize(words.join(" "))
+        (Ok(channel), _) => wait_words(class, channel),
+        (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => {
+            "in D, wait not readable".into()
         }
-        (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
-        (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
+        (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, wait not readable".into(),
         (Err(_), Some(call)) => safe!("in {call}"),
-        (Err(_), None) if thread.state == TaskState::Sleeping && class == WaitClass::Hidden => "asleep, hidden".into(),
+        (Err(_), None) if thread.state == TaskState::Sleeping && class == WaitClass::Hidden => {
+            "asleep, wait not readable".into()
+        }
         (Err(_), None) if thread.state == TaskState::Sleeping => "asleep".into(),
         (Err(_), None) => safe!("state {}", thread.state.as_char()),
     }
 }
 
-/// What a blocked thread waits on: `fsync sdb wal (jbd2_log_wait_commit)`.
-pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText {
-    let mut words = Vec::with_capacity(4);
-    words.push(thread.syscall.and_then(|call| syscall_name(interval, call)).unwrap_or(thread.class.as_str()).to_owned());
-    words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
-    words.extend(thread.file.as_ref().map(|file| SafeText::from_name(&base_name(file)).as_str().to_owned()));
-    words.push(thread.wchan.as_ref().map_or("(hidden)".to_owned(), |channel| format!("({})", SafeText::from_name(channel))));
-    SafeText::sanitize(words.join(" "))
+/// A runnable thread runs, waits for a CPU, or is throttled: whichever took most of the interval.
+fn running_location(interval: &Interval, process: &Process, task: TaskId) -> SafeText {
+    let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
+    let (used, waited) = span.map_or((0.0, 0.0), |span| (span.states.user + span.states.system, span.states.run_queue));
+    if waited <= used {
+        return "on CPU".into();
+    }
+    match throttling(interval, process) {
+        Some(Throttling { quota_cpus: Some(quota), .. }) => safe!("‖throttled by its quota {}", format_number(quota, 5)),
+        Some(_) => "‖throttled by its quota".into(),
+        None => "waits for a CPU".into(),
+    }
 }
 
-/// What a group of tasks waits on: `lock ← fsync sdb (jbd2_log_wait_commit)`.
+/// Words for a wait of this class in this function of the kernel.
+fn wait_words(class: WaitClass, channel: &Name) -> SafeText {
+    let symbol = class::strip_compiler_suffix(channel.as_bytes());
+    match (class, KernelLock::of_function(symbol)) {
+        (WaitClass::Lock, Some(lock)) => return safe!("waits for {}", lock.description()),
+        (WaitClass::Lock, None) if WaitClass::wchan_is_interruptible(channel.as_bytes()) => return "waits for a mutex".into(),
+        _ => {}
+    }
+    match class::wait_words(channel.as_bytes()) {
+        Some(words) => words.into(),
+        None if class == WaitClass::Other => safe!("asleep ({})", SafeText::from_name(channel)),
+        None => class.wait_words().into(),
+    }
+}
+
+/// What a blocked thread waits on: system call, file and device: `fsync, wal on sdb`.
+pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText {
+    let call = thread.syscall.and_then(|call| syscall_name(interval, call));
+    let mut words = match (call, &thread.wchan) {
+        (Some(call), _) => call.to_owned(),
+        (None, Some(channel)) => wait_words(thread.class, channel).as_str().to_owned(),
+        (None, None) => "in D, wait not readable".to_owned(),
+    };
+    // A device file is the device.
+    if let Some(file) = thread.file.as_ref().filter(|file| thread.disk.is_none() || !file.as_bytes().starts_with(b"/dev/")) {
+        words += &format!(", {}", short_path(file));
+    }
+    if let Some(disk) = thread.disk {
+        words += &format!(" on {}", disk_name(&interval.newer, disk));
+    }
+    SafeText::sanitize(words)
+}
+
+/// The kernel function in which a thread sleeps, for pages of details; empty if it is not known.
+pub fn wait_channel(interval: &Interval, task: TaskId) -> SafeText {
+    if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
+        return thread.wchan.as_ref().map(SafeText::from_name).unwrap_or_default();
+    }
+    let thread = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task));
+    thread.and_then(|(_, thread)| thread.wait.wchan.as_ref().ok()).map(SafeText::from_name).unwrap_or_default()
+}
+
+/// What a group of tasks waits on: `lock ← fsync, wal on sdb`.
 pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeText> {
     let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder));
     match (group.behind_lock() >= 0.5, end) {
         (true, Some(end)) => Some(safe!("lock ← {end}")),
         (true, None) => Some("lock, behind storage".into()),
         (false, Some(end)) => Some(end),
-        (false, None) if group.aio >= 0.5 => Some("asynchronous I/O".into()),
-        (false, None) if group.memory >= 0.5 => Some("memory reclaim".into()),
+        (false, None) if group.aio >= 0.5 => Some("waits for asynchronous I/O".into()),
+        (false, None) if group.memory >= 0.5 => Some("waits for memory reclaim".into()),
         (false, None) => None,
     }
 }
 
-/// What most threads of a process group wait on.
+/// What most threads of a process group wait on; before it the most frequent title, if it has several processes.
 pub fn process_group_location(interval: &Interval, group: &ProcessGroup) -> SafeText {
     let blocked = group.blocked.filter(|blocked| blocked.blocked_threads() >= group.cpu);
     blocked
@@ -121,15 +165,35 @@ fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
     Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
 }
 
-fn base_name(path: &Name) -> Name {
-    let base = path.as_bytes().rsplit(|&byte| byte == b'/').next();
-    base.filter(|base| !base.is_empty()).map_or_else(|| path.clone(), Name::from)
+/// The CPU that a thread ran on last; of one that moved the one before, too: `0+1`.
+pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
+    let now = span.processor.0;
+    let before = interval.older.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)).map(|(_, thread)| thread.processor);
+    match before.filter(|&before| span.migrated && before != now) {
+        Some(before) => safe!("{}+{}", before.min(now), before.max(now)),
+        None => safe!("{now}"),
+    }
 }
 
 /// Whether this user may not read the waits of a process.
 pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
     !interval.host.privilege.can_inspect_tasks_of(process.uid)
 }
+
+/// Threads in lock waits: the mean of the interval, of blocked groups as in their finding. Where none of them ran, the number at its
+/// end.
+pub fn threads_in_lock_waits(interval: &Interval, tasks: &TaskSpan) -> f64 {
+    let groups: Vec<&BlockedGroup> =
+        interval.idle_blocked.iter().flat_map(|idle| &idle.groups).filter(|group| group.behind_lock() > 0.0).collect();
+    let others = interval.active_processes().filter(|(process, row)| {
+        row.states.lock > 0.0 && (groups.is_empty() || groups.iter().all(|group| group.group != process.group()))
+    });
+    let mean = others.map(|(_, row)| row.states.lock).chain(groups.iter().map(|group| group.behind_lock())).sum();
+    if mean >= MIN_WHOLE_THREAD { mean } else { f64::from(tasks.counts.lock_wait) }
+}
+
+/// A mean that rounds to a thread.
+const MIN_WHOLE_THREAD: f64 = 0.5;
 
 /// Average number of threads in lock waits; `-` if they are hidden.
 pub fn lock_waits_text(threads: f64, hidden: bool) -> SafeText {
@@ -151,7 +215,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Vfork => "waits for its vfork child to exec; counted in the load, harmless",
         WaitClass::Memory => "waits for memory to be reclaimed",
         WaitClass::Frozen => "is stopped, traced or frozen",
-        WaitClass::Hidden => "has a wait channel that this user may not read",
+        WaitClass::Hidden => "has a wait channel that is not readable",
         WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
         WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
     }

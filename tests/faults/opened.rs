@@ -372,6 +372,10 @@ fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
         .filter(|path| !path.starts_with("/proc/self/task/") && path != "/proc/thread-self/stat")
         // Read before a netlink query of sockets, which a fixture tree cannot answer: if a thread here waits for a remote host.
         .filter(|path| !path.starts_with("/proc/net/sockstat"))
+        // The owner of a socket that a netlink query has found.
+        .filter(|path| !path.ends_with("/comm"))
+        // To enter it, which a fixture tree cannot.
+        .filter(|path| !path.ends_with("/ns/net"))
         .map(|path| kind_of(&path))
         .collect();
     let mut known = BTreeSet::new();

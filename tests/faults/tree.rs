@@ -53,12 +53,21 @@ impl Tree {
             format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))
         };
         tree.write("proc/net/softnet_stat", softnet(0) + &softnet(1));
+        tree.write("proc/net/snmp6", "Udp6InDatagrams 100\nUdp6InErrors 4\nUdp6OutDatagrams 90\nUdp6RcvbufErrors 4\n");
         // Of the first disk, which both have.
         tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
         tree.write("sys/class/block/sda/loop/backing_file", [b"/images/", &without(&tree.name, b"\n\0")[..], b"\n"].concat());
         if let Ok(mounts) = fs::read(tree.path().join("proc/self/mountinfo")) {
             // It has a mount that we have not, and its file is there.
             tree.write("proc/700/mountinfo", [&mounts[..], b"4711 1 8:0 / /srv rw - ext4 /dev/sda rw\n"].concat());
+        }
+        // One process is in another network namespace.
+        tree.link("proc/self/ns/net", b"net:[4026531840]");
+        tree.link("proc/700/ns/net", b"net:[4026532000]");
+        for file in ["dev", "snmp", "netstat"] {
+            if let Ok(text) = fs::read(tree.path().join("proc/net").join(file)) {
+                tree.write(format!("proc/700/net/{file}"), text);
+            }
         }
         tree.write("proc/net/sockstat", "sockets: used 4\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 0\n");
         tree.write("proc/net/sockstat6", "TCP6: inuse 0\n");

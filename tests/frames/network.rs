@@ -56,6 +56,7 @@ impl Network {
                 dropped: Counter(drops * k),
                 overlimits: Counter(overlimits * k),
                 requeues: Counter(0),
+                ingress_dropped: None,
             });
         }
         if let Some((cpu, packets, squeezes, drops)) = self.softnet {
@@ -114,6 +115,7 @@ impl Host {
                 rwnd_limited_us: Counter(watched / 100 * self.busy.1),
                 sndbuf_limited_us: Counter(0),
             }),
+            worst_process: None,
         }
     }
 }

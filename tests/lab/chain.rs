@@ -209,7 +209,7 @@ fn asynchronous_readers() {
             said.figure("blocked_threads", asleep - 0.3, asleep + 0.3);
             said.word(&stuck, "device", &ground.device);
             said.word(&stuck, "limit", "reads");
-            link(said, &stuck, "asleep for asynchronous completions", "the wait channel");
+            link(said, &stuck, "waiting for asynchronous I/O", "the wait channel");
         });
     }
 }

@@ -129,14 +129,30 @@ fn a_slower_interface_with_one_flow() {
     }
 }
 
-/// With both ends in other namespaces this one has no figures of it.
+/// With both ends in other namespaces this one has no figures of it: those of the namespaces are read.
 #[test]
 fn an_interface_of_another_namespace() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _scenario = start_flows(&lab, &[("SIDE", "netns")], 1.25e7);
     Attempt::new("10-netns", state.path()).check(|_, said| {
-        for kind in ["nic-saturated", "tcp-retransmits", "network-latency", "listen-overflow", "cpu-saturated"] {
+        let full = said.must("nic-saturated", "labA", "warning");
+        said.says(&full, &["labA in the network namespace of iperf3", "tx", "tbf"]);
+        for kind in ["network-latency", "listen-overflow", "cpu-saturated"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["nic-saturated", "tcp-retransmits"]);
+    });
+}
+
+/// The same link with a fifth of what its queueing discipline lets pass.
+#[test]
+fn an_interface_of_another_namespace_below_its_limit() {
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _scenario = start_flows(&lab, &[("SIDE", "netns"), ("UDP", "5M")], 1e6);
+    Attempt::new("10-netns-below", state.path()).check(|_, said| {
+        for kind in ["nic-saturated", "tcp-retransmits", "network-latency", "udp-overflow"] {
             said.must_not(kind);
         }
         said.nothing_wrong_but(&[]);
@@ -258,6 +274,41 @@ fn senders_to_a_receiver_that_reads_fast() {
     blocked_senders("send-fast", "18094", "2e8", |said| {
         said.must_not("connect-blocked");
         said.at_most_a_note("send-blocked", "127.0.0.1");
+    });
+}
+
+/// A sender of 5,000 datagrams per second, and a process that reads `read_rate` of them. nstat: UdpRcvbufErrors, Udp6RcvbufErrors.
+fn datagrams(name: &str, address: &str, port: &str, read_rate: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "udp-overflow.py", &["60", address, port, "5000", read_rate]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    Attempt::new(name, state.path()).check(|_, said| judge(said));
+}
+
+#[test]
+fn a_udp_socket_that_is_not_read_fast_enough() {
+    datagrams("udp-overflow", "127.0.0.1", "18095", "500", |said| {
+        let overflow = said.must("udp-overflow", "host", "warning");
+        said.says(&overflow, &["collector (", "does not read port 18095 fast enough (127.0.0.1:18095)"]);
+        said.nothing_wrong_but(&["udp-overflow"]);
+    });
+}
+
+#[test]
+fn a_udp_socket_of_ipv6_that_is_not_read_fast_enough() {
+    datagrams("udp6-overflow", "::1", "18096", "500", |said| {
+        let overflow = said.must("udp-overflow", "host", "warning");
+        said.says(&overflow, &["collector (", "does not read port 18096 fast enough ([::1]:18096)"]);
+        said.nothing_wrong_but(&["udp-overflow"]);
+    });
+}
+
+#[test]
+fn a_udp_socket_that_is_read_fast_enough() {
+    datagrams("udp-read", "127.0.0.1", "18097", "20000", |said| {
+        said.must_not("udp-overflow");
+        said.nothing_wrong_but(&[]);
     });
 }
 

@@ -22,10 +22,11 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
+use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{
-    Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp,
+    Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
 };
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
@@ -165,31 +166,20 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         nics: d.reading(|d| d.list(3, nic)),
         protocols: Protocols {
             tcp: d.reading(tcp),
-            tcp_ext: d.reading(|d| TcpExt {
-                listen_overflows: d.maybe(Dice::counter),
-                listen_drops: d.maybe(Dice::counter),
-                syn_retransmits: d.maybe(Dice::counter),
-                timeouts: d.maybe(Dice::counter),
-                lost_retransmits: d.maybe(Dice::counter),
-                backlog_drops: d.maybe(Dice::counter),
-                syn_cookies_sent: d.maybe(Dice::counter),
-                syn_cookies_received: d.maybe(Dice::counter),
-                syn_cookies_failed: d.maybe(Dice::counter),
-                syn_queue_full_cookies: d.maybe(Dice::counter),
-                syn_queue_full_drops: d.maybe(Dice::counter),
-            }),
-            udp: d.reading(|d| Udp {
+            tcp_ext: d.reading(tcp_ext),
+            udp: d.reading(udp),
+            ip_octets: d.reading(|d| (d.counter(), d.counter())),
+            listeners: d.reading(|d| d.list(3, listener)),
+            syn_queues: d.reading(|d| d.list(3, syn_queue)),
+            waiting_connections: d.reading(|d| d.list(3, waiting_connections)),
+            udp_sockets: d.reading(|d| d.list(3, udp_socket)),
+            udp6: d.reading(|d| Udp6 {
                 datagrams_in: d.counter(),
-                no_ports: d.counter(),
                 errors_in: d.counter(),
                 datagrams_out: d.counter(),
                 receive_buffer_errors: d.maybe(Dice::counter),
                 send_buffer_errors: d.maybe(Dice::counter),
             }),
-            ip_octets: d.reading(|d| (d.counter(), d.counter())),
-            listeners: d.reading(|d| d.list(3, listener)),
-            syn_queues: d.reading(|d| d.list(3, syn_queue)),
-            waiting_connections: d.reading(|d| d.list(3, waiting_connections)),
             softnet: d.reading(|d| d.list(4, softnet)),
             remote_hosts: d.reading(|d| RemoteHosts {
                 scan_boottime_ns: d.u64(),
@@ -199,11 +189,17 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 rows: d.list(4, peer),
             }),
         },
+        network_namespaces: d.reading(|d| NetworkNamespaces {
+            count: d.u32(),
+            hidden_processes: d.u32(),
+            rows: d.list(3, network_namespace),
+            nics: d.list(3, |d| NamespaceNic { namespace: d.u64(), nic: nic(d) }),
+        }),
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
-        read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32() },
+        read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
         container_names: d.list(3, container_name),
         // No recording has them.
         context_switches: Err(Absent::NotRead),
@@ -421,6 +417,7 @@ fn nic(d: &mut Dice) -> Nic {
             dropped: d.counter(),
             overlimits: d.counter(),
             requeues: d.counter(),
+            ingress_dropped: d.maybe(Dice::counter),
         }),
     }
 }
@@ -467,6 +464,60 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
         retries: d.u32(),
         receiver: d.maybe(|d| (process_id(d), d.name())),
         unread_bytes: d.u64(),
+        receiving_threads: d.u32(),
+    }
+}
+
+fn network_namespace(d: &mut Dice) -> NetworkNamespace {
+    NetworkNamespace {
+        inode: d.u64(),
+        process: process_id(d),
+        comm: d.name(),
+        has_socket: d.bool(),
+        tcp: d.reading(tcp),
+        tcp_ext: d.reading(tcp_ext),
+        udp: d.reading(udp),
+        ip_octets: d.reading(|d| (d.counter(), d.counter())),
+        fullest_listener: d.maybe(listener),
+        fullest_syn_queue: d.maybe(syn_queue),
+        top_udp_socket: d.maybe(udp_socket),
+    }
+}
+
+fn tcp_ext(d: &mut Dice) -> TcpExt {
+    TcpExt {
+        listen_overflows: d.maybe(Dice::counter),
+        listen_drops: d.maybe(Dice::counter),
+        syn_retransmits: d.maybe(Dice::counter),
+        timeouts: d.maybe(Dice::counter),
+        lost_retransmits: d.maybe(Dice::counter),
+        backlog_drops: d.maybe(Dice::counter),
+        syn_cookies_sent: d.maybe(Dice::counter),
+        syn_cookies_received: d.maybe(Dice::counter),
+        syn_cookies_failed: d.maybe(Dice::counter),
+        syn_queue_full_cookies: d.maybe(Dice::counter),
+        syn_queue_full_drops: d.maybe(Dice::counter),
+    }
+}
+
+fn udp(d: &mut Dice) -> Udp {
+    Udp {
+        datagrams_in: d.counter(),
+        no_ports: d.counter(),
+        errors_in: d.counter(),
+        datagrams_out: d.counter(),
+        receive_buffer_errors: d.maybe(Dice::counter),
+        send_buffer_errors: d.maybe(Dice::counter),
+    }
+}
+
+fn udp_socket(d: &mut Dice) -> UdpSocket {
+    UdpSocket {
+        local_address: socket_address(d),
+        inode: d.u64(),
+        queued_bytes: d.u64(),
+        drops: d.counter(),
+        owner: d.maybe(|d| (process_id(d), d.name())),
     }
 }
 
@@ -524,6 +575,7 @@ fn peer(d: &mut Dice) -> RemoteHost {
             rwnd_limited_us: d.counter(),
             sndbuf_limited_us: d.counter(),
         }),
+        worst_process: d.maybe(|d| (process_id(d), d.name())),
     }
 }
 

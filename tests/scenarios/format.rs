@@ -65,6 +65,8 @@ pub struct Phase {
     #[serde(default)]
     pub waiting: Vec<Waiting>,
     #[serde(default)]
+    pub namespace: Vec<Namespace>,
+    #[serde(default)]
     pub cgroup: Vec<Cgroup>,
     #[serde(default)]
     pub weight: Vec<Weight>,
@@ -332,6 +334,8 @@ pub struct Qdisc {
     pub dropped: f64,
     #[serde(default)]
     pub overlimits: f64,
+    /// Drops of its ingress filters
+    pub ingress_dropped: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -352,6 +356,11 @@ pub struct Udp {
     pub overflows: f64,
     #[serde(default)]
     pub errors: f64,
+    /// Overflows of IPv6 sockets
+    #[serde(default)]
+    pub overflows6: f64,
+    #[serde(default)]
+    pub socket: Vec<UdpSocket>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -389,6 +398,40 @@ pub struct SynQueue {
     pub top_requests: u32,
 }
 
+/// Another network namespace.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Namespace {
+    /// The process through which it is read
+    pub name: String,
+    pub pid: u32,
+    /// Whether a socket could be opened in it, so that queueing disciplines and sockets are read
+    #[serde(default = "yes")]
+    pub socket: bool,
+    #[serde(default)]
+    pub nic: Vec<Nic>,
+    pub tcp: Option<Tcp>,
+    pub udp: Option<Udp>,
+    pub listen: Option<Listen>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The UDP socket that drops, at each sample
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UdpSocket {
+    pub address: String,
+    /// Datagrams per second that it drops
+    pub drops: f64,
+    #[serde(default)]
+    pub queued_kb: u64,
+    /// Name of the process with pid 900
+    pub owner: Option<String>,
+}
+
 /// Connections of one process that wait for their remote end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -413,6 +456,8 @@ pub struct Waiting {
     pub receiver: Option<String>,
     #[serde(default)]
     pub unread_kb: u64,
+    #[serde(default)]
+    pub receiving_threads: u32,
 }
 
 /// A remote host.
@@ -448,6 +493,8 @@ pub struct Peer {
     pub receiver: f64,
     #[serde(default)]
     pub send_buffer: f64,
+    /// The process of its worst connection
+    pub process: Option<String>,
 }
 
 /// Received packets of one CPU, per second.

@@ -11,9 +11,9 @@ use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
+use stalltop::sample::network::Softnet;
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
@@ -23,6 +23,7 @@ use stalltop::sample::waits::{
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
+use super::network::Network;
 use super::synthetic;
 use crate::format::{self, Case, Phase, Shares};
 
@@ -152,35 +153,9 @@ impl Machine {
             self.add(&format!("disk {name} queue"), queue);
             self.add(&format!("disk {name} busy"), disk.busy / 100.0 * seconds * 1000.0);
         }
-        for nic in &phase.nic {
-            let name = &nic.name;
-            self.add(&format!("nic {name} rx bytes"), nic.rx_kb * 1024.0 * seconds);
-            self.add(&format!("nic {name} tx bytes"), nic.tx_kb * 1024.0 * seconds);
-            self.add(&format!("nic {name} rx packets"), nic.rx_packets * seconds);
-            self.add(&format!("nic {name} tx packets"), nic.tx_packets * seconds);
-            self.add(&format!("nic {name} rx dropped"), nic.rx_dropped * seconds);
-            self.add(&format!("nic {name} tx dropped"), nic.tx_dropped * seconds);
-            if let Some(qdisc) = &nic.qdisc {
-                self.add(&format!("nic {name} qdisc dropped"), qdisc.dropped * seconds);
-                self.add(&format!("nic {name} qdisc overlimits"), qdisc.overlimits * seconds);
-            }
-        }
-        if let Some(tcp) = &phase.tcp {
-            self.add("tcp out", tcp.out * seconds);
-            self.add("tcp again", tcp.retransmitted * seconds);
-            self.add("tcp syn", tcp.syn * seconds);
-        }
-        if let Some(udp) = &phase.udp {
-            self.add("udp in", udp.r#in * seconds);
-            self.add("udp overflows", udp.overflows * seconds);
-            self.add("udp errors", (udp.overflows + udp.errors) * seconds);
-        }
-        if let Some(listen) = &phase.listen {
-            self.add("listen drops", listen.drops * seconds);
-            self.add("listen overflows", listen.overflows * seconds);
-            self.add("cookies", listen.cookies * seconds);
-            self.add("cookies back", listen.cookies_back * seconds);
-            self.add("syn drops", listen.syn_drops * seconds);
+        self.add_network("", &Network::of_phase(phase), seconds);
+        for namespace in &phase.namespace {
+            self.add_network(&format!("{} ", namespace.pid), &Network::of_namespace(namespace), seconds);
         }
         for peer in &phase.peer {
             let mut add = |word: &str, by: f64| self.add(&format!("peer {} {word}", peer.address), by * seconds);
@@ -226,11 +201,11 @@ impl Machine {
         }
     }
 
-    fn add(&mut self, name: &str, growth: f64) {
+    pub(super) fn add(&mut self, name: &str, growth: f64) {
         *self.counters.entry(name.to_owned()).or_default() += growth;
     }
 
-    fn read(&self, name: &str) -> Counter {
+    pub(super) fn read(&self, name: &str) -> Counter {
         // Rounding: ten times a tenth must be one.
         Counter((self.counters.get(name).copied().unwrap_or(0.0) + 1e-6) as u64)
     }
@@ -275,7 +250,6 @@ impl Machine {
         sample.exits = phase.exits.as_ref().map(|ends| self.exits(phase, ends)).ok_or(Absent::NoPermission);
         sample.load = Ok(Load { one: phase.load, ..Load::default() });
         sample.disks = Ok(phase.disk.iter().map(|disk| self.disk(phase, disk)).collect());
-        sample.nics = Ok(phase.nic.iter().map(|nic| self.nic(nic)).collect());
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
@@ -310,52 +284,8 @@ impl Machine {
                 ..Memory::default()
             });
         }
-        if phase.tcp.is_some() {
-            sample.protocols.tcp = Ok(Tcp {
-                segments_out: self.read("tcp out"),
-                segments_retransmitted: self.read("tcp again"),
-                ..Tcp::default()
-            });
-        }
-        if phase.udp.is_some() {
-            sample.protocols.udp = Ok(Udp {
-                datagrams_in: self.read("udp in"),
-                errors_in: self.read("udp errors"),
-                receive_buffer_errors: Some(self.read("udp overflows")),
-                ..Udp::default()
-            });
-        }
-        sample.protocols.tcp_ext = Ok(TcpExt {
-            listen_drops: Some(self.read("listen drops")),
-            listen_overflows: Some(self.read("listen overflows")),
-            syn_retransmits: Some(self.read("tcp syn")),
-            syn_cookies_sent: Some(self.read("cookies")),
-            syn_cookies_received: Some(self.read("cookies back")),
-            syn_queue_full_drops: Some(self.read("syn drops")),
-            ..TcpExt::default()
-        });
-        if let Some(listen) = &phase.listen {
-            let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
-            let socket = |address: &String| Listener {
-                local_address: address.parse().expect("an address and a port"),
-                accept_queue: listen.queue,
-                backlog_limit: listen.limit,
-                owner: listen.owner.as_ref().map(owner),
-            };
-            sample.protocols.listeners = Ok(listen.address.iter().filter(|_| listen.queue > 0).map(socket).collect());
-            let syn_queue = |(address, queue): (&String, &format::SynQueue)| SynQueue {
-                local_address: address.parse().expect("an address and a port"),
-                requests: queue.requests,
-                limit: Some(queue.limit),
-                remote_hosts: queue.hosts,
-                top_remote_host: queue.top,
-                top_requests: queue.top_requests,
-                owner: listen.owner.as_ref().map(owner),
-            };
-            if let Some(queue) = &listen.syn_queue {
-                sample.protocols.syn_queues = Ok(listen.address.iter().map(|address| syn_queue((address, queue))).collect());
-            }
-        }
+        self.fill_network(&mut sample, &Network::of_phase(phase));
+        sample.network_namespaces = Ok(self.namespaces(phase));
         sample.protocols.remote_hosts = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
         let waiting: Vec<_> = phase.waiting.iter().map(|waiting| self.waiting(waiting)).collect();
         sample.protocols.waiting_connections = Ok(waiting);
@@ -416,31 +346,6 @@ impl Machine {
             .build()
     }
 
-    fn nic(&self, nic: &format::Nic) -> Nic {
-        let name = &nic.name;
-        let read = |word: &str| self.read(&format!("nic {name} {word}"));
-        let direction = |word: &str| Direction {
-            bytes: read(&format!("{word} bytes")),
-            packets: read(&format!("{word} packets")),
-            dropped: read(&format!("{word} dropped")),
-            ..Direction::default()
-        };
-        let qdisc = nic.qdisc.as_ref().map(|qdisc| Qdisc {
-            kind: qdisc.kind.as_str().into(),
-            backlog_bytes: qdisc.backlog_packets * 1500,
-            backlog_packets: qdisc.backlog_packets,
-            dropped: read("qdisc dropped"),
-            overlimits: read("qdisc overlimits"),
-            requeues: Counter(0),
-        });
-        let facts = |facts: &mut NicFacts| {
-            facts.speed_mbps = nic.mbps.ok_or(Absent::Unsupported);
-            facts.duplex = Ok(if nic.half_duplex { Duplex::Half } else { Duplex::Full });
-            facts.virtual_device = nic.r#virtual;
-        };
-        synthetic::nic(2, name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
-    }
-
     /// A scan of the connections, summed as the reader does.
     fn scan_connections(&mut self, phase: &Phase) {
         for peer in &phase.peer {
@@ -476,6 +381,7 @@ impl Machine {
             retries: waiting.retries,
             receiver: waiting.receiver.as_ref().map(|name| process(name, 901)),
             unread_bytes: waiting.unread_kb * 1024,
+            receiving_threads: waiting.receiving_threads,
         }
     }
 
@@ -515,6 +421,7 @@ impl Machine {
                 rwnd_limited_us: read("receiver"),
                 sndbuf_limited_us: read("send buffer"),
             }),
+            worst_process: peer.process.as_ref().map(crate::network::owner),
         }
     }
 

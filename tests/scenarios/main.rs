@@ -14,6 +14,7 @@
 
 mod format;
 mod machine;
+mod network;
 mod pairs;
 #[path = "../support/synthetic.rs"]
 mod synthetic;

@@ -17,7 +17,7 @@ const INTERVALS: u32 = 12;
 const PID_OFFSET: u32 = 200_000;
 
 /// Findings about the sum of both scenarios: neither alone needs to have them.
-const SUMS: [Kind; 3] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated];
+const SUMS: [Kind; 4] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated, Kind::HiddenCpu];
 
 #[test]
 fn of_two_scenarios_on_one_machine_both_faults_are_found() {
@@ -68,7 +68,13 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
     let is_blocked = |phase: &Phase| {
         phase.process.iter().any(|process| process.holder.is_some() || process.waits.memory > 0 || process.waits.hidden > 0)
     };
+    // SYNs and SYN/ACKs that are sent again are one counter.
+    let repeats_handshakes = |phase: &Phase| {
+        phase.tcp.as_ref().is_some_and(|tcp| tcp.syn > 0.0)
+            || phase.listen.as_ref().is_some_and(|listen| listen.cookies + listen.syn_drops > 0.0)
+    };
     let both = [
+        (repeats_handshakes(a), repeats_handshakes(b)),
         (a.tcp.is_some() || !a.peer.is_empty(), b.tcp.is_some() || !b.peer.is_empty()),
         (a.udp.is_some(), b.udp.is_some()),
         (a.listen.is_some(), b.listen.is_some()),
@@ -110,6 +116,7 @@ fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
         phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
         phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
         phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
+        phase.namespace.iter_mut().for_each(|namespace| namespace.pid += PID_OFFSET);
         phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
         let groups = phase.cgroup.iter_mut();
         groups
@@ -127,6 +134,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.process.extend(b.process);
     both.disk.extend(b.disk);
     both.nic.extend(b.nic);
+    both.namespace.extend(b.namespace);
     both.peer.extend(b.peer);
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);

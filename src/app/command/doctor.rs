@@ -17,6 +17,7 @@ use crate::report::formatting::pluralize;
 use crate::report::text::printable;
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
+use crate::units::format::plural;
 
 /// One kind of reading.
 struct DoctorLine {
@@ -122,6 +123,8 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
         },
     );
     line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
+    line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample, privilege.has_cap_sys_ptrace));
+    line("their queueing disciplines, accept queues and SYN queues (setns)", closed_namespaces(sample));
     lines
 }
 
@@ -137,6 +140,34 @@ fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)
         format!("those of {many} of {all} processes, such as {name} ({}), are denied in spite of CAP_SYS_PTRACE", first.pid),
         "",
     ))
+}
+
+/// Which network namespaces are not read.
+fn hidden_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(String, &'static str)> {
+    let namespaces = match &sample.network_namespaces {
+        Err(why) => return Some((why.to_string(), "")),
+        Ok(namespaces) => namespaces,
+    };
+    if namespaces.hidden_processes > 0 {
+        let processes = plural(namespaces.hidden_processes, "process", "processes");
+        if has_cap_sys_ptrace {
+            return Some((format!("those of {processes} are denied in spite of CAP_SYS_PTRACE"), ""));
+        }
+        return Some((
+            format!("those of {processes} are hidden"),
+            "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop",
+        ));
+    }
+    let unread = namespaces.unread_count();
+    (unread > 0).then(|| (format!("{unread} of {} are not read, with the highest inodes", namespaces.count), ""))
+}
+
+/// In which network namespaces no socket could be opened.
+fn closed_namespaces(sample: &Sample) -> Option<(String, &'static str)> {
+    let namespaces = sample.network_namespaces.as_ref().ok()?;
+    let closed = namespaces.closed_count();
+    let all = pluralize(namespaces.count, "network namespace");
+    (closed > 0).then(|| (format!("no permission in {closed} of {all}"), "run as root: to enter one needs CAP_SYS_ADMIN"))
 }
 
 /// Why the ends of tasks are not received: tasks that live between two samples then have no name.
@@ -167,10 +198,14 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
 fn priority_line() -> &'static str {
     let tried = threads::spawn("priority", priority::raise).ok().and_then(|thread| thread.join().ok());
     match tried {
-        Some(ThreadPriority::Raised) => "on time   the sampling thread has nice -20\n",
-        Some(ThreadPriority::Kept) => "priority  the sampling thread keeps the priority that this program was started with\n",
+        Some(ThreadPriority::Raised) => {
+            "priority  the sampling thread runs with nice -20: samples are on time while all CPUs are busy\n"
+        }
+        Some(ThreadPriority::Kept) => {
+            "priority  the sampling thread keeps the nice value or the policy that this program was started with\n"
+        }
         Some(ThreadPriority::Normal) | None => {
-            "may lag   the sampling thread has normal priority, so that samples are late where no CPU is free: run as root, or: \
+            "priority  the sampling thread has nice 0: samples are late while all CPUs are busy. Run as root, or: \
              setcap cap_sys_nice,cap_sys_ptrace+ep stalltop\n"
         }
     }

@@ -8,8 +8,9 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::{getegid, geteuid, getgid, getuid};
 
 use super::exit::{Exit, Failure};
-use crate::app::sys::{self, CapabilitySets};
+use crate::app::sys;
 use crate::cli::Command;
+use crate::kernel::sys::{CapabilitySets, capget, capset};
 
 /// A number of include/uapi/linux/capability.h.
 type Capability = u32;
@@ -29,6 +30,11 @@ const MONITORING_CAPABILITIES: [Capability; 5] = [
     38, // CAP_PERFMON: the iterator over threads, with
     39, // CAP_BPF
 ];
+
+/// CAP_SYS_ADMIN stays permitted and is not effective: only a thread that enters the network namespace of a container makes it
+/// effective for itself, and ends after it has opened its sockets (`kernel::network::namespaces`). It gives no right that root did not
+/// have with CAP_SYS_PTRACE, which controls any process. The unit does not grant it.
+const NAMESPACE_CAPABILITY: Capability = 21;
 
 /// For the loader of the task iterator.
 const BPF_CAPABILITIES: [Capability; 2] = [38, 39];
@@ -58,29 +64,35 @@ pub fn drop_privileges_for(command: &Command) {
         Command::Table(table) => table.from.is_none(),
         _ => false,
     };
-    drop_all_except(FILE_CAPABILITIES.iter().chain(MONITORING_CAPABILITIES.iter().filter(|_| samples_machine)));
+    let effective = set_of(FILE_CAPABILITIES.iter().chain(MONITORING_CAPABILITIES.iter().filter(|_| samples_machine)));
+    let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
+    drop_all_except(effective, effective | only_permitted);
 }
 
 /// For the process that loads the task iterator.
 pub fn drop_privileges_for_loader() {
-    drop_all_except(BPF_CAPABILITIES.iter());
+    let kept = set_of(BPF_CAPABILITIES.iter());
+    drop_all_except(kept, kept);
+}
+
+fn set_of<'a>(capabilities: impl Iterator<Item = &'a Capability>) -> u64 {
+    capabilities.fold(0, |set, capability| set | 1 << capability)
 }
 
 /// A capability that the kernel or the container does not allow to drop remains.
-fn drop_all_except<'a>(kept: impl Iterator<Item = &'a Capability>) {
-    let kept = kept.fold(0, |set, capability| set | 1_u64 << capability);
+fn drop_all_except(effective: u64, permitted: u64) {
     let _ = set_no_new_privs();
     // The bounding set first, while CAP_SETPCAP is held. An error: not permitted, or beyond the last capability.
-    for capability in (0..u64::BITS).filter(|capability| kept & 1 << capability == 0) {
+    for capability in (0..u64::BITS).filter(|capability| effective & 1 << capability == 0) {
         if sys::drop_from_bounding_set(capability).is_err() {
             break;
         }
     }
-    let _ = sys::capget().and_then(|held| {
-        sys::capset(CapabilitySets {
-            effective: held.effective & kept,
-            permitted: held.permitted & kept,
-            inheritable: held.inheritable & kept,
+    let _ = capget().and_then(|held| {
+        capset(CapabilitySets {
+            effective: held.effective & effective,
+            permitted: held.permitted & permitted,
+            inheritable: held.inheritable & effective,
         })
     });
 }

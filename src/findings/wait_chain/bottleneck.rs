@@ -57,7 +57,7 @@ impl Bottleneck<'_> {
         let Some((status, times)) = self.status.zip(self.multiple()) else { return format!("{word} {time}") };
         match only_since_start(status, times) {
             Some(since_start) => format!("{word} {time}, {since_start}"),
-            None if status.provisional => format!("{word} {time} = {} its provisional baseline", multiple(times)),
+            None if status.provisional => format!("{word} {time} = {} a provisional baseline", multiple(times)),
             None => format!("{word} {time} = {} its baseline", multiple(times)),
         }
     }

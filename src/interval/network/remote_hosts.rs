@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::sample::Sample;
+use crate::ids::ProcessId;
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use crate::sample::{Name, Sample};
 use crate::units::{Counter, Millis, PerSecond, Ratio, delta};
 
 /// Figures between two scans of the connections. The scans are those of the samples, or older ones if a scan is too
@@ -42,6 +43,8 @@ pub struct RemoteHostSpan {
     /// Round-trip times of those with a send backlog; `None` if there were none
     pub send_backlogged: Option<RttSpan>,
     pub send_limits: Option<SendLimitShares>,
+    /// The process of its worst connection, and its name
+    pub worst_process: Option<(ProcessId, Name)>,
 }
 
 /// Means over connections and scans.
@@ -130,6 +133,7 @@ impl RemoteHostSpan {
                 .and_then(|older| older.send_limits.as_ref())
                 .zip(newer.send_limits.as_ref())
                 .and_then(|(older, newer)| SendLimitShares::between(older, newer)),
+            worst_process: newer.worst_process.clone(),
         }
     }
 }

@@ -47,7 +47,7 @@ fn sample(seconds: f64, shares: [f64; 4], delays: &Delays) -> Sample {
     sample.nics = Ok(vec![nic(2, (since(nics_us) * 1024.0 * 1000.0) as u64)]);
     let id = CgroupId { version: CgroupVersion::V2, path: "/a".into() };
     sample.cgroups = Ok(vec![Cgroup { usage_ns: Some(Counter(ran_ns(1.0, cgroups_us))), ..Cgroup::new(id) }]);
-    sample.read_delays = ReadDelays { disks_us, nics_us, cgroups_us };
+    sample.read_delays = ReadDelays { disks_us, nics_us, cgroups_us, network_namespaces_us: 0 };
     sample
 }
 

@@ -89,7 +89,7 @@ fn read_speed_and_duplex(
 }
 
 /// `None` for 0, 65535 and -1 (in 16 and 32 bits), with which drivers report an unknown speed.
-fn valid_speed(megabits: u64) -> Reading<u32> {
+pub(super) fn valid_speed(megabits: u64) -> Reading<u32> {
     match u32::try_from(megabits) {
         Ok(0 | 65535 | u32::MAX) | Err(_) => Err(Absent::Unsupported),
         Ok(speed) => Ok(speed),

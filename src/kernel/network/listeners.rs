@@ -92,6 +92,11 @@ impl ListenerReader {
     }
 }
 
+/// The sockets whose accept queue is not empty in the network namespace of the calling thread, by inode; without owners.
+pub(super) fn dump_once() -> Reading<Vec<(u32, Listener)>> {
+    ListenerReader::default().dump()
+}
+
 /// Parses one message: the socket's inode and the listener, if its accept queue is not empty.
 pub fn parse_listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
     (kind == SOCK_DIAG_BY_FAMILY).then_some(())?;

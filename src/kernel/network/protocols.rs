@@ -1,7 +1,8 @@
-//! Parses /proc/net/snmp and /proc/net/netstat: for each prefix a line of names and a line of values.
+//! Parses /proc/net/snmp and /proc/net/netstat, which have a line of names and a line of values for each prefix, and /proc/net/snmp6,
+//! which has a line for each counter.
 
 use crate::kernel::fields::{lines, parse_u64, words};
-use crate::sample::network::{Tcp, TcpExt, Udp};
+use crate::sample::network::{Tcp, TcpExt, Udp, Udp6};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -65,10 +66,34 @@ pub fn parse_tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
         .ok_or(Absent::Malformed)
 }
 
+/// TCPWinProbe of the lines `TcpExt:` of /proc/net/netstat: probes of a closed window.
+pub fn parse_window_probes(netstat: &[u8]) -> Option<Counter> {
+    NamedValues::parse(netstat, b"TcpExt:").ok()?.read_into(|counter| counter("TCPWinProbe"))
+}
+
 /// InOctets and OutOctets of the lines `IpExt:` of /proc/net/netstat.
 pub fn parse_ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
     let table = NamedValues::parse(netstat, b"IpExt:")?;
     table.read_into(|counter| Some((counter("InOctets")?, counter("OutOctets")?))).ok_or(Absent::Malformed)
+}
+
+/// UDP over IPv6: the lines `Udp6…` of /proc/net/snmp6.
+pub fn parse_udp6(snmp6: &[u8]) -> Reading<Udp6> {
+    let mut counters = Udp6::default();
+    let mut is_complete = false;
+    for line in lines(snmp6).filter(|line| line.starts_with(b"Udp6")) {
+        let mut words = words(line);
+        let (Some(name), Some(value)) = (words.next(), words.next().and_then(parse_u64).map(Counter)) else { continue };
+        match name {
+            b"Udp6InDatagrams" => (counters.datagrams_in, is_complete) = (value, true),
+            b"Udp6InErrors" => counters.errors_in = value,
+            b"Udp6OutDatagrams" => counters.datagrams_out = value,
+            b"Udp6RcvbufErrors" => counters.receive_buffer_errors = Some(value),
+            b"Udp6SndbufErrors" => counters.send_buffer_errors = Some(value),
+            _ => {}
+        }
+    }
+    if is_complete { Ok(counters) } else { Err(Absent::Malformed) }
 }
 
 /// The names of one prefix and their values.

@@ -23,6 +23,12 @@ const TCA_STATS_QUEUE: u16 = 3;
 #[derive(Debug, Default)]
 pub struct QdiscReader {
     netlink: Option<Netlink>,
+    dump: QdiscDump,
+}
+
+/// The request of a dump, and the names of the kinds seen. The socket says in which network namespace.
+#[derive(Debug, Default)]
+pub struct QdiscDump {
     request: Vec<u8>,
     /// Interned names of the kinds.
     kinds: Vec<Name>,
@@ -35,22 +41,31 @@ impl QdiscReader {
             Some(netlink) => netlink,
             None => Netlink::open(SockProtocol::NetlinkRoute)?,
         };
+        let qdiscs = self.dump.read(&mut netlink)?;
+        // A socket is used again only if its answer was read to the end.
+        self.netlink = Some(netlink);
+        Ok(qdiscs)
+    }
+}
+
+impl QdiscDump {
+    /// The root discipline of each interface in the network namespace of the socket, by interface index.
+    pub fn read(&mut self, netlink: &mut Netlink) -> Reading<FxHashMap<u32, Qdisc>> {
         if self.request.is_empty() {
             self.request = request(RTM_GETQDISC, (NLM_F_REQUEST | NLM_F_DUMP) as u16, &[0; size_of::<tcmsg>()]);
         }
         let mut trees = QdiscTrees::default();
         netlink.dump(&mut self.request, |kind, payload| trees.add_message(kind, payload, &mut self.kinds))?;
-        // A socket is used again only if its answer was read to the end.
-        self.netlink = Some(netlink);
         Ok(trees.into_root_qdiscs())
     }
 }
 
-/// The root disciplines, and the overlimits of their children, read so far.
+/// The root disciplines, the overlimits of their children and the drops of ingress filters, read so far.
 #[derive(Debug, Default)]
 pub struct QdiscTrees {
     roots: FxHashMap<u32, Qdisc>,
     child_overlimits: FxHashMap<u32, u64>,
+    ingress_drops: FxHashMap<u32, Counter>,
 }
 
 impl QdiscTrees {
@@ -64,11 +79,12 @@ impl QdiscTrees {
         else {
             return;
         };
-        // Ingress disciplines have no queue.
+        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
+        // Ingress and clsact have filters and no queue.
         if parent == TC_H_INGRESS {
+            self.ingress_drops.insert(interface, Counter(u64::from(queue.drops)));
             return;
         }
-        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
         if parent != TC_H_ROOT {
             let below = self.child_overlimits.entry(interface).or_default();
             *below = below.saturating_add(u64::from(queue.overlimits));
@@ -81,6 +97,7 @@ impl QdiscTrees {
             dropped: Counter(u64::from(queue.drops)),
             overlimits: Counter(u64::from(queue.overlimits)),
             requeues: Counter(u64::from(queue.requeues)),
+            ingress_dropped: None,
         };
         self.roots.insert(interface, discipline);
     }
@@ -91,6 +108,11 @@ impl QdiscTrees {
         for (interface, below) in self.child_overlimits {
             if let Some(root) = self.roots.get_mut(&interface) {
                 root.overlimits = root.overlimits.max(Counter(below));
+            }
+        }
+        for (interface, drops) in self.ingress_drops {
+            if let Some(root) = self.roots.get_mut(&interface) {
+                root.ingress_dropped = Some(drops);
             }
         }
         self.roots
@@ -171,6 +193,7 @@ mod tests {
         let tree = &whole[&7];
         assert_eq!((tree.kind.as_bytes(), tree.backlog_packets, tree.backlog_bytes), (&b"prio"[..], 3, 4500));
         assert_eq!((tree.dropped, tree.overlimits), (Counter(5), Counter(90)));
+        assert_eq!((tree.ingress_dropped, whole[&8].ingress_dropped), (Some(Counter(900)), None));
         assert_eq!((whole[&8].dropped, whole[&8].overlimits), (Counter(1), Counter(2)));
     }
 

@@ -16,12 +16,14 @@ use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
 pub use socket_queries::ConnectionCounters;
-pub use waiting_sockets::WaitingSocket;
+pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket};
 
 use super::inet_diag;
+use super::listeners::socket_owner::SocketOwners;
 use super::netlink::Netlink;
 use crate::kernel::clock_ns;
-use crate::sample::network::remote_hosts::RemoteHosts;
+use crate::kernel::root::Root;
+use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts};
 use crate::sample::{Absent, Reading};
 pub use connection_table::ConnectionTable;
 use route_cache::RouteCache;
@@ -48,13 +50,26 @@ pub struct RemoteHostReader {
     connection_table: ConnectionTable,
     socket_queries: SocketQueries,
     route_cache: RouteCache,
+    owners: SocketOwners,
     last: Option<Reading<RemoteHosts>>,
 }
 
 impl RemoteHostReader {
+    /// For the network namespace of the socket.
+    pub fn with_socket(netlink: Netlink) -> RemoteHostReader {
+        RemoteHostReader { netlink: Some(netlink), ..RemoteHostReader::default() }
+    }
+
+    /// Scans the connections now, without their hosts. After an error the next scan would be of the calling thread's namespace.
+    pub fn scan_connections(&mut self) -> Reading<()> {
+        self.update_connections(None)?;
+        self.connection_table.finish_dump(0);
+        Ok(())
+    }
+
     /// The remote hosts at the last scan of the connections. A scan is made now unless scans are expensive; the result has its
     /// time. `counted`: the counters of /proc/net/snmp, read before.
-    pub fn sample(&mut self, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {
+    pub fn sample(&mut self, root: &Root, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {
         if let Some(why) = self.unsupported {
             return Err(why);
         }
@@ -69,6 +84,8 @@ impl RemoteHostReader {
         let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut peers| {
             self.route_cache.fill_interfaces(&mut peers.rows);
             peers.scan_cpu_ns = cost_ns();
+            // Seldom, and limited by itself: it must not delay the next scan.
+            self.fill_processes(root, &mut peers.rows);
             peers
         });
         let rest = match &reading {
@@ -81,6 +98,16 @@ impl RemoteHostReader {
         self.next_read = Some(Instant::now() + rest);
         self.last = Some(reading.clone());
         reading
+    }
+
+    /// The processes of the worst connections of hosts with retransmits or slow round trips. `None` for the others.
+    fn fill_processes(&mut self, root: &Root, rows: &mut [RemoteHost]) {
+        let suspects = self.connection_table.suspects();
+        self.owners.search(root, suspects.iter().map(|&(_, inode)| inode));
+        for row in rows {
+            let suspect = suspects.iter().find(|(address, _)| *address == row.address);
+            row.worst_process = suspect.and_then(|&(_, inode)| self.owners.owner(inode));
+        }
     }
 
     /// The connections of the last scan that wait for their remote end, and the sockets with unread data of this machine.

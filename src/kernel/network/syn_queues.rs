@@ -35,14 +35,14 @@ pub struct SynQueueReader {
 
 /// Counters that increase while a SYN queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FullCounts {
+pub(super) struct FullCounts {
     cookies: Option<u64>,
     drops: Option<u64>,
     other_drops: Option<u64>,
 }
 
 impl FullCounts {
-    fn new(counts: &TcpExt) -> FullCounts {
+    pub(super) fn new(counts: &TcpExt) -> FullCounts {
         let (drops, overflows) = (counts.listen_drops, counts.listen_overflows);
         FullCounts {
             cookies: counts.syn_queue_full_cookies.or(counts.syn_cookies_sent).map(|count| count.0),
@@ -65,10 +65,10 @@ impl SynQueueReader {
             return Ok(self.last.clone());
         }
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
-        let sockets = dump();
+        let queues = dump_queues();
         let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
         self.next_read = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
-        let mut queues = sockets?.queues();
+        let mut queues = queues?;
         self.owners.search(root, queues.iter().filter_map(|(inode, _)| *inode));
         for (inode, queue) in &mut queues {
             queue.owner = inode.and_then(|inode| self.owners.owner(inode));
@@ -76,6 +76,12 @@ impl SynQueueReader {
         self.last = queues.into_iter().map(|(_, queue)| queue).collect();
         Ok(self.last.clone())
     }
+}
+
+/// The SYN queues with most requests in the network namespace of the calling thread, most first, each with the inode of its
+/// listening socket; without owners.
+pub(super) fn dump_queues() -> Reading<Vec<(Option<u32>, SynQueue)>> {
+    dump().map(Sockets::queues)
 }
 
 fn dump() -> Reading<Sockets> {

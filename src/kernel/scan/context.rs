@@ -7,6 +7,7 @@ use nix::time::ClockId;
 use rustc_hash::FxHashSet;
 
 use super::interner::Interner;
+use super::network_namespaces::NetworkNamespaceMembers;
 use super::process_clock::{ProcessClocks, read_clock_ns};
 use crate::kernel::root::Root;
 use crate::kernel::task::{self, files::TaskFiles};
@@ -55,6 +56,7 @@ pub struct ScanContext {
     has_cap_sys_ptrace: bool,
     /// Every uid that owned a process
     pub owner_uids: BTreeSet<u32>,
+    pub network_namespaces: NetworkNamespaceMembers,
 }
 
 impl ScanContext {
@@ -82,6 +84,7 @@ impl ScanContext {
             own_uid: host.privilege.effective_uid,
             has_cap_sys_ptrace: host.privilege.has_cap_sys_ptrace,
             owner_uids: BTreeSet::new(),
+            network_namespaces: NetworkNamespaceMembers::new(root),
         })
     }
 

@@ -77,6 +77,9 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
         (cmdline, read_executable(context, pid, &old.executable))
     };
     let (cgroup, memberships) = read_cgroups(context, pid, &old.cgroup);
+    if !process.kernel_thread {
+        context.network_namespaces.read(&context.files, pid);
+    }
     // Once it was read, `rescan` reads it whenever the process ran.
     let io = process.io.or_else(|_| {
         let text = context.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;

@@ -17,9 +17,10 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
+use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace};
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::waiting_connections::WaitingConnections;
-use crate::sample::network::{Listener, Nic, Softnet, SynQueue};
+use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::task::{Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
@@ -54,9 +55,10 @@ columns! { Sample: 512 {
     cgroup_weights,
     read_delays,
     container_names,
+    network_namespaces,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
-columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us } }
+columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
 
 columns! { SamplingCost: 8 {
     process_cpu_ns,
@@ -144,6 +146,9 @@ pub const LISTS: &[List] = lists! {
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
     51 "names of containers": ContainerName, keys 1, steps 1, |s| Ok(&s.container_names), |s| Ok(&mut s.container_names);
+    43 "network namespaces": NetworkNamespace, keys 1, steps 3, |s| s.network_namespaces.as_ref().map(|all| &all.rows), |s| s.network_namespaces.as_mut().map(|all| &mut all.rows);
+    44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
+    45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 

@@ -6,6 +6,8 @@
 
 use std::net::IpAddr;
 
+use crate::ids::ProcessId;
+use crate::sample::Name;
 use crate::units::Counter;
 
 /// The last scan of all connections. Several samples may have the same one, if a scan is too expensive for every sample.
@@ -49,6 +51,9 @@ pub struct RemoteHost {
     pub send_backlogged: RttSums,
     /// What limited the active connections; since Linux 4.10
     pub send_limits: Option<SendLimitTimes>,
+    /// The process of the connection with most retransmits, or with the largest excess over its minimum round trip, at the last
+    /// scan in which the host had such a connection (/proc/PID/fd); `None` also if it was not searched for
+    pub worst_process: Option<(ProcessId, Name)>,
 }
 
 /// A sum over connections and scans, to compute means from.

@@ -1,4 +1,5 @@
-//! TCP connections whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host.
+//! TCP connections whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host; of all
+//! network namespaces in which a socket can be opened.
 
 use std::net::IpAddr;
 
@@ -32,6 +33,9 @@ pub struct WaitingConnections {
     pub receiver: Option<(ProcessId, Name)>,
     /// Bytes that it has not read: idiag_rqueue
     pub unread_bytes: u64,
+    /// Its threads that sleep in a receive call on one of them, if the remote host acknowledges nothing: their request was not
+    /// answered. Otherwise 0
+    pub receiving_threads: u32,
 }
 
 /// What connections wait for.

@@ -1,8 +1,10 @@
 //! Wait classes: what a thread waits for, from its state, the kernel function in which it sleeps (wchan) and its system call. The functions
-//! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`.
+//! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`, words for screens in
+//! `class/words.rs`.
 
 mod kernel_locks;
 mod table;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::kernel_locks::KernelLock;
 use self::table::{EXACT_NAMES, PREFIXES};
+pub use self::words::wait_words;
 use super::syscall::Syscall;
 use crate::sample::task::TaskState;
 

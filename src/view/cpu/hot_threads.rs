@@ -50,7 +50,9 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
         cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
     .min_table_width(60),
-    HotSpec::figure(&thread::LAST_CPU, 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
+    HotSpec::figure(&thread::LAST_CPU, 5, |hot, cell| {
+        cell.text(wait_location::cpus_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Plain);
+    }),
     HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
         .min_table_width(60),
     HotSpec::text("cgroup", 0, |hot, cell| {

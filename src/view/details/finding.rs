@@ -9,8 +9,7 @@ use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
-use crate::units::time;
-use crate::view::displayed_time;
+use crate::view::finding_time::finding_time;
 use crate::view::panes::time_columns_at;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
@@ -21,13 +20,7 @@ use crate::view::wait_chain::chain_lines;
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let rule = finding.kind.rule();
     let title = rule.map_or("finding", |rule| rule.title);
-    let end = finding.until.unwrap_or(evaluation.interval.at());
-    let lasted = time::duration(end.seconds_since(finding.since));
-    let since = displayed_time(state, finding.since);
-    let when = match finding.until {
-        None => safe!("since {since} ({lasted})"),
-        Some(until) => safe!("{since} – {} ({lasted})", displayed_time(state, until)),
-    };
+    let when = finding_time(state, finding, evaluation.interval.at());
     page.line(0, safe!("{} {title}   {when}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
     page.paragraph(2, &SafeText::sanitize(finding.sentence.clone()), StyleRole::Bold);
     if let Some(cause) = finding.follows_from.as_ref().and_then(|cause| cause.kind.rule()) {

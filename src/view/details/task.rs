@@ -1,5 +1,6 @@
 //! The details pages of a process, a thread and a wait class.
 
+use super::cgroups::cgroups;
 use super::{Page, Plot, graph_width, states_width};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
@@ -7,6 +8,7 @@ use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{Microstates, visible_wait_class};
+use crate::interval::task_activity::TaskActivity;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
@@ -16,7 +18,7 @@ use crate::units::format;
 use crate::units::time;
 use crate::view::panes::{last_seconds, time_columns};
 use crate::view::safe_text::SafeText;
-use crate::view::tasks::{command_line, wait_class_members};
+use crate::view::tasks::{command_line, throttled_threads, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
@@ -33,7 +35,8 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::from_name);
     page.line(0, safe!("{}   pid {}   {user}", SafeText::from_name(&process.comm), process.pid), StyleRole::Bold);
     page.paragraph(2, &command_line(process), StyleRole::Plain);
-    time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
+    let throttled = throttled_threads(interval, process, &span.states, span.threads);
+    time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
     let columns: Vec<Option<[f32; 6]>> = (time_columns(state, evaluation, states_width(page.width)).into_iter())
         .map(|summary| summary?.process_states(id))
         .collect();
@@ -111,13 +114,15 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
         Some(span) => {
-            time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
+            let throttled = throttled_threads(interval, process, &span.states, 1);
+            time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
             page.heading("RUNS");
             page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
             page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
             page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
             page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
-            page.labelled("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
+            let cpus = wait_location::cpus_of_thread(interval, span);
+            page.labelled("CPU", if span.migrated { safe!("{cpus}, moved between them") } else { cpus });
         }
         None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
     }
@@ -134,6 +139,10 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
     page.labelled("meaning", wait_location::wait_class_description(class).into());
     page.labelled("where", wait_location::thread_location(interval, id));
+    let function = wait_location::wait_channel(interval, id);
+    if !function.is_empty() {
+        page.labelled("kernel function", function);
+    }
     let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
@@ -157,20 +166,10 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("parent", safe!("{parent}{}", process.ppid));
     let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::from_name);
     page.labelled("executable", executable);
-    let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::from_name(&id.path));
-    page.labelled("cgroup", cgroup);
+    cgroups(interval, process, page);
     let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
     if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {
         page.labelled(name.kind.word(), SafeText::sanitize(&name.describe()));
-    }
-    let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
-    if let Some(group) = limits {
-        let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| format::short_bytes(limit.0 as f64));
-        let throttled = text::format_percent(group.throttled.map(|share| share.0), 4);
-        page.labelled(
-            "limits",
-            safe!("{} CPUs, throttled {throttled}%, memory {memory}", format_optional(group.quota_cpus, 5)),
-        );
     }
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
@@ -178,13 +177,14 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
 }
 
 /// If waits are `hidden`, a lock wait cannot be distinguished from sleep.
-fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
+fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
-    page.microstates_bar(*states);
+    page.microstates_bar(*states, throttled);
     let shares = [
         ("user", states.user),
         ("system", states.system),
-        ("run queue", states.run_queue),
+        ("run queue", states.run_queue - throttled),
+        ("throttled", throttled),
         ("disk", states.disk),
         ("lock", states.lock),
         ("other D", states.other_blocked),
@@ -240,10 +240,14 @@ pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
     }
     page.heading("WAIT LOCATIONS");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
+    let activity = TaskActivity::new(interval);
     for process in &sample.processes {
-        for thread in process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class) {
-            let place = wait_location::thread_location(interval, process.task_id(thread));
-            *places.entry(place.as_str().to_owned()).or_default() += 1;
+        for thread in process.threads.iter().filter(|thread| activity.wait_class(&interval.host, process, thread) == class) {
+            let task = process.task_id(thread);
+            let (place, function) =
+                (wait_location::thread_location(interval, task), wait_location::wait_channel(interval, task));
+            let place = if function.is_empty() { place.to_string() } else { format!("{place} ({function})") };
+            *places.entry(place).or_default() += 1;
         }
     }
     let mut places: Vec<(String, u32)> = places.into_iter().collect();

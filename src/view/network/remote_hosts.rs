@@ -25,7 +25,7 @@ pub struct RemoteHostRow<'a> {
 
 pub type Spec = ColumnSpec<fn(&RemoteHostRow, CellContent)>;
 
-const REMOTE_HOST_COLUMNS: [Spec; 9] = [
+const REMOTE_HOST_COLUMNS: [Spec; 10] = [
     Spec::text("PEERS", 22, |row, cell| {
         let role = if row.finding.is_some() { StyleRole::Bold } else { row.role() };
         cell.text(safe!("{}", row.host.address), role);
@@ -59,6 +59,12 @@ const REMOTE_HOST_COLUMNS: [Spec; 9] = [
         row.figure(cell, &remote_host::RETRANSMITTED_PER_SECOND, 6, row.role());
     })
     .min_table_width(60),
+    // Of the processes only those are known that wait for an answer.
+    Spec::text("waiting for it", 24, |row, cell| {
+        let waiting = findings::waiting_groups(&row.evaluation.interval, row.host.address);
+        cell.text(SafeText::sanitize(waiting.unwrap_or_default()), StyleRole::Plain);
+    })
+    .min_table_width(110),
     Spec::text("limited by", 0, |row, cell| cell.text(limited_by(&row.evaluation.interval, row.host), StyleRole::Dim))
         .min_table_width(60),
 ];

@@ -7,12 +7,14 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::safe;
+use crate::sample::task::Tasks;
 use crate::state::{Item, State};
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::disk::{baseline_multiple, latency_status};
 use crate::view::network::NicLine;
 use crate::view::pane::Pane;
+use crate::view::process_titles::group_titles;
 use crate::view::safe_text::SafeText;
 use crate::view::tasks::command_line;
 use crate::view::text::{format_figure, format_number};
@@ -127,11 +129,35 @@ struct TaskLine<'a> {
 
 type TaskSpec = ColumnSpec<fn(&TaskLine, CellContent)>;
 
-const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
-    cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
+impl TaskLine<'_> {
+    /// The titles of its processes, if it has several: at most this number of different ones.
+    fn titles(&self, most: usize) -> SafeText {
+        let tasks = self.interval.newer.tasks.as_ref().ok().filter(|_| self.group.processes > 1);
+        let titles = |tasks: &Tasks| group_titles(tasks, &self.group.id, most);
+        tasks.map(titles).unwrap_or_default()
+    }
+
+    fn place(&self) -> SafeText {
+        wait_location::process_group_location(self.interval, self.group)
+    }
+}
+
+/// Different titles in the column of command lines.
+const MAX_TITLES: usize = 5;
+
+const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| cell.text(line.place(), StyleRole::Plain));
+
+/// For tables without command lines.
+const WHERE_WITH_TITLE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
+    let (place, title) = (line.place(), line.titles(1));
+    cell.text(if title.is_empty() { place } else { safe!("{title}: {place}") }, StyleRole::Plain);
 });
 
 const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
+    let titles = line.titles(MAX_TITLES);
+    if !titles.is_empty() {
+        return cell.text(titles, StyleRole::Plain);
+    }
     let tasks = line.interval.newer.tasks.as_ref().ok();
     if let Some(process) = tasks.and_then(|tasks| tasks.process(line.group.pid)) {
         cell.text(command_line(process), StyleRole::Dim);
@@ -142,7 +168,11 @@ const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
 const COMMAND_LINE_WIDTH: u16 = 150;
 
 const TASK_COLUMNS: [TaskSpec; 9] = [
-    TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
+    TaskSpec::text("TASKS", 15, |line, cell| {
+        let tasks = line.interval.newer.tasks.as_ref().ok();
+        let of_kernel = tasks.and_then(|tasks| tasks.process(line.group.pid)).is_some_and(|process| process.kernel_thread);
+        cell.text(SafeText::from_name(line.group.name), if of_kernel { StyleRole::Dim } else { StyleRole::Plain });
+    }),
     TaskSpec::figure(&task::PID, 7, |line, cell| {
         let group = line.group;
         let pid = if group.processes > 1 { safe!("×{}", group.processes) } else { safe!("{}", group.pid) };
@@ -167,7 +197,7 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
     })
     .min_table_width(50),
-    WHERE,
+    WHERE_WITH_TITLE,
 ];
 
 pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
@@ -180,7 +210,8 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
         specs.extend([WHERE.width(pane.width() / 3), COMMAND_LINE]);
     }
     let table = Columns::new(&specs, pane.width());
-    let groups = process_groups(interval);
+    let mut groups = process_groups(interval);
+    state.held_groups.reorder(&mut groups);
     let lines = groups.iter().map(|group| {
         let row = table.row(|fill, cell| fill(&TaskLine { interval, group }, cell));
         match state.item_of_group(interval, group) {

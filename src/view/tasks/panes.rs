@@ -34,7 +34,7 @@ const COLUMNS: [Spec; 8] = [
     }),
     Spec::text("time goes to", 16, |group, cell| {
         let width = cell.width;
-        cell.glyphs(StackedBar(&state_segments(&group.states)).glyphs(width));
+        cell.glyphs(StackedBar(&state_segments(&group.states, 0.0)).glyphs(width));
     })
     .min_table_width(64),
     Spec::text("cgroup", 0, |group, cell| {

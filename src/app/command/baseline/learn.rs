@@ -118,6 +118,8 @@ fn observation(name: &str, device: &DeviceIdentity, (size, elapsed): (SizeClass,
         uncontended: true,
         calm: true,
         rate: 1.0 / READ_PERIOD.as_secs_f64(),
+        // Single blocks: no load to compare with.
+        kib_per_second: 0.0,
         outstanding: ms / 1000.0 / (READ_PERIOD.as_secs_f64() * READS_PER_OBSERVATION as f64),
         at_s: kernel::now().realtime_ns.div_euclid(1_000_000_000),
     }

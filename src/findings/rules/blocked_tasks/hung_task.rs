@@ -9,6 +9,7 @@ use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
+use crate::findings::wait_chain::holder::syscall_name;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -50,7 +51,12 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let threads = of_group.count();
         let longest_s = waited(longest);
         let (thread_name, label) = context.task_label(longest.task);
-        let place = longest.wchan.as_ref().map_or_else(|| "a wait channel hidden from this user".into(), lossy_name);
+        let place = longest.wchan.as_ref().map_or_else(|| "a wait that is not readable".into(), lossy_name);
+        // The kernel's function says more than the system call: it stands beside it.
+        let call = match syscall_name(context.interval, longest) {
+            Some(call) => format!("in {call} ({place})"),
+            None => format!("in {place}"),
+        };
         let on = match (&longest.file, &longest.mount) {
             (Some(file), _) => format!(" on {}", lossy_name(file)),
             (None, Some(mount)) => format!(" on {}", lossy_name(mount)),
@@ -73,7 +79,8 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
         let sentence = format!(
-            "{label}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
+            "{label}{others} {} stuck{} for {} without a break, {call}{on}: {}{beside}",
+            if threads == 1 { "has been" } else { "have been" },
             if waits_for_fuse(longest) { "" } else { " in D" },
             duration(longest_s),
             hang_cause(context, longest)
@@ -201,9 +208,10 @@ pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]
         threshold: context.thresholds.hung_critical_seconds,
         unit: "seconds",
         sentence: format!(
-            "kernel thread {} ({}){others} stuck in D for {} without a break, in {place}; no program hangs with it",
+            "kernel thread {} ({}){others} {} stuck in D for {} without a break, in {place}; no program hangs with it",
             lossy_name(&longest.name),
             longest.task.tid,
+            if threads.len() == 1 { "has been" } else { "have been" },
             duration(stuck),
         ),
         evidence: vec![

@@ -4,7 +4,7 @@
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
-use crate::findings::formatting::{count, percent, plural};
+use crate::findings::formatting::{more_threads_at, percent, plural, threads_at};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
@@ -116,7 +116,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
             Some(holder) if group.holder_device.is_some() => blocked_call(context.interval, holder),
             // Without a device the wait channel shows what the thread waits for: rpc_wait_bit_killable.
             Some(holder) => wait_location(context.interval, holder),
-            None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
+            None if group.hidden > group.storage => "in D (their waits are not readable)".into(),
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
@@ -125,7 +125,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
         ends.push((holders, format!("{one_of}{place}")));
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        ends.push((group.aio, "asleep for asynchronous completions".into()));
+        ends.push((group.aio, "waiting for asynchronous I/O".into()));
     }
     if group.memory >= MIN_REPORTED_THREADS {
         ends.push((group.memory, "in memory reclaim".into()));
@@ -141,8 +141,8 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     };
     // The first number of the sentence says that it counts threads.
     let ends = ends.iter().enumerate().map(|(index, (threads, place))| match index {
-        0 if waits.is_empty() => format!("{} {place}", plural(*threads, "thread", "threads")),
-        _ => format!("{} {place}", count(*threads)),
+        0 if waits.is_empty() => threads_at(*threads, place),
+        _ => more_threads_at(*threads, place),
     });
     let ends = ends.collect::<Vec<_>>().join(" and ");
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };

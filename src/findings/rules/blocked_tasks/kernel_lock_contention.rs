@@ -16,8 +16,9 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
     kind: Kind::KernelLockContention,
     title: "Kernel lock contention",
     meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a mutex of \
-              cgroups, mounts, namespaces or modules), not for storage, while CPUs are idle. More CPUs will not help: the threads \
-              get the lock one at a time. The idle time that it explains is an upper bound of what can be gained.",
+              cgroups, mounts, namespaces or modules), or for an RCU grace period (umount, removal of a cgroup or of a network namespace), \
+              not for storage, while CPUs are idle. More CPUs will not help: the threads get a lock one at a time, and a grace period takes \
+              milliseconds whatever the load is. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
                requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
                Threads of a group with a thread on storage are left out: they count in idle-but-blocked, which may explain the \
@@ -30,6 +31,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
         "the system calls in the sentence: fewer, larger or cached mappings; one directory split into several; fewer short-lived \
          cgroups, namespaces or processes",
         "mmap_lock: tools that read /proc/PID/maps or smaps of the process, and processes with many threads",
+        "RCU grace periods: fewer umounts and removals, or several at once; synchronize_rcu in /proc/PID/stack",
         "the holder: perf lock contention -ab, or perf trace -s of the process",
     ],
     reference: "Kernel locks",

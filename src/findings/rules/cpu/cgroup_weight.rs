@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::formatting::{plural, significant_digits};
+use crate::findings::formatting::{cpu_time, plural};
 use crate::findings::rule_context::RuleContext;
 use crate::findings::rules::cpu::starved_thread::Demand;
 use crate::ids::{CgroupId, CgroupVersion};
@@ -26,7 +26,7 @@ struct GroupDemand {
     used: f64,
 }
 
-/// `cgroup /light has cpu.shares 20 beside 4096 of cgroup /heavy, whose 4 threads use 1.97 CPU`.
+/// `cgroup /light has cpu.shares 20 beside 4096 of cgroup /heavy, whose 4 threads use 1.97 CPUs`.
 pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
     let own = cgroup_of(context, starved)?;
     let mut others: BTreeMap<(&[u8], &[u8]), GroupDemand> = BTreeMap::new();
@@ -48,9 +48,9 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
         return None;
     }
     let own_weight = if weight == 0 { "cpu.idle 1".into() } else { format!("{file} {weight}") };
-    let used = significant_digits(other.used);
+    let used = cpu_time(other.used);
     let whose = plural(f64::from(other.threads), "thread uses", "threads use");
-    Some(format!("{group} has {own_weight} beside {other_weight} of {other_group}, whose {whose} {used} CPU"))
+    Some(format!("{group} has {own_weight} beside {other_weight} of {other_group}, whose {whose} {used}"))
 }
 
 fn cgroup_of<'a>(context: &'a RuleContext, demand: &Demand) -> Option<&'a CgroupId> {

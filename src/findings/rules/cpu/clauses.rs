@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::findings::formatting::{lossy_name, plural, significant_digits};
+use crate::findings::formatting::{cpu_time, lossy_name, plural};
 use crate::findings::rule_context::RuleContext;
 use crate::ids::GroupId;
 use crate::sample::Name;
@@ -27,7 +27,7 @@ const MAX_NAMED_GROUPS: usize = 3;
 /// CPUs that a process group uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_CPUS: f64 = 0.05;
 
-/// `; most: cc1 (4711) 1.20 CPU, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains.
+/// `; most CPU time: cc1 (4711) 1.20 CPUs, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains.
 pub fn top_cpu_users(context: &RuleContext) -> String {
     let (Some(spans), Ok(sample)) = (&context.interval.tasks, &context.interval.newer.tasks) else { return String::new() };
     let mut groups: FxHashMap<GroupId, GroupUse> = FxHashMap::default();
@@ -48,10 +48,10 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
             many => format!("{many} processes"),
         };
         // Each process has its own times of reading, so that their sum may exceed what there is.
-        format!("{} ({members}) {} CPU", lossy_name(&group.name), significant_digits(group.cpus.min(context.cpu_count())))
+        format!("{} ({members}) {}", lossy_name(&group.name), cpu_time(group.cpus.min(context.cpu_count())))
     });
     let listed: Vec<_> = listed.collect();
-    if listed.is_empty() { String::new() } else { format!("; most: {}", listed.join(", ")) }
+    if listed.is_empty() { String::new() } else { format!("; most CPU time: {}", listed.join(", ")) }
 }
 
 /// CPU use of a process group.

@@ -2,7 +2,7 @@
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{percent, significant_digits};
+use crate::findings::formatting::{cpu_time, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
@@ -49,15 +49,12 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     let members = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
     for group in groups {
         let Some(throttled) = group.throttled else { continue };
-        let quota = group
-            .quota_cpus
-            .map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", significant_digits(cpus)));
-        let used =
-            group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
+        let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {}", cpu_time(cpus)));
+        let used = group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} of", cpu_time(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let available = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
         let room = if available >= MIN_REPORTED_AVAILABLE {
-            format!(" while {} of the host is available", percent(available))
+            format!(", while {} of the host is available", percent(available))
         } else {
             String::new()
         };

@@ -84,7 +84,7 @@ fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
         (counts.blocked_frozen, "frozen: harmless".into()),
         (counts.blocked_lock, format!("in locks of the kernel{}", functions(WaitClass::Lock))),
         (named, format!("in other functions of the kernel{}", functions(WaitClass::Other))),
-        (counts.blocked_hidden, "in a wait that is hidden from this user".into()),
+        (counts.blocked_hidden, "in waits that are not readable".into()),
     ];
     parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
     let listed = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));

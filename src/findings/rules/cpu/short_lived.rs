@@ -1,7 +1,7 @@
 //! Rule short-lived-processes: tasks start and exit between two scans, so that no list of processes contains them.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::formatting::{cpu_time, lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::run_queue::normal_run_queue_waiters;
@@ -99,7 +99,10 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
         None => "processes start".into(),
     };
     if let Some(seen) = span.seen_share {
-        words += &format!(", {} of them are still there at the next scan", percent(seen.0));
+        words += &match seen.0 {
+            none if none <= 0.0 => ", none of them is still there at the next scan".to_owned(),
+            some => format!(", {} of them are still there at the next scan", percent(some)),
+        };
     }
     let known = unseen.filter(|&cpus| cpus >= MIN_REPORTED_CPUS);
     if known.is_none() && !span.has_exit_events {
@@ -110,10 +113,7 @@ fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, liste
         words += &format!("; those that no scan found used {} ({of_host} of the host)", context.of_all_cpus(unseen));
     }
     if span.unexplained_cpus > 0.0 {
-        words += &format!(
-            ", {} CPUs of it by inference from ticks that no task accounts for",
-            significant_digits(span.unexplained_cpus)
-        );
+        words += &format!(", {} of it by inference from ticks that no task accounts for", cpu_time(span.unexplained_cpus));
     }
     if !listed.is_empty() {
         words += &format!(": {listed}");
@@ -151,11 +151,11 @@ fn describe_group(family: &ShortLivedGroup) -> String {
         None => "a parent that has exited".into(),
     };
     let rate = family.rate.map(|rate| format!(" {}/s", significant_digits(rate.0))).unwrap_or_default();
-    let cpus = significant_digits(family.cpus);
+    let cpus = cpu_time(family.cpus);
     match &family.name {
         Some(own) if family.are_threads => format!("{of}: threads {}{rate}", name_or_placeholder(own)),
-        Some(own) => format!("{of} → {}{rate} {cpus} CPU", name_or_placeholder(own)),
-        None => format!("children of {of}: {cpus} CPU"),
+        Some(own) => format!("{of} → {}{rate} {cpus}", name_or_placeholder(own)),
+        None => format!("children of {of}: {cpus}"),
     }
 }
 

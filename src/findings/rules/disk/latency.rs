@@ -70,9 +70,13 @@ impl SlowOperation<'_> {
             return Some(LatencyCause::SameLoad);
         }
         let usual = self.status.baseline_load?;
+        // Fewer but larger requests are as much work.
+        let moves_less = |usual: f64| self.load.kib_per_second() < usual * SAME_LOAD_RATE;
         Some(match self.load.total_rate() {
             _ if outstanding <= usual.outstanding * SAME_LOAD_OUTSTANDING => LatencyCause::SameLoad,
-            rate if rate < usual.rate * SAME_LOAD_RATE => LatencyCause::LowerThroughput { rate, before: usual.rate },
+            rate if rate < usual.rate * SAME_LOAD_RATE && usual.kib_per_second.is_none_or(moves_less) => {
+                LatencyCause::LowerThroughput { rate, before: usual.rate }
+            }
             _ => LatencyCause::MoreLoad { before: usual.outstanding },
         })
     }
@@ -89,7 +93,7 @@ impl SlowOperation<'_> {
             _ => Severity::Warning,
         };
         let against = match self.status.provisional {
-            true => format!("~{} (provisional: not learned yet)", latency(self.status.baseline)),
+            true => format!("a provisional baseline of {}", latency(self.status.baseline)),
             false => format!("its {}", latency(self.status.baseline)),
         };
         let queue = count(self.load.concurrency(self.operation));
@@ -200,5 +204,5 @@ const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 /// Up to this multiple of the outstanding requests at the baseline the load counts as the same.
 const SAME_LOAD_OUTSTANDING: f64 = 1.25;
 
-/// Below this share of the completions per second at the baseline the device itself is slower.
+/// Below this share of the completions, and of the bytes, per second at the baseline the device itself is slower.
 const SAME_LOAD_RATE: f64 = 0.8;

@@ -56,7 +56,7 @@ fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64)
     limit > 0.0 && (used >= limit * context.thresholds.memory_limit_ratio || hit)
 }
 
-/// `; cgroup /batch is at its limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major
+/// `; cgroup /batch is at its memory limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major
 /// faults (`of_host` per second). Empty if there is none.
 pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
     let again = |group: &CgroupSpan| group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
@@ -68,7 +68,7 @@ pub fn at_limit_clause(context: &RuleContext, of_host: f64) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(again, ..)| *again > 0.0 && *again >= of_host * MIN_NAMED_CGROUP_SHARE);
     most.map_or_else(String::new, |(_, limit, group)| {
-        format!("; {} is at its limit of {}", context.cgroup_name(&group.id), bytes(limit))
+        format!("; {} is at its memory limit of {}", context.cgroup_name(&group.id), bytes(limit))
     })
 }
 
@@ -149,7 +149,7 @@ impl<'a> CgroupThrashing<'a> {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
         let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
         let sentence = format!(
-            "{} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
+            "{} is at its memory limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
             context.cgroup_name(&group.id),
             bytes(limit),
             rate(refaults),

@@ -2,9 +2,10 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional, evidence_text};
-use crate::findings::syn_queue_conditions::{is_accept_queue_full, listeners};
+use crate::findings::syn_queue_conditions::is_accept_queue_full;
 use crate::sample::Name;
 use crate::sample::network::Listener;
 
@@ -27,16 +28,20 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
 };
 
 fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
-    let protocols = &context.interval.protocols;
+    NetworkScope::all(context.interval).filter_map(|scope| candidate(&scope)).collect()
+}
+
+fn candidate(scope: &NetworkScope) -> Option<Candidate> {
+    let protocols = scope.protocols;
     let drops = protocols.listen_drops.map(|rate| rate.0);
     let overflows = protocols.listen_overflows.map(|rate| rate.0);
     // Other drops than overflows happen before the accept queue.
-    if !is_accept_queue_full(context.interval) {
-        return Vec::new();
+    if !is_accept_queue_full(scope) {
+        return None;
     }
     // ListenDrops contains the overflows, where the kernel keeps both.
     let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
-    let listeners = listeners(context.interval);
+    let listeners = scope.listeners();
     let fill = |listener: &Listener| f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0);
     let fullest = listeners.iter().filter(|listener| listener.accept_queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
     let (subject, whose) = match fullest {
@@ -46,16 +51,19 @@ fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
                 None => String::new(),
             };
             let whose = format!(
-                "accept queue of {}{owner}: {} of {} waiting",
-                listener.local_address, listener.accept_queue, listener.backlog_limit
+                "accept queue of {}{owner}{}: {} of {} waiting",
+                listener.local_address,
+                scope.place(),
+                listener.accept_queue,
+                listener.backlog_limit
             );
             (Subject::Socket(Name::from(listener.local_address.to_string().as_str())), whose)
         }
-        None => (Subject::Host, "accept queue of a listening socket (none is full right now)".into()),
+        None => (Subject::Host, format!("accept queue of a listening socket{} (none is full right now)", scope.place())),
     };
-    vec![Candidate {
+    Some(Candidate {
         severity: Severity::Warning,
-        subject,
+        subject: scope.subject(subject),
         value: lost,
         threshold: 0.0,
         unit: "per_second",
@@ -74,5 +82,5 @@ fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
                 .map_or(evidence_optional("owner", None), |(_, owner)| evidence_text("owner", owner.clone())),
         ],
         explained_share: 0.0,
-    }]
+    })
 }

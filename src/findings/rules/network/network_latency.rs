@@ -66,10 +66,14 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let limit = limited_by(context.interval, remote_host);
     let sent = remote_host.kilobytes_out.filter(|rate| rate.0 >= MIN_REPORTED_KILOBYTES);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
+    let process = remote_host.worst_process.as_ref().map_or_else(String::new, |(id, name)| {
+        let whose = if remote_host.connections == 1 { " of" } else { ", the slowest of" };
+        format!("{whose} {} ({})", lossy_name(name), id.pid)
+    });
     let waiting = waiting_groups(context.interval, remote_host.address);
     let waiting = waiting.map_or_else(String::new, |label| format!("; waiting for its answers, by inference: {label}"));
     let sentence = format!(
-        "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
+        "{}: round trips of {} = {} their minimum of {} ({}{process}{sent}){}{waiting}",
         remote_host.address,
         latency(rtt.srtt),
         multiple(times),
@@ -150,6 +154,10 @@ fn evidence(context: &RuleContext, remote_host: &RemoteHostSpan, rtt: &RttSpan, 
         evidence_optional("path_limited_ratio", limits.map(|limits| limits.path_limited.0)),
         evidence_optional("own_queue_seconds", queue),
         nic.map_or(evidence_optional("interface", None), |nic| evidence_text("interface", nic.id.name.clone())),
+        remote_host
+            .worst_process
+            .as_ref()
+            .map_or(evidence_optional("process", None), |(_, name)| evidence_text("process", name.clone())),
         waiting_groups(context.interval, remote_host.address)
             .map_or(evidence_optional("waiting_groups", None), |label| evidence_text("waiting_groups", label.as_str())),
     ]

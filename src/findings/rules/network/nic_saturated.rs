@@ -1,9 +1,12 @@
 //! Rule nic-saturated: an interface is at its link speed, drops packets, or its queueing discipline has a backlog.
 
-use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::thresholds::Thresholds;
+use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::interval::network::{NicSpan, QdiscSpan};
 use crate::sample::network::{Duplex, Nic};
 use crate::units::PerSecond;
@@ -16,13 +19,15 @@ pub const NIC_SATURATED: Rule = Rule {
     computed: "The larger direction is at least 90 % of the link's speed (not for virtual interfaces, whose claimed speed is \
                no limit); or at least 10 packets per second and 0.1 % of all packets are lost in the interface, 3 intervals in \
                a row; or the queueing discipline has a backlog at 3 samples in a row while its drops or overlimits grow \
-               (drops at that rate and share also count as a backlog).",
+               (drops at that rate and share also count as a backlog); or its ingress filters drop at least 10 packets per second \
+               and 1 % of those received.",
     caveats: "A backup is meant to fill its link. Receive drops of unwanted multicast are no loss: that is why a share of \
               all packets is required.",
     next_steps: &[
         "the saturated direction, and which sockets send: ss -ti",
         "tc -s qdisc show dev IF: the limit is the shaper's rate, not the link's speed",
         "ring sizes and drops: ethtool -S IF",
+        "what filters drop: tc -s filter show dev IF ingress",
     ],
     reference: "Network interfaces",
     hysteresis: Hysteresis::TwoOfThree,
@@ -30,34 +35,43 @@ pub const NIC_SATURATED: Rule = Rule {
 };
 
 fn nic_saturated(context: &RuleContext) -> Vec<Candidate> {
-    let nics = context.interval.newer.nics.as_deref().unwrap_or_default();
-    let spans = context.interval.nics.iter().filter_map(|span| Some((nics.get(span.index)?, span)));
-    spans.filter_map(|(nic, span)| saturation_candidate(context, nic, span)).collect()
+    let scopes = NetworkScope::all(context.interval);
+    let in_scope = |scope: NetworkScope| -> Vec<Candidate> {
+        scope.nics.iter().filter_map(|span| saturation_candidate(context, &scope, span)).collect()
+    };
+    scopes.flat_map(in_scope).collect()
 }
 
-fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Option<Candidate> {
-    let thresholds = context.thresholds;
-    let device = lossy_name(&span.id.name);
+fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicSpan) -> Option<Candidate> {
+    let (thresholds, state, nic) = (context.thresholds, context.state.network(scope.inode()), scope.nic(span)?);
+    let device = format!("{}{}", lossy_name(&span.id.name), scope.place());
     let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
     let (direction, used) = utilization(nic, span);
     let carried = || {
         let (rx, tx) = (format_kilobytes_per_second(span.rx.kilobytes.0), format_kilobytes_per_second(span.tx.kilobytes.0));
         format!("rx {rx}, tx {tx}")
     };
-    let shaped = context.state.backlogged_samples(&span.id);
+    let shaped = state.backlogged_samples(&span.id);
     let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
+        let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
-            "{device}: tx is limited by its queueing discipline{}: {} ({})",
+            "{device}: tx is limited by its queueing discipline{}: {} ({}){}{}",
             qdisc_kind(nic),
             describe_backlog(qdisc),
-            carried()
+            carried(),
+            most.unwrap_or_default(),
+            if is_redirected(nic) {
+                "; packets are redirected to it (tc mirred), usually those that another interface receives"
+            } else {
+                ""
+            },
         );
         Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
-    } else if let (true, Some(lost)) = (enough(context.state.dropping_intervals(&span.id)), span.saturation) {
+    } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
         let backlog = backlog_drops(context).unwrap_or_default();
@@ -68,18 +82,58 @@ fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Opt
         );
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
     } else {
-        None
+        filtered(thresholds, span).map(|(lost, share)| {
+            let sentence = format!(
+                "{device}: its ingress filters (tc police, eBPF) drop {} received packets per second, {} of those received ({})",
+                significant_digits(lost),
+                percent(share),
+                carried()
+            );
+            (lost, thresholds.nic_saturation_per_second, "per_second", sentence)
+        })
     };
     let (value, threshold, unit, sentence) = evaluated?;
     Some(Candidate {
         severity: Severity::Warning,
-        subject: Subject::Nic(span.id.clone()),
+        subject: scope.nic_subject(&span.id),
         value,
         threshold,
         unit,
         sentence,
         evidence: nic_evidence(span),
         explained_share: 0.0,
+    })
+}
+
+/// Share of the received packets from which drops of ingress filters limit a sender. docs/metrics.md, "Fixed thresholds".
+const MIN_FILTERED_SHARE: f64 = 0.01;
+
+/// Packets per second that ingress filters dropped, and the share of those received, if that limits the sender.
+fn filtered(thresholds: &Thresholds, span: &NicSpan) -> Option<(f64, f64)> {
+    let lost = span.qdisc.as_ref()?.ingress_dropped?.0;
+    // The interface counts a packet before its filters do.
+    let share = lost / span.rx.packets.0.max(lost).max(f64::MIN_POSITIVE);
+    (lost >= thresholds.nic_saturation_per_second && share >= MIN_FILTERED_SHARE).then_some((lost, share))
+}
+
+/// An intermediate functional block: its packets come from other interfaces.
+fn is_redirected(nic: &Nic) -> bool {
+    nic.facts.virtual_device && nic.id.name.as_bytes().starts_with(b"ifb")
+}
+
+/// Share of the sent bytes from which a remote host is named for them. docs/metrics.md, "Fixed thresholds".
+const MIN_RECEIVER_SHARE: f64 = 0.5;
+
+/// `; most of it to 192.0.2.7`, with the process where it is known.
+fn top_receiver(context: &RuleContext, span: &NicSpan) -> Option<String> {
+    let rows = &context.state.remote_hosts()?.rows;
+    let sent = |host: &RemoteHostSpan| host.kilobytes_out.map_or(0.0, |rate| rate.0);
+    let here = rows.iter().filter(|host| host.ifindex == Some(span.id.ifindex) && !host.local);
+    let top = here.max_by(|a, b| sent(a).total_cmp(&sent(b)))?;
+    (sent(top) >= span.tx.kilobytes.0 * MIN_RECEIVER_SHARE && sent(top) > 0.0).then(|| {
+        let process = top.worst_process.as_ref();
+        let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
+        format!("; most of it{process} to {}", top.address)
     })
 }
 
@@ -138,6 +192,7 @@ fn nic_evidence(span: &NicSpan) -> Vec<Evidence> {
         evidence_optional("saturation_per_second", span.saturation.map(|lost| lost.0)),
         evidence_optional("qdisc_backlog_packets", qdisc.map(|qdisc| qdisc.backlog_packets as f64)),
         evidence_optional("qdisc_dropped_per_second", qdisc.and_then(|qdisc| qdisc.dropped).map(|rate| rate.0)),
+        evidence_optional("ingress_dropped_per_second", qdisc.and_then(|qdisc| qdisc.ingress_dropped).map(|rate| rate.0)),
         evidence_optional("qdisc_overlimits_per_second", qdisc.and_then(|qdisc| qdisc.overlimits).map(|rate| rate.0)),
     ]
 }

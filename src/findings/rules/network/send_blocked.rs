@@ -16,7 +16,8 @@ pub const SEND_BLOCKED: Rule = Rule {
               disks here change nothing.",
     computed: "Connections with data in the send queue, of which nothing was acknowledged for at least 5 s: window probes run \
                (the receiver's window is closed: it does not read), or retransmits (the host acknowledges nothing). Threads: \
-               those in a send call on one of these sockets (/proc/PID/task/TID/syscall). A warning from 2 threads. A note: one \
+               those in a send call on one of these sockets (/proc/PID/task/TID/syscall), and in a receive call where the host \
+               acknowledges nothing: the request did not arrive. A warning from 2 threads. A note: one \
                thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
     caveats: "A consumer may pause on purpose (less, a player). Programs that wait in poll or epoll until they can send are not \
@@ -36,7 +37,7 @@ const MAX_REPORTED_HOSTS: usize = 3;
 
 fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = remote_end_waits(context.interval);
-    // A thread that sends is required: a server that waits in epoll serves its other clients meanwhile.
+    // A thread that sends, or that waits for the answer, is required: a server that waits in epoll serves its other clients meanwhile.
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds;
         wait.wait != ConnectionWait::Connect && wait.threads() > 0 && long
@@ -64,9 +65,10 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
         threshold: context.thresholds.send_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{}: {} blocked in send for {} ({}, {} not acknowledged): {}",
+            "{}: {} blocked in {} for {} ({}, {} not acknowledged): {}",
             wait.address(),
             wait.who(),
+            wait.calls(),
             duration(seconds),
             plural(f64::from(wait.connections()), "connection", "connections"),
             bytes(wait.queued_bytes() as f64),

@@ -2,9 +2,10 @@
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, plural, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::syn_queue_conditions::{dropped_rate, fullest_syn_queue, syn_queue_full_rate};
+use crate::findings::syn_queue_conditions::{dropped_rate, syn_queue_full_rate};
 use crate::sample::Name;
 use crate::sample::network::SynQueue;
 
@@ -46,16 +47,20 @@ enum Cause {
 }
 
 fn syn_queue_overflow(context: &RuleContext) -> Vec<Candidate> {
-    let (thresholds, protocols) = (context.thresholds, &context.interval.protocols);
-    let Some(rate) = syn_queue_full_rate(context.interval) else { return Vec::new() };
+    NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope)).collect()
+}
+
+fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
+    let (thresholds, protocols) = (context.thresholds, scope.protocols);
+    let rate = syn_queue_full_rate(scope)?;
     if rate < thresholds.syn_queue_full_per_second {
-        return Vec::new();
+        return None;
     }
     let cookies = protocols.syn_cookies_sent.map_or(0.0, |rate| rate.0);
-    let dropped = dropped_rate(context.interval).unwrap_or(0.0);
+    let dropped = dropped_rate(scope).unwrap_or(0.0);
     let finished = protocols.syn_cookies_received.filter(|_| cookies > 0.0).map(|received| (received.0 / cookies).min(1.0));
     let unfinished = rate - cookies * finished.unwrap_or(0.0);
-    let queue = fullest_syn_queue(context.interval);
+    let queue = scope.fullest_syn_queue();
     let cause = match finished {
         Some(share) if share >= MIN_FINISHED_SHARE && dropped < thresholds.syn_queue_full_per_second => Cause::Burst,
         _ if unfinished >= thresholds.syn_flood_per_second => Cause::Flood,
@@ -63,33 +68,33 @@ fn syn_queue_overflow(context: &RuleContext) -> Vec<Candidate> {
     };
     let is_full = |queue: &SynQueue| queue.limit.is_some_and(|limit| queue.requests >= limit);
     if cause == Cause::Burst && !queue.is_some_and(is_full) {
-        return Vec::new();
+        return None;
     }
     let subject = queue.map_or(Subject::Host, |queue| Subject::Socket(Name::from(queue.local_address.to_string().as_str())));
-    vec![Candidate {
+    Some(Candidate {
         severity: if cause == Cause::Burst { Severity::Note } else { Severity::Warning },
-        subject,
+        subject: scope.subject(subject),
         value: rate,
         threshold: thresholds.syn_queue_full_per_second,
         unit: "per_second",
         sentence: format!(
             "{}: {}; {}",
-            describe_queue(queue),
+            describe_queue(queue, &scope.place()),
             describe_fate(cookies, dropped, finished),
             describe_cause(cause, queue)
         ),
-        evidence: evidence(context, queue, finished),
+        evidence: evidence(scope, queue, finished),
         explained_share: 0.0,
-    }]
+    })
 }
 
 /// `SYN queue of 0.0.0.0:80 (nginx 900) with 256 of 256 requests`
-fn describe_queue(queue: Option<&SynQueue>) -> String {
-    let Some(queue) = queue else { return "SYN queue of a listening socket is full".into() };
+fn describe_queue(queue: Option<&SynQueue>, place: &str) -> String {
+    let Some(queue) = queue else { return format!("SYN queue of a listening socket{place} is full") };
     let owner = queue.owner.as_ref();
     let owner = owner.map_or_else(String::new, |(process, name)| format!(" ({} {})", lossy_name(name), process.pid));
     let limit = queue.limit.map_or_else(String::new, |limit| format!(" of {limit}"));
-    format!("SYN queue of {}{owner} is full, {}{limit} requests", queue.local_address, queue.requests)
+    format!("SYN queue of {}{owner}{place} is full, {}{limit} requests", queue.local_address, queue.requests)
 }
 
 fn describe_fate(cookies: f64, dropped: f64, finished: Option<f64>) -> String {
@@ -120,15 +125,15 @@ fn describe_cause(cause: Cause, queue: Option<&SynQueue>) -> String {
     }
 }
 
-fn evidence(context: &RuleContext, queue: Option<&SynQueue>, finished: Option<f64>) -> Vec<Evidence> {
-    let protocols = &context.interval.protocols;
+fn evidence(scope: &NetworkScope, queue: Option<&SynQueue>, finished: Option<f64>) -> Vec<Evidence> {
+    let protocols = scope.protocols;
     let of_queue = |field: fn(&SynQueue) -> f64| queue.map(field);
     let owner = queue.and_then(|queue| queue.owner.as_ref());
     vec![
         evidence_optional("syn_cookies_sent_per_second", protocols.syn_cookies_sent.map(|rate| rate.0)),
         evidence_optional("syn_cookies_received_per_second", protocols.syn_cookies_received.map(|rate| rate.0)),
         evidence_optional("finished_ratio", finished),
-        evidence_optional("syn_drops_per_second", dropped_rate(context.interval)),
+        evidence_optional("syn_drops_per_second", dropped_rate(scope)),
         evidence_optional("listen_overflows_per_second", protocols.listen_overflows.map(|rate| rate.0)),
         evidence_optional("half_open", of_queue(|queue| f64::from(queue.requests))),
         evidence_optional("queue_limit", queue.and_then(|queue| queue.limit).map(f64::from)),

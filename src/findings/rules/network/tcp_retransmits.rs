@@ -2,10 +2,12 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::interval::network::NicSpan;
+use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::units::{PerSecond, Ratio};
 
 pub const TCP_RETRANSMITS: Rule = Rule {
@@ -13,9 +15,10 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
-               queueing discipline dropped them. Retransmits caused by a full local accept queue or \
+               queueing discipline dropped them, and names the remote host with most of them and the process that \
+               sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
-    caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
+    caveats: "Tail-loss probes and spurious retransmits count too. ",
     next_steps: &[
         "ss -ti: the connections with retrans",
         "drops of the local qdisc and of the interface",
@@ -27,36 +30,38 @@ pub const TCP_RETRANSMITS: Rule = Rule {
 };
 
 fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
-    let thresholds = context.thresholds;
-    let protocols = &context.interval.protocols;
-    let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
-        return Vec::new();
-    };
+    NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope)).collect()
+}
+
+fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
+    let (thresholds, state) = (context.thresholds, context.state.network(scope.inode()));
+    let protocols = scope.protocols;
+    let (share, again) = (protocols.retransmitted_share?, protocols.segments_retransmitted?);
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
     // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
     // takes its connection for established; each is counted as a listen drop. The rule listen-overflow reports them.
-    let refused_here = context.state.had_listen_drop(context.interval.at().boottime_ns);
+    let refused_here = state.had_listen_drop(context.interval.at().boottime_ns);
     let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
     // So are the SYN/ACKs of requests in a full SYN queue; the rule syn-queue-overflow reports them.
-    let unfinished_here = context.state.had_full_syn_queue(context.interval.at().boottime_ns);
+    let unfinished_here = state.had_full_syn_queue(context.interval.at().boottime_ns);
     let in_vain = if refused_here { in_vain } else { requests };
     let refused_here = refused_here || unfinished_here;
     let left = if refused_here && again.0 > 0.0 { (again.0 - in_vain) / again.0 } else { 1.0 };
     let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
-        return Vec::new();
+        return None;
     }
     // Segments that are retransmitted now were dropped some round trips ago: an interface that was the cause lately needs a
     // smaller share.
     let least = |nic: &NicSpan| {
-        if context.state.had_local_drop(&nic.id, context.interval.at().boottime_ns) {
+        if state.had_local_drop(&nic.id, context.interval.at().boottime_ns) {
             MIN_REPEATED_LOCAL_DROP_SHARE
         } else {
             MIN_LOCAL_DROP_SHARE
         }
     };
-    let droppers = context.interval.nics.iter().filter_map(|nic| {
-        let lost = dropped_segments(context.interval, nic).filter(|&lost| lost >= again.0 * least(nic))?;
+    let droppers = scope.nics.iter().filter_map(|nic| {
+        let lost = dropped_segments(scope, nic).filter(|&lost| lost >= again.0 * least(nic))?;
         Some((lost, lossy_name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
     });
     let dropper = droppers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, nic, dropped)| (nic, dropped));
@@ -72,15 +77,18 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
         }
         None => String::new(),
     };
-    vec![Candidate {
+    let top = scope.namespace.is_none().then(|| top_remote_host(context)).flatten();
+    let most = top.map(|(host, rate)| describe_remote_host(host, rate)).unwrap_or_default();
+    Some(Candidate {
         severity: Severity::Warning,
-        subject: Subject::Host,
+        subject: scope.subject(Subject::Host),
         value: share.0,
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP retransmits {} segments per second, {} of those sent{cause}",
+            "TCP retransmits {} segments per second{}, {} of those sent{most}{cause}",
             significant_digits(again.0),
+            scope.place(),
             percent(share.0)
         ),
         evidence: vec![
@@ -89,10 +97,36 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
             evidence_optional("syn_retransmits_per_second", protocols.syn_retransmits.map(|_| requests)),
             evidence_optional("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
             evidence_optional("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
+            top.map_or(evidence_optional("top_remote_host", None), |(host, _)| {
+                evidence_text("top_remote_host", host.address.to_string().as_str())
+            }),
+            evidence_optional("top_remote_host_retransmitted_per_second", top.map(|(_, rate)| rate)),
+            top.and_then(|(host, _)| host.worst_process.as_ref())
+                .map_or(evidence_optional("top_process", None), |(_, name)| evidence_text("top_process", name.clone())),
         ],
         explained_share: 0.0,
-    }]
+    })
 }
+
+/// The remote host to which most segments were retransmitted at the last scan of the connections, and how many per second.
+/// `None` if none has `MIN_TOP_HOST_SHARE` of them.
+fn top_remote_host<'a>(context: &RuleContext<'a>) -> Option<(&'a RemoteHostSpan, f64)> {
+    let span = context.state.remote_hosts()?;
+    let rates = || span.rows.iter().filter_map(|host| Some((host, host.segments_retransmitted?.0)));
+    let all: f64 = rates().map(|(_, rate)| rate).sum();
+    let top = rates().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (top.1 > 0.0 && top.1 >= all * MIN_TOP_HOST_SHARE).then_some(top)
+}
+
+/// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`
+fn describe_remote_host(host: &RemoteHostSpan, rate: f64) -> String {
+    let process = host.worst_process.as_ref();
+    let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
+    format!("; most{process} to {}: {} per second", host.address, significant_digits(rate))
+}
+
+/// Share of the retransmitted segments from which one remote host is named. docs/metrics.md, "Fixed thresholds".
+const MIN_TOP_HOST_SHARE: f64 = 0.5;
 
 /// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
 /// docs/metrics.md, "Fixed thresholds".

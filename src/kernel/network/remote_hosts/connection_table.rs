@@ -18,6 +18,15 @@ const MAX_CONNECTIONS: usize = 100_000;
 const MAX_HOSTS: usize = 24;
 /// Number of these that are chosen by the excess of their round trips over the minimum, the others by traffic.
 const MAX_SLOW_HOSTS: usize = 8;
+/// Number that are chosen by retransmits after these.
+const MAX_RETRANSMITTING_HOSTS: usize = 4;
+/// Hosts whose worst connection a process is searched for.
+const MAX_SUSPECTS: usize = 4;
+/// Retransmits of a host in a scan from which its worst connection is remembered.
+const MIN_SUSPECT_RETRANSMITS: u64 = 5;
+/// Excess over the minimum round trip from which it is, and multiple of the minimum.
+const MIN_SUSPECT_EXCESS_US: u32 = 2_000;
+const MIN_SUSPECT_MULTIPLE: u32 = 3;
 /// Each measurement has a weight of 1/8 in the smoothed round trip: after this many segments two thirds of it are new.
 const MIN_SEGMENTS_FOR_RTT: u32 = 8;
 /// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a longer lasting queue raises it.
@@ -54,6 +63,19 @@ struct HostEntry {
     recent_bytes: u64,
     /// Largest excess of the round trip over its minimum, halved with each dump; microseconds
     excess_rtt_us: u64,
+    /// Retransmits, halved with each dump
+    recent_retransmits: u64,
+    /// The worst connection of the last dump that had one
+    worst: Option<WorstConnection>,
+}
+
+/// The connection of a host with most retransmits in a dump, or with the largest excess over its minimum round trip.
+#[derive(Clone, Copy, Debug)]
+struct WorstConnection {
+    dump_number: u32,
+    retransmits: u64,
+    excess_us: u32,
+    inode: u32,
 }
 
 impl ConnectionTable {
@@ -80,6 +102,23 @@ impl ConnectionTable {
         &self.receivers
     }
 
+    /// The hosts with retransmits or slow round trips in the last dump, with the inode of their worst connection; at most
+    /// `MAX_SUSPECTS`, those with most retransmits first.
+    pub fn suspects(&self) -> Vec<(IpAddr, u32)> {
+        let of_last = |host: &HostEntry| host.worst.filter(|worst| worst.dump_number == self.dump_number);
+        let worst = self.hosts.values().filter_map(|host| Some((host, of_last(host)?)));
+        let mut suspects: Vec<_> = worst
+            .filter(|(host, worst)| {
+                host.recent_retransmits >= MIN_SUSPECT_RETRANSMITS || worst.excess_us >= MIN_SUSPECT_EXCESS_US
+            })
+            .collect();
+        suspects.sort_unstable_by_key(|(host, worst)| {
+            (std::cmp::Reverse(host.recent_retransmits), std::cmp::Reverse(worst.excess_us), host.sums.address)
+        });
+        suspects.truncate(MAX_SUSPECTS);
+        suspects.into_iter().map(|(host, worst)| (host.sums.address, worst.inode)).collect()
+    }
+
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
         let dump_number = self.dump_number;
@@ -89,6 +128,10 @@ impl ConnectionTable {
         hosts.sort_unstable_by(|a, b| b.excess_rtt_us.cmp(&a.excess_rtt_us).then(a.sums.address.cmp(&b.sums.address)));
         let slow = hosts.iter().take_while(|host| host.excess_rtt_us > 0).count().min(MAX_SLOW_HOSTS);
         let (_, others) = hosts.split_at_mut(slow);
+        others
+            .sort_unstable_by(|a, b| b.recent_retransmits.cmp(&a.recent_retransmits).then(a.sums.address.cmp(&b.sums.address)));
+        let lossy = others.iter().take_while(|host| host.recent_retransmits > 0).count().min(MAX_RETRANSMITTING_HOSTS);
+        let (_, others) = others.split_at_mut(lossy);
         others.sort_unstable_by(|a, b| {
             let weight = |host: &HostEntry| (host.recent_bytes, host.sums.connections);
             weight(b).cmp(&weight(a)).then(a.sums.address.cmp(&b.sums.address))
@@ -153,6 +196,7 @@ impl DumpUpdate<'_> {
         let minimum =
             known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
         host.add_growth(&before, tcp, minimum.map(|(us, _)| us), elapsed_us);
+        host.note_worst(&before, connection, minimum.map(|(us, _)| us), dump_number);
         remember(table, minimum);
     }
 
@@ -214,10 +258,13 @@ impl HostEntry {
                 active: round_trips,
                 send_backlogged: round_trips,
                 send_limits: tcp.limit_times_us.map(|_| SendLimitTimes::default()),
+                worst_process: None,
             },
             dump_number: 0,
             recent_bytes: 0,
             excess_rtt_us: 0,
+            recent_retransmits: 0,
+            worst: None,
         }
     }
 
@@ -228,8 +275,28 @@ impl HostEntry {
             self.sums.connections = 0;
             self.recent_bytes /= 2;
             self.excess_rtt_us /= 2;
+            self.recent_retransmits /= 2;
         }
         self.sums.connections = self.sums.connections.saturating_add(1);
+    }
+
+    /// Remembers the connection if it is the worst of this dump so far.
+    fn note_worst(&mut self, before: &TcpInfo, connection: &Connection, minimum_us: Option<u32>, dump_number: u32) {
+        let now = &connection.tcp_info;
+        let retransmits = u64::from(now.segments_retransmitted.wrapping_sub(before.segments_retransmitted));
+        let segments = wrapping_growth(now.data_segments_out, before.data_segments_out);
+        let acked = growth(now.bytes_acked, before.bytes_acked);
+        let is_fresh = acked.is_some_and(|bytes| bytes > 0) && segments.is_some_and(|count| count >= MIN_SEGMENTS_FOR_RTT);
+        let is_slow = |minimum: &u32| is_fresh && now.srtt_us / MIN_SUSPECT_MULTIPLE >= *minimum;
+        let excess_us = minimum_us.filter(is_slow).map_or(0, |minimum| now.srtt_us.saturating_sub(minimum));
+        if connection.inode == 0 || retransmits == 0 && excess_us < MIN_SUSPECT_EXCESS_US {
+            return;
+        }
+        let rank = |worst: &WorstConnection| (worst.retransmits, worst.excess_us);
+        let this = WorstConnection { dump_number, retransmits, excess_us, inode: connection.inode };
+        if self.worst.is_none_or(|worst| worst.dump_number != dump_number || rank(&worst) < rank(&this)) {
+            self.worst = Some(this);
+        }
     }
 
     fn add_growth(&mut self, before: &TcpInfo, now: &TcpInfo, minimum_us: Option<u32>, elapsed_us: u64) {
@@ -243,6 +310,7 @@ impl HostEntry {
             return;
         }
         self.recent_bytes = self.recent_bytes.saturating_add(moved);
+        self.recent_retransmits = self.recent_retransmits.saturating_add(again);
         add(&mut peer.bytes_acked, acked);
         add(&mut peer.bytes_received, received);
         add(&mut peer.data_segments_out, segments.map(u64::from));

@@ -5,11 +5,30 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
-use crate::sample::network::Protocols;
+use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
+use crate::sample::network::{Protocols, Udp6, UdpSocket};
 
-columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections } }
+columns! { NetworkNamespaces: 8 { count, hidden_processes, rows, nics } }
+columns! { NetworkNamespace: 160 {
+    inode,
+    process,
+    comm,
+    has_socket,
+    tcp,
+    tcp_ext,
+    udp,
+    ip_octets,
+    fullest_listener,
+    fullest_syn_queue,
+    top_udp_socket,
+} }
+columns! { NamespaceNic: 42 { namespace, nic } }
+columns! { UdpSocket: 16 { local_address, inode, queued_bytes, drops, owner } }
+columns! { Udp6: 8 { datagrams_in, errors_in, datagrams_out, receive_buffer_errors, send_buffer_errors } }
+
+columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections, udp_sockets, udp6 } }
 
 columns! { RemoteHosts: 7 { scan_boottime_ns, scan_cpu_ns, connection_count, host_count, rows } }
 
@@ -25,6 +44,7 @@ columns! { RemoteHost: 48 {
     active,
     send_backlogged,
     send_limits,
+    worst_process,
 } }
 columns! { RttSums: 6 { count, srtt_us, min_rtt_us } }
 columns! { SendLimitTimes: 6 { observed_us, busy_us, rwnd_limited_us, sndbuf_limited_us } }
@@ -42,6 +62,7 @@ columns! { WaitingConnections: 32 {
     retries,
     receiver,
     unread_bytes,
+    receiving_threads,
 } }
 
 impl Columns for ConnectionWait {

@@ -1,0 +1,223 @@
+//! The headline of a finding: as much of its sentence as fits into the lines above a screen, the cause first.
+//!
+//! A sentence consists of clauses. Those that do not fit are left out as a whole: nothing is cut in the cause. Idle-but-blocked has
+//! clauses of its own, from the interval that the screen shows, so that its figures are those of the bar and the tables.
+
+use crate::findings::Evaluation;
+use crate::findings::finding::{Finding, Kind};
+use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, plural, short_path, significant_digits};
+use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
+use crate::findings::wait_chain::holder::syscall_name;
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, disk_name};
+use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
+use crate::sample::waits::class;
+
+/// A clause, and what stands before it if it is not the first.
+type Clause = (&'static str, String);
+
+/// As many clauses of a finding as fit into this number of characters; at least the first one.
+pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -> String {
+    let own = (finding.kind == Kind::IdleButBlocked && finding.until.is_none())
+        .then(|| evaluation.interval.idle_blocked.as_ref())
+        .flatten()
+        .and_then(|blocked| idle_but_blocked(evaluation, blocked));
+    let clauses = own.unwrap_or_else(|| clauses_of(&finding.sentence));
+    fitting(clauses, characters)
+}
+
+fn fitting(clauses: Vec<Clause>, characters: usize) -> String {
+    let mut words = String::new();
+    for (separator, clause) in clauses {
+        let separator = if words.is_empty() { "" } else { separator };
+        let room = characters.saturating_sub(length(&words) + length(separator));
+        let part = if length(&clause) <= room { clause.as_str() } else { beginning(&clause, room) };
+        // Of the first clause at least the first part remains.
+        if length(part) <= room || words.is_empty() {
+            words.push_str(separator);
+            words.push_str(part);
+        }
+    }
+    words
+}
+
+/// Whether a parenthesis begins here after which the part ends.
+fn ends_in_parenthesis(rest: &str) -> bool {
+    let after = rest.strip_prefix(" (").and_then(|inside| inside.split_once(')')).map(|(_, after)| after);
+    after.is_some_and(|after| after.is_empty() || after.starts_with(", "))
+}
+
+fn length(words: &str) -> usize {
+    words.chars().count()
+}
+
+/// As many parts of a clause as fit into the room, at least the first: a part ends before a comma or a parenthesis, but not within
+/// one.
+fn beginning(clause: &str, room: usize) -> &str {
+    let mut depth = 0_u32;
+    let mut end = None;
+    for (at, character) in clause.char_indices() {
+        let rest = clause.get(at..).unwrap_or_default();
+        if depth == 0 && (rest.starts_with(", ") || ends_in_parenthesis(rest)) {
+            let head = clause.get(..at).unwrap_or_default();
+            if end.is_some() && length(head) > room {
+                break;
+            }
+            end = Some(at);
+        }
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    end.and_then(|end| clause.get(..end)).unwrap_or(clause)
+}
+
+/// The clauses of a sentence: between semicolons, and its further sentences.
+fn clauses_of(sentence: &str) -> Vec<Clause> {
+    let mut clauses: Vec<Clause> = Vec::new();
+    for (at, sentence) in sentence.trim_end_matches('.').split(". ").enumerate() {
+        for (part, clause) in sentence.split("; ").enumerate() {
+            let separator = if part == 0 && at > 0 { ". " } else { "; " };
+            clauses.push((separator, clause.to_owned()));
+        }
+    }
+    clauses
+}
+
+/// `postgres: 63 threads wait behind 1 in fdatasync, pg_wal on loop0: flush 40.3 ms, 24.8/s → 1.56 of 2 CPUs idle, blocked`
+fn idle_but_blocked(evaluation: &Evaluation, blocked: &IdleBlocked) -> Option<Vec<Clause>> {
+    let group = blocked.groups.first().filter(|_| blocked.ratio > 0.0)?;
+    let mut clauses = vec![("", format!("{}: {}", group_name(group), who_waits(evaluation, group)))];
+    if let Some(limit) = limit(evaluation, group) {
+        clauses.push((": ", limit));
+    }
+    let least = if blocked.lower_bound { "≥ " } else { "" };
+    let all = cpus(evaluation.interval.online_cpus().max(1));
+    clauses.push((" → ", format!("{least}{} of {all} idle, blocked", significant_digits(blocked.cpus))));
+    if let Some(many) = group.waiting_connections.as_ref().ok().filter(|_| group.connections_behind() >= 1.0) {
+        clauses.push(("; ", format!("{many} connections wait for it")));
+    }
+    let others: Vec<String> = blocked
+        .groups
+        .iter()
+        .skip(1)
+        .filter(|other| other.ratio >= blocked.ratio * MIN_SECONDARY_SHARE)
+        .map(|other| format!("{} ({})", group_name(other), count(other.blocked_threads())))
+        .take(2)
+        .collect();
+    if !others.is_empty() {
+        clauses.push(("; ", format!("also blocked: {}", others.join(", "))));
+    }
+    Some(clauses)
+}
+
+fn group_name(group: &BlockedGroup) -> String {
+    match (group.name.as_bytes().is_empty(), group.pid) {
+        (true, Some(pid)) => format!("process {pid}"),
+        _ => lossy_name(&group.name),
+    }
+}
+
+/// `63 threads wait behind 1 in fdatasync, pg_wal on loop0`, `32 threads in pread64, data on sda`
+fn who_waits(evaluation: &Evaluation, group: &BlockedGroup) -> String {
+    let on_storage = group.storage + group.hidden;
+    let behind = group.behind_lock() + group.behind_ipc_peer;
+    let device = group.holder_device.map(|(device, _)| disk_name(&evaluation.interval, device));
+    let ends: Vec<(f64, String)> = [
+        (on_storage, storage_words(evaluation, group, device.as_deref())),
+        (
+            group.aio,
+            format!("asleep for asynchronous I/O{}", device.as_ref().map_or_else(String::new, |name| format!(" on {name}"))),
+        ),
+        (group.memory, "in memory reclaim".to_owned()),
+    ]
+    .into_iter()
+    .filter(|(threads, _)| *threads >= MIN_REPORTED_THREADS)
+    .collect();
+    let is_queue = behind >= MIN_REPORTED_THREADS.max(on_storage * MIN_SECONDARY_SHARE);
+    let mut ends = ends.into_iter();
+    let first = match (ends.next(), is_queue) {
+        (Some((threads, place)), true) if threads >= MIN_SEVERAL_THREADS => {
+            format!("{} behind one of {threads:.0} {place}", waiting(behind))
+        }
+        (Some((_, place)), true) => format!("{} behind 1 {place}", waiting(behind)),
+        (Some((threads, place)), false) => format!("{} {place}", plural(threads, "thread", "threads")),
+        (None, _) => format!("{} behind storage", waiting(behind)),
+    };
+    ends.fold(first, |words, (threads, place)| format!("{words} and {} {place}", count(threads)))
+}
+
+fn waiting(threads: f64) -> String {
+    plural(threads, "thread waits", "threads wait")
+}
+
+/// `in fdatasync, pg_wal on loop0`
+fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&str>) -> String {
+    let Some(holder) = &group.holder else {
+        let place = if group.hidden > group.storage { "in D (wait not readable)" } else { "on storage" };
+        return device.map_or_else(|| place.to_owned(), |name| format!("{place}, {name}"));
+    };
+    let call = syscall_name(&evaluation.interval, holder).map(|call| format!("in {call}"));
+    let words = call.unwrap_or_else(|| {
+        let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
+        class::wait_words(channel).unwrap_or("on storage").to_owned()
+    });
+    // A device file is the device.
+    let file = holder.file.as_ref().filter(|file| device.is_none() || !file.as_bytes().starts_with(b"/dev/"));
+    match (file.map(short_path), device) {
+        (Some(file), Some(name)) => format!("{words}, {file} on {name}"),
+        (Some(file), None) => format!("{words}, {file}"),
+        (None, Some(name)) => format!("{words} on {name}"),
+        (None, None) => words,
+    }
+}
+
+/// What limits the group: `flush 40.3 ms, 24.8/s`, `read 79.9 ms = 13.9× its baseline, 401/s`
+fn limit(evaluation: &Evaluation, group: &BlockedGroup) -> Option<String> {
+    let (device, _) = group.holder_device?;
+    let found = bottleneck(&evaluation.interval, &evaluation.latency_statuses, device, group.holder.as_ref())?;
+    let Bottleneck { operation, span, status } = found;
+    let time = latency(span.r#await?);
+    let rate = significant_digits(span.rate.0);
+    // A provisional baseline is a guess: its multiple is for the details.
+    let learned = status.is_some_and(|status| !status.provisional);
+    let slow = found.multiple().filter(|&times| learned && times >= MIN_TOLD_MULTIPLE);
+    let times = slow.map_or_else(String::new, |times| format!(" = {} its baseline", multiple(times)));
+    Some(format!("{} {time}{times}, {rate}/s", operation.as_str()))
+}
+
+/// A multiple of the baseline from which a headline says it.
+const MIN_TOLD_MULTIPLE: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(sentence: &str, characters: usize) -> String {
+        fitting(clauses_of(sentence), characters)
+    }
+
+    #[test]
+    fn whole_clauses_are_left_out_from_the_end() {
+        let sentence = "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU; bash (2) waits 50 % of the time.";
+        assert_eq!(fit(sentence, 200), sentence.trim_end_matches('.'));
+        assert_eq!(fit(sentence, 50), "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU");
+        assert_eq!(fit(sentence, 60), "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU");
+        assert_eq!(fit(sentence, 36), "CPUs 100 % used: 5 wait");
+        assert_eq!(fit(sentence, 5), "CPUs 100 % used: 5 wait", "the first clause is never left out");
+    }
+
+    #[test]
+    fn a_short_clause_after_a_long_one_is_kept() {
+        assert_eq!(fit("a is slow; this is a very long explanation; b waits", 20), "a is slow; b waits");
+    }
+
+    #[test]
+    fn a_clause_that_does_not_fit_ends_before_a_comma_outside_of_parentheses() {
+        let sentence = "labA: 23 packets wait, 2084 dropped/s (rx 1, tx 2), 7 overlimits/s";
+        assert_eq!(fit(sentence, 40), "labA: 23 packets wait, 2084 dropped/s");
+        assert_eq!(fit(sentence, 51), "labA: 23 packets wait, 2084 dropped/s (rx 1, tx 2)");
+        assert_eq!(fit(sentence, 3), "labA: 23 packets wait", "at least the first part");
+    }
+}

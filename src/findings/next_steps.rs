@@ -1,0 +1,67 @@
+//! The next steps of a finding: those of its rule, with the names of its subject in their commands.
+
+use super::finding::Subject;
+use super::formatting::lossy_name;
+use super::rule::Rule;
+use crate::ids::GroupId;
+
+/// The steps, with PID, TID, IF, DEVICE and ADDRESS replaced where the subject says which.
+pub fn next_steps(rule: &Rule, subject: &Subject) -> Vec<String> {
+    let known = known_words(subject);
+    rule.next_steps.iter().map(|step| fill(step, &known)).collect()
+}
+
+/// Placeholders and what stands for them.
+fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
+    match subject {
+        Subject::Task { id, .. } => vec![("PID", id.pid.to_string()), ("TID", id.tid.to_string())],
+        Subject::Group { id: GroupId::Process(process), .. } => vec![("PID", process.pid.to_string())],
+        Subject::Nic(nic) | Subject::NetworkNamespace { nic: Some(nic), .. } => vec![("IF", lossy_name(&nic.name))],
+        Subject::Disk { name, .. } => vec![("DEVICE", lossy_name(name))],
+        Subject::RemoteHost(address) => vec![("ADDRESS", lossy_name(address))],
+        Subject::NetworkNamespace { nic: None, .. }
+        | Subject::Host
+        | Subject::Cpu(_)
+        | Subject::Group { .. }
+        | Subject::Cgroup(_)
+        | Subject::Socket(_) => Vec::new(),
+    }
+}
+
+/// Replaces whole words.
+fn fill(step: &str, known: &[(&'static str, String)]) -> String {
+    let mut filled = step.to_owned();
+    for (word, value) in known {
+        let mut rest = filled.as_str();
+        let mut done = String::new();
+        while let Some(at) = rest.find(word) {
+            let (before, from) = rest.split_at(at);
+            let after = from.get(word.len()..).unwrap_or_default();
+            let is_letter = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+            let whole = !is_letter(before.chars().next_back()) && !is_letter(after.chars().next());
+            done.push_str(before);
+            done.push_str(if whole { value } else { word });
+            rest = after;
+        }
+        done.push_str(rest);
+        filled = done;
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_words_are_replaced() {
+        let known = [("PID", "4711".to_owned())];
+        assert_eq!(fill("strace -c -p PID, /proc/PID/timers", &known), "strace -c -p 4711, /proc/4711/timers");
+        assert_eq!(fill("pidfd and TPID stay", &known), "pidfd and TPID stay");
+    }
+
+    #[test]
+    fn an_interface_is_named() {
+        assert_eq!(fill("tc -s qdisc show dev IF: x", &[("IF", "labA".into())]), "tc -s qdisc show dev labA: x");
+    }
+}

@@ -1,0 +1,329 @@
+//! Reads the network namespaces of other processes (containers, pods, `ip netns exec`): interfaces, TCP and UDP from
+//! /proc/PID/net of one process in each, without entering it. Where permitted also its queueing disciplines and interface indices
+//! (rtnetlink, over a socket that `entry` opens there once), and its listening sockets while connections are refused.
+//!
+//! An open file or socket of a namespace keeps it alive: all are closed at the sample after its last process has ended.
+
+mod connections;
+mod entry;
+mod links;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::SockProtocol;
+
+use self::connections::{ConnectionScan, WaitCounters};
+use self::entry::run_in_namespace;
+use self::links::Link;
+use super::dev::{self, DevLine};
+use super::ethtool::Ethtool;
+use super::listeners::{self, socket_owner::SocketOwners};
+use super::netlink::Netlink;
+use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_window_probes};
+use super::qdisc::QdiscDump;
+use super::remote_hosts::ConnectionTable;
+use super::syn_queues::{self, FullCounts};
+use super::udp_sockets::UdpSocketReader;
+use crate::ids::{NicId, ProcessId};
+use crate::kernel::root::{FileHandle, Root};
+use crate::kernel::scan::NetworkNamespaceMembers;
+use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNamespace, NetworkNamespaces};
+use crate::sample::network::{Nic, NicFacts, Tcp, TcpExt, Udp};
+use crate::sample::task::{Process, Tasks};
+use crate::sample::{Absent, Name, Reading};
+use crate::units::Counter;
+
+/// Time before another attempt to open a socket in a namespace.
+const RETRY_ENTRY: Duration = Duration::from_secs(60);
+/// Least time between two readings of the sockets of one namespace while it refuses connections.
+const MIN_SOCKET_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The namespaces of the last sample, with their open files.
+#[derive(Debug, Default)]
+pub struct NamespaceReader {
+    known: BTreeMap<u64, KnownNamespace>,
+    owners: SocketOwners,
+    buffer: Vec<u8>,
+}
+
+impl NamespaceReader {
+    /// Reads the namespaces of these processes; `tasks` is of the same scan.
+    pub fn sample(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> Reading<NetworkNamespaces> {
+        if !members.is_own_known() {
+            return Err(Absent::NoSuchFile);
+        }
+        let by_inode = members.by_inode();
+        self.known.retain(|inode, _| by_inode.contains_key(inode));
+        let mut all = NetworkNamespaces {
+            count: u32::try_from(by_inode.len()).unwrap_or(u32::MAX),
+            hidden_processes: u32::try_from(members.hidden_count()).unwrap_or(u32::MAX),
+            ..NetworkNamespaces::default()
+        };
+        for (inode, pids) in by_inode.into_iter().take(MAX_NAMESPACES) {
+            let processes = pids.iter().filter_map(|&pid| tasks.process(pid));
+            let Some(first) = processes.min_by_key(|process| (process.start_ticks, process.pid)) else { continue };
+            let known = self.known.entry(inode).or_insert_with(|| KnownNamespace::new(inode, first));
+            if !pids.contains(&known.process.pid) {
+                known.set_process(first);
+            } else if known.process == first.id() {
+                known.comm.clone_from(&first.comm);
+            }
+            known.sample(root, &mut all, &mut self.owners, &mut self.buffer);
+        }
+        Ok(all)
+    }
+
+    /// The connections of each namespace in which a socket could be opened, as last scanned.
+    pub fn connection_tables(&self) -> impl Iterator<Item = &ConnectionTable> {
+        let scans = self.known.values().filter_map(|known| known.socket.as_ref()?.connections.as_ref());
+        scans.map(ConnectionScan::connections)
+    }
+}
+
+#[derive(Debug)]
+struct KnownNamespace {
+    inode: u64,
+    /// Through which it is read
+    process: ProcessId,
+    comm: Name,
+    files: Files,
+    /// /proc/PID/net/snmp as last read, and the counters of both files then
+    last_snmp: Vec<u8>,
+    last_counters: Option<Counters>,
+    interfaces: Vec<Interface>,
+    socket: Option<Socket>,
+    last_entry: Option<Instant>,
+    last_sockets: Option<Instant>,
+    udp_sockets: UdpSocketReader,
+}
+
+#[derive(Debug)]
+struct Files {
+    dev: FileHandle,
+    snmp: FileHandle,
+    netstat: FileHandle,
+}
+
+impl Files {
+    fn new(pid: u32) -> Files {
+        let file = |name| FileHandle::new(format!("proc/{pid}/net/{name}"));
+        Files { dev: file("dev"), snmp: file("snmp"), netstat: file("netstat") }
+    }
+}
+
+/// Of /proc/PID/net/snmp and netstat.
+#[derive(Clone, Copy, Debug)]
+struct Counters {
+    tcp: Reading<Tcp>,
+    udp: Reading<Udp>,
+    tcp_ext: Reading<TcpExt>,
+    ip_octets: Reading<(Counter, Counter)>,
+    window_probes: Option<Counter>,
+}
+
+#[derive(Debug)]
+struct Interface {
+    id: NicId,
+    facts: Arc<NicFacts>,
+}
+
+/// An rtnetlink socket in the namespace, and others.
+#[derive(Debug)]
+struct Socket {
+    netlink: Netlink,
+    ethtool: Option<Ethtool>,
+    qdiscs: QdiscDump,
+    connections: Option<ConnectionScan>,
+}
+
+impl KnownNamespace {
+    fn new(inode: u64, process: &Process) -> KnownNamespace {
+        KnownNamespace {
+            inode,
+            process: process.id(),
+            comm: process.comm.clone(),
+            files: Files::new(process.pid),
+            last_snmp: Vec::new(),
+            last_counters: None,
+            interfaces: Vec::new(),
+            socket: None,
+            last_entry: None,
+            last_sockets: None,
+            udp_sockets: UdpSocketReader::for_process(process.pid),
+        }
+    }
+
+    /// The process through which it was read has left it.
+    fn set_process(&mut self, process: &Process) {
+        (self.process, self.comm) = (process.id(), process.comm.clone());
+        self.files = Files::new(process.pid);
+        self.udp_sockets = UdpSocketReader::for_process(process.pid);
+    }
+
+    fn sample(&mut self, root: &Root, all: &mut NetworkNamespaces, owners: &mut SocketOwners, buffer: &mut Vec<u8>) {
+        if self.socket.is_none() && root.is_host() && self.last_entry.is_none_or(|last| last.elapsed() >= RETRY_ENTRY) {
+            self.last_entry = Some(Instant::now());
+            let open = || {
+                let connections = Netlink::open(SockProtocol::NetlinkSockDiag).ok().map(ConnectionScan::new);
+                Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok(), connections))
+            };
+            let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
+            self.socket = opened.ok().map(|(netlink, ethtool, connections)| Socket {
+                netlink,
+                ethtool,
+                qdiscs: QdiscDump::default(),
+                connections,
+            });
+            self.interfaces.clear();
+        }
+        let last = self.last_counters;
+        let Counters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.read_counters(root, buffer);
+        if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
+            let counters = WaitCounters::new(tcp_ext, window_probes);
+            socket.connections.take_if(|scan| scan.update(counters).is_err());
+        }
+        let mut row = NetworkNamespace {
+            inode: self.inode,
+            process: self.process,
+            comm: self.comm.clone(),
+            has_socket: self.socket.is_some(),
+            tcp,
+            tcp_ext,
+            udp,
+            ip_octets,
+            fullest_listener: None,
+            fullest_syn_queue: None,
+            top_udp_socket: self
+                .udp_sockets
+                .sample(root, &udp, &Err(Absent::NotRead))
+                .ok()
+                .and_then(|sockets| sockets.into_iter().next()),
+        };
+        if let Some((Ok(before), Ok(now))) = last.map(|last| (last.tcp_ext, tcp_ext))
+            && self.socket.is_some()
+        {
+            self.read_queues(root, &before, &now, &mut row, owners);
+        }
+        self.read_interfaces(root, all, buffer);
+        all.rows.push(row);
+    }
+
+    /// As for the namespace of stalltop: netstat only if snmp changed.
+    fn read_counters(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Counters {
+        let snmp = self.files.snmp.read(root, buffer);
+        if let Some(last) = self.last_counters.filter(|_| snmp.is_ok() && *buffer == self.last_snmp) {
+            return last;
+        }
+        let (tcp, udp) = (snmp.and_then(|()| parse_tcp(buffer)), snmp.and_then(|()| parse_udp(buffer)));
+        self.last_snmp.clone_from(buffer);
+        let netstat = self.files.netstat.read(root, buffer);
+        let tcp_ext = netstat.and_then(|()| parse_tcp_ext(buffer));
+        let ip_octets = netstat.and_then(|()| parse_ip_octets(buffer));
+        let window_probes = netstat.ok().and_then(|()| parse_window_probes(buffer));
+        let counters = Counters { tcp, udp, tcp_ext, ip_octets, window_probes };
+        self.last_counters = [snmp, netstat].iter().all(Result::is_ok).then_some(counters);
+        counters
+    }
+
+    /// The accept queue and the SYN queue that the kernel counts to be full.
+    fn read_queues(
+        &mut self,
+        root: &Root,
+        before: &TcpExt,
+        now: &TcpExt,
+        row: &mut NetworkNamespace,
+        owners: &mut SocketOwners,
+    ) {
+        let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
+        let (is_refusing, is_flooded) = (refused(before) != refused(now), FullCounts::new(before) != FullCounts::new(now));
+        let too_soon = self.last_sockets.is_some_and(|last| last.elapsed() < MIN_SOCKET_INTERVAL);
+        if too_soon || !(is_refusing || is_flooded) {
+            return;
+        }
+        self.last_sockets = Some(Instant::now());
+        let dump = || (is_refusing.then(listeners::dump_once), is_flooded.then(syn_queues::dump_queues));
+        let Ok((waiting, queues)) = run_in_namespace(root, self.process.pid, self.inode, dump) else { return };
+        let fill = |listener: &crate::sample::network::Listener| {
+            f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0)
+        };
+        let fullest = waiting
+            .and_then(Result::ok)
+            .and_then(|waiting| waiting.into_iter().max_by(|(_, a), (_, b)| fill(a).total_cmp(&fill(b))));
+        let queue = queues.and_then(Result::ok).and_then(|queues| queues.into_iter().next());
+        let inodes = fullest.iter().map(|(inode, _)| *inode).chain(queue.iter().filter_map(|(inode, _)| *inode));
+        owners.search(root, inodes);
+        row.fullest_listener = fullest.map(|(inode, mut listener)| {
+            listener.owner = owners.owner(inode);
+            listener
+        });
+        row.fullest_syn_queue = queue.map(|(inode, mut queue)| {
+            queue.owner = inode.and_then(|inode| owners.owner(inode));
+            queue
+        });
+    }
+
+    fn read_interfaces(&mut self, root: &Root, all: &mut NetworkNamespaces, buffer: &mut Vec<u8>) {
+        let lines = self.files.dev.read(root, buffer).ok().and_then(|()| dev::parse(buffer));
+        let Some(lines) = lines else { return };
+        let is_same = lines.len() == self.interfaces.len()
+            && lines.iter().zip(&self.interfaces).all(|(line, known)| known.id.name.as_bytes() == line.name);
+        if !is_same {
+            let links = self.socket.as_mut().map(|socket| links::read(&mut socket.netlink));
+            // An answer that was not read to its end makes the socket useless.
+            if matches!(links, Some(Err(_))) {
+                self.socket = None;
+            }
+            let links = links.and_then(Result::ok).unwrap_or_default();
+            let ethtool = self.socket.as_ref().and_then(|socket| socket.ethtool.as_ref());
+            self.interfaces = lines.iter().map(|line| Interface::new(line, &links, ethtool)).collect();
+        }
+        let qdiscs = self.socket.as_mut().map(|socket| socket.qdiscs.read(&mut socket.netlink));
+        if matches!(qdiscs, Some(Err(_))) {
+            self.socket = None;
+        }
+        let mut qdiscs = qdiscs.and_then(Result::ok).unwrap_or_default();
+        all.nics.extend(lines.iter().zip(&self.interfaces).map(|(line, known)| NamespaceNic {
+            namespace: self.inode,
+            nic: Nic {
+                id: known.id.clone(),
+                facts: Arc::clone(&known.facts),
+                rx: line.rx,
+                tx: line.tx,
+                multicast: line.multicast,
+                collisions: line.collisions,
+                carrier_losses: line.carrier_losses,
+                rx_missed: None,
+                rx_nohandler: None,
+                qdisc: qdiscs.remove(&known.id.ifindex),
+            },
+        }));
+    }
+}
+
+impl Interface {
+    /// An interface of which rtnetlink says nothing is taken for a virtual one: its speed is not known.
+    fn new(line: &DevLine<'_>, links: &[Link], ethtool: Option<&Ethtool>) -> Interface {
+        let link = links.iter().find(|link| link.name == line.name);
+        let is_loopback = link.map_or(line.name == b"lo", |link| link.is_loopback);
+        let is_virtual = link.is_none_or(|link| link.is_virtual);
+        let settings = ethtool.filter(|_| !is_virtual && !is_loopback).map(|ethtool| ethtool.link_settings(line.name));
+        let (speed_mbps, duplex) = match settings {
+            Some(Ok((speed, duplex))) => (super::facts::valid_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
+            Some(Err(why)) => (Err(why), Err(why)),
+            None => (Err(Absent::Unsupported), Err(Absent::Unsupported)),
+        };
+        let facts = NicFacts {
+            speed_mbps,
+            duplex,
+            up: link.map(|link| link.is_up),
+            loopback: is_loopback,
+            virtual_device: is_virtual && !is_loopback,
+        };
+        Interface {
+            id: NicId { ifindex: link.map_or(0, |link| link.ifindex), name: Name::from(line.name) },
+            facts: Arc::new(facts),
+        }
+    }
+}

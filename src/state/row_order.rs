@@ -1,0 +1,145 @@
+//! Keeps the order of the rows of a live list for some seconds, so that a row can be read before it moves. A row that enters the
+//! visible part is put where it belongs at once.
+
+use super::rows::{self, Item, Row, TaskRows};
+use super::{Screen, Sort, State};
+use crate::ids::GroupId;
+use crate::interval::process_groups::{ProcessGroup, process_groups};
+
+/// How long an order is kept.
+const HELD_NS: u64 = 3_000_000_000;
+
+/// Rows from the first one whose order is kept: more than a screen shows.
+const HELD_ROWS: usize = 128;
+
+/// The order of rows at some time, and for which list it is.
+#[derive(Clone, Debug)]
+pub(super) struct HeldOrder {
+    screen: Screen,
+    sort: Sort,
+    task_rows: TaskRows,
+    filter: String,
+    /// CLOCK_BOOTTIME of the sample
+    since_ns: u64,
+    items: Vec<Item>,
+}
+
+/// The order of the process groups of the overview at some time.
+#[derive(Clone, Debug, Default)]
+pub struct HeldGroups {
+    since_ns: u64,
+    groups: Vec<GroupId>,
+}
+
+impl State {
+    /// Rows in the order that is kept, or in their own, which is kept from now on.
+    pub(super) fn in_held_order(&mut self, mut rows: Vec<Row>) -> Vec<Row> {
+        let Some(now_ns) = self.live_time_ns() else {
+            self.held_order = None;
+            return rows;
+        };
+        if matches!(self.screen, Screen::Overview | Screen::Findings) || self.fixed_order_reason().is_some() {
+            return rows;
+        }
+        let held = self.held_order.as_ref().filter(|held| {
+            (held.screen, held.sort, held.task_rows) == (self.screen, self.sort(), self.task_rows)
+                && held.filter == self.filter()
+                && is_held(held.since_ns, now_ns)
+        });
+        if let Some(held) = held {
+            let first = first_rows(&mut rows);
+            let places: Vec<Option<usize>> = (first.iter())
+                .map(|&row| rows::row_item(self, row))
+                .map(|item| item.and_then(|item| held.items.iter().position(|held| *held == item)))
+                .collect();
+            reorder(first, &places);
+            return rows;
+        }
+        let items = rows.iter().take(HELD_ROWS).filter_map(|&row| rows::row_item(self, row)).collect();
+        self.held_order = Some(HeldOrder {
+            screen: self.screen,
+            sort: self.sort(),
+            task_rows: self.task_rows,
+            filter: self.filter().to_owned(),
+            since_ns: now_ns,
+            items,
+        });
+        rows
+    }
+
+    /// Keeps the order of the process groups of the newest interval, if that of an earlier one is old enough.
+    pub(super) fn hold_groups(&mut self) {
+        let Some(now_ns) = self.live_time_ns() else {
+            self.held_groups = HeldGroups::default();
+            return;
+        };
+        if is_held(self.held_groups.since_ns, now_ns) {
+            return;
+        }
+        let Some(evaluation) = &self.current else { return };
+        let groups = process_groups(&evaluation.interval).into_iter().take(HELD_ROWS).map(|group| group.id).collect();
+        self.held_groups = HeldGroups { since_ns: now_ns, groups };
+    }
+
+    /// The time of the displayed sample, if it is the newest one of this machine.
+    fn live_time_ns(&self) -> Option<u64> {
+        let follows = self.capabilities().follows_newest && !self.paused;
+        self.current.as_ref().filter(|_| follows).map(|evaluation| evaluation.interval.at().boottime_ns)
+    }
+}
+
+impl HeldGroups {
+    /// Puts the groups into the order that is kept.
+    pub fn reorder(&self, groups: &mut [ProcessGroup]) {
+        let first = first_rows(groups);
+        let places: Vec<Option<usize>> =
+            first.iter().map(|group| self.groups.iter().position(|held| *held == group.id)).collect();
+        reorder(first, &places);
+    }
+}
+
+/// The rows whose order is kept.
+fn first_rows<T>(rows: &mut [T]) -> &mut [T] {
+    let count = rows.len().min(HELD_ROWS);
+    rows.get_mut(..count).unwrap_or_default()
+}
+
+fn is_held(since_ns: u64, now_ns: u64) -> bool {
+    since_ns != 0 && now_ns.checked_sub(since_ns).is_some_and(|age| age < HELD_NS)
+}
+
+/// Sorts the rows that have a place among themselves; the others stay where they are.
+fn reorder<T>(rows: &mut [T], places: &[Option<usize>]) {
+    let mut wanted: Vec<Option<usize>> = places.to_vec();
+    // Insertion sort over the slots of placed rows: they are few and nearly sorted.
+    let slots: Vec<usize> = (0..rows.len()).filter(|&at| wanted.get(at).is_some_and(Option::is_some)).collect();
+    for end in 1..slots.len() {
+        for at in (1..=end).rev() {
+            let (Some(&left), Some(&right)) = (slots.get(at - 1), slots.get(at)) else { break };
+            if wanted.get(left) <= wanted.get(right) {
+                break;
+            }
+            rows.swap(left, right);
+            wanted.swap(left, right);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_rows_keep_their_order_and_new_ones_their_place() {
+        let mut rows = ["new", "b", "a", "c"];
+        reorder(&mut rows, &[None, Some(1), Some(0), Some(2)]);
+        assert_eq!(rows, ["new", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn an_order_is_kept_for_some_seconds() {
+        assert!(is_held(5, 5 + HELD_NS - 1));
+        assert!(!is_held(5, 5 + HELD_NS));
+        assert!(!is_held(5, 4), "the sample is an earlier one");
+    }
+}
