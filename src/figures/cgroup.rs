@@ -126,8 +126,11 @@ fn memory_used(group: &CgroupSpan) -> Option<f64> {
 }
 
 fn io_limit_used(input: &FigureInput, group: &CgroupSpan) -> Option<f64> {
-    let limits = input.interval.io_limits.iter().filter(|limit| limit.cgroup == group.id);
-    limits.flat_map(|limit| &limit.usages).filter_map(|usage| usage.utilization()).max_by(f64::total_cmp)
+    // Sorted by group.
+    let limits = &input.interval.io_limits;
+    let first = limits.partition_point(|limit| limit.cgroup < group.id);
+    let own = limits.iter().skip(first).take_while(|limit| limit.cgroup == group.id);
+    own.flat_map(|limit| &limit.usages).filter_map(|usage| usage.utilization()).max_by(f64::total_cmp)
 }
 
 /// Pressure of the group's own tasks; v2.
