@@ -34,6 +34,9 @@ _stalltop() {
             stalltop,cut)
                 cmd="stalltop__subcmd__cut"
                 ;;
+            stalltop,demo)
+                cmd="stalltop__subcmd__demo"
+                ;;
             stalltop,doctor)
                 cmd="stalltop__subcmd__doctor"
                 ;;
@@ -83,7 +86,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --slow --theme --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
+            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --slow --theme --help --version record replay demo check info report cut cat compare mark doctor nicstat baseline table export completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -438,6 +441,36 @@ _stalltop() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        stalltop__subcmd__demo)
+            opts="-h --list --ascii --unicode --mono --no-color --slow --theme --root --config --no-config --nic-speed --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --theme)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
