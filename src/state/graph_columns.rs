@@ -205,7 +205,7 @@ mod tests {
     use crate::state::history::IntervalSummary;
 
     fn summary(second: u64) -> IntervalSummary {
-        IntervalSummary::of_second(second as i64 * 1_000_000_000, 0.5)
+        IntervalSummary::of_second(second.cast_signed() * 1_000_000_000, 0.5)
     }
 
     #[test]

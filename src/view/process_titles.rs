@@ -63,7 +63,7 @@ mod tests {
             (b"postgres: checkpointer ", Some("checkpointer")),
             (b"nginx: worker process", Some("worker process")),
             (b"/usr/bin/ssh\0host: x\0", None),
-            (b"sleep\0100\0", None),
+            (b"sleep\x00100\0", None),
         ];
         for (line, title) in cases {
             assert_eq!(present_title(line).as_deref(), title, "{}", String::from_utf8_lossy(line));

@@ -123,7 +123,7 @@ fn a_jump_is_never_an_all_clear() {
     let mut jump = scenes::lock_convoy().intervals(600, 300)[450].clone();
     jump.active = Arc::from([]);
     update(&mut state, Event::SeekStarted(jump));
-    assert!(text(&state).contains('✖') && text(&state).contains("46 %"), "{}", text(&state));
+    assert!(text(&state).contains("✖ postgres: 61 threads wait"), "{}", text(&state));
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn calm_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
             None => (None, disk, safe!("no I/O in the last {}", time::duration(kept))),
         })
         .collect();
-    lines.sort_by(|a, b| b.0.cmp(&a.0));
+    lines.sort_by_key(|line| std::cmp::Reverse(line.0));
     for (y, (_, disk, words)) in (0..pane.height()).zip(lines) {
         let mut line = SafeLine::new(wait_location::disk_name(&interval.newer, disk.id), StyleRole::Bold);
         line.pad_to(10);
