@@ -6,6 +6,7 @@ pub mod config;
 pub mod evaluated_recording;
 pub mod evaluation;
 pub mod event_loop;
+pub mod full_screen;
 pub mod live_pipeline;
 pub mod mark_socket;
 pub mod operations_command;

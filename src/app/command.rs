@@ -19,7 +19,7 @@ mod report;
 mod table;
 
 use super::program::exit::{Exit, Failure};
-use super::{event_loop, terminal};
+use super::{full_screen, terminal};
 use crate::cli::{Command, Invocation};
 use crate::kernel::Root;
 
@@ -28,7 +28,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
     let Invocation { root, configuration, command } = invocation;
     let root = root.map_or_else(Root::host, Root::at_directory);
     match command {
-        Command::Live(live) if terminal::is_available() => event_loop::live(root, &configuration, &live),
+        Command::Live(live) if terminal::is_available() => full_screen::live(root, &configuration, &live),
         Command::Live(live) => batch::live(root, &configuration, &live),
         Command::Check(check) => check::check(root, &configuration, &check),
         Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
@@ -38,7 +38,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Completions { shell } => generated_docs::completions(shell),
         Command::Man { command } => generated_docs::man_page(&command),
         Command::Record(record) => record::record(root, &configuration, &record),
-        Command::Replay(replay) if terminal::is_available() => event_loop::replay(&configuration, &replay),
+        Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {
             let why = "standard output is not a terminal, or TERM is not set or dumb";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for text try 'stalltop check FILE'"))

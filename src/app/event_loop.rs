@@ -1,36 +1,24 @@
 //! The event loop of the screen: select (wait for one event), update (change the state), act (carry out the effect). There is no
 //! logic in the arms of `select!`.
 
-use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
-use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::app::baseline_learner::BaselineLearner;
-use crate::app::config::Settings;
-use crate::app::live_pipeline::LivePipeline;
+use crate::app::full_screen::Playlist;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};
-use crate::app::recorder;
-use crate::app::sampling::SamplerThread;
 use crate::app::saved_columns;
 use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::{self, Terminal};
 use crate::app::timeline::Timeline;
-use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
-use crate::cli;
-use crate::kernel::{self, Root};
-use crate::recording::Redaction;
-use crate::state::demo::DemoNote;
-use crate::state::{ClickTarget, Effect, Event, Key, Notice, Screen, Setup, Source, State, TerminalCapabilities, update};
+use crate::kernel;
+use crate::state::{ClickTarget, Effect, Event, Key, Notice, Screen, State, update};
 use crate::view;
 use crate::view::hit_area::{self, HitArea};
 
@@ -48,122 +36,8 @@ const SLOW_FRAMES: u32 = 3;
 /// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The screen on the running machine.
-pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
-    let (settings, mut notices) = Settings::load(&root, configuration)?;
-    let (learner, notice) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
-    notices.extend(notice);
-    let sampler = SamplerThread::start(root, options.interval, None)?;
-    let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
-    let state = State::new(setup(&options.appearance, Source::Live, options.interval));
-    let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
-    let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
-    let (state, more) = with_theme(state, &settings, &options.appearance)?;
-    notices.extend(more);
-    timeline.queue_notices(notices);
-    run_screen(state, timeline)
-}
-
-/// The screen on a recording: a file, a directory of segments, or standard input.
-pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Result<Exit, Failure> {
-    let (settings, notices) = Settings::load(&Root::host(), configuration)?;
-    let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
-    let (mut timeline, source, interval) = if options.file == Path::new("-") {
-        let (StreamHeader { meta, sections }, source) = sample_source::open_stdin()?;
-        let section = sections.iter().find(|section| section.0 == recorder::baselines_section());
-        let baselines = recorder::baselines(section.map(|section| section.1.as_slice()));
-        let (host, interval) = (Arc::new(meta.host.clone()), meta.interval);
-        let rule_config = settings.rule_config_for(&host);
-        let pipeline = LivePipeline::new(host, rule_config, BaselineLearner::without_store(baselines));
-        (Timeline::live(source, meta, pipeline, cli::value_parsers::DEFAULT_HISTORY), Source::Pipe { name }, interval)
-    } else {
-        let timeline = Timeline::open(options, &TimeZone::system(), &settings)?;
-        let interval = timeline.interval();
-        (timeline, Source::Replay { name }, interval)
-    };
-    let mut state = State::new(setup(&options.appearance, source, interval));
-    state.speed = options.speed;
-    let (state, more) = with_theme(state, &settings, &options.appearance)?;
-    timeline.queue_notices(notices.into_iter().chain(more).collect());
-    run_screen(state, timeline)
-}
-
-/// A recording of the demo, in a temporary file.
-pub struct DemoRecording {
-    pub file: NamedTempFile,
-    pub name: &'static str,
-    pub note: DemoNote,
-}
-
-impl DemoRecording {
-    fn open(&self, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Timeline), Failure> {
-        let options = cli::Replay {
-            file: self.file.path().to_owned(),
-            at: None,
-            range: cli::time_range::TimeRange::default(),
-            speed: 1.0,
-            appearance: appearance.clone(),
-        };
-        let timeline = Timeline::open(&options, &TimeZone::system(), settings)?;
-        let source = Source::Replay { name: self.name.to_owned() };
-        let mut state = State::new(setup(appearance, source, timeline.interval()));
-        state.demo = Some(self.note);
-        let (state, _) = with_theme(state, settings, appearance)?;
-        Ok((state, timeline))
-    }
-}
-
-/// Recordings of the demo that are shown after the present one.
-struct Playlist {
-    settings: Settings,
-    appearance: cli::Appearance,
-    rest: VecDeque<DemoRecording>,
-    /// The files of those that were shown
-    shown: Vec<NamedTempFile>,
-}
-
-/// The screen on the recordings of the demo, one after the other: quitting goes to the next one, Ctrl-C ends.
-pub fn demo(
-    configuration: &cli::Configuration,
-    appearance: cli::Appearance,
-    mut recordings: VecDeque<DemoRecording>,
-) -> Result<Exit, Failure> {
-    let (settings, _) = Settings::load(&Root::host(), configuration)?;
-    let Some(first) = recordings.pop_front() else { return Ok(Exit::Success) };
-    let (state, timeline) = first.open(&settings, &appearance)?;
-    run_screens(state, timeline, Some(Playlist { settings, appearance, rest: recordings, shown: vec![first.file] }))
-}
-
-/// Chooses the theme; the lines are warnings.
-fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
-    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
-    state.themes = themes;
-    state.hidden_columns = saved_columns::load();
-    state.setup.terminal.theme = chosen;
-    Ok((state, notices))
-}
-
-fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
-    let variable = |name: &str| match name {
-        "NO_COLOR" if appearance.no_color => Some("1".to_owned()),
-        _ => std::env::var(name).ok(),
-    };
-    let terminal = TerminalCapabilities::from_env(variable, appearance.glyphs());
-    Setup {
-        terminal: TerminalCapabilities { is_slow: appearance.slow || terminal::is_slow_line(), ..terminal },
-        source,
-        time_zone: TimeZone::system(),
-        size: terminal::size(),
-        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
-/// Shows the timeline until the user quits or a signal arrives.
-fn run_screen(state: State, timeline: Timeline) -> Result<Exit, Failure> {
-    run_screens(state, timeline, None)
-}
-
-fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
+/// Shows the timeline until the user quits or a signal arrives, then the rest of the playlist.
+pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
@@ -286,10 +160,9 @@ impl EventLoop {
 
     /// Opens the next recording of the demo, if there is one.
     fn open_next(&mut self) -> Result<bool, Failure> {
-        let Some(playlist) = &mut self.playlist else { return Ok(false) };
-        let Some(next) = playlist.rest.pop_front() else { return Ok(false) };
-        let (state, timeline) = next.open(&playlist.settings, &playlist.appearance)?;
-        playlist.shown.push(next.file);
+        let Some((state, timeline)) = self.playlist.as_mut().map(Playlist::open_next).transpose()?.flatten() else {
+            return Ok(false);
+        };
         self.state = state;
         let ended = std::mem::replace(&mut self.timeline, timeline);
         self.frame_due.get_or_insert_with(Instant::now);

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use tempfile::NamedTempFile;
 
-use crate::app::event_loop::{self, DemoRecording};
+use crate::app::full_screen::{self, DemoRecording};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print;
 use crate::app::terminal;
@@ -86,7 +86,7 @@ pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<E
         };
         recordings.push_back(DemoRecording { file: unpack(bundled)?, name: bundled.name, note });
     }
-    event_loop::demo(configuration, options.appearance.clone(), recordings)
+    full_screen::demo(configuration, options.appearance.clone(), recordings)
 }
 
 /// A file with the recording: it is read as any other one is.
