@@ -21,7 +21,15 @@ pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -
         .then(|| evaluation.interval.idle_blocked.as_ref())
         .flatten()
         .and_then(|blocked| idle_but_blocked(evaluation, blocked));
-    let clauses = own.unwrap_or_else(|| clauses_of(&finding.sentence));
+    let clauses = own.unwrap_or_else(|| {
+        let mut clauses = clauses_of(&finding.sentence);
+        // The share of the host, which its sentence begins with, is no cause.
+        if finding.kind == Kind::IdleButBlocked && clauses.len() > 1 {
+            let (_, share) = clauses.remove(0);
+            clauses.push(("; ", share));
+        }
+        clauses
+    });
     fitting(clauses, characters)
 }
 

@@ -71,7 +71,10 @@ impl Tree {
         }
         tree.write("proc/net/sockstat", "sockets: used 4\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 0\n");
         tree.write("proc/net/sockstat6", "TCP6: inuse 0\n");
-        tree.write("proc/locks", "1: FLOCK  ADVISORY  WRITE 700 08:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 1 08:01:77 0 EOF\n");
+        tree.write(
+            "proc/locks",
+            "1: FLOCK  ADVISORY  WRITE 700 08:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 1 08:01:77 0 EOF\n",
+        );
         tree.step(0);
         tree
     }

@@ -26,7 +26,7 @@ const RECORDINGS: [Bundled; 6] = [
     Bundled {
         name: "blocked-database",
         title: "a blocked database",
-        notice: "No CPU time is free: 58 processes wait behind one flush of the log. Hatched time is blocked; \
+        notice: "No CPU time is free: its processes wait behind one flush of the log. Hatched time is blocked; \
                  iowait shows only a part. Press 6, Enter: who waits for whom.",
         bytes: include_bytes!("../../../assets/demo/1-blocked-database.stalltop"),
     },
