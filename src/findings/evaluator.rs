@@ -11,7 +11,7 @@ use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
 use super::rules::RULES;
-use super::{ActiveFindings, Evaluation, Finding, FindingKey, RuleConfig, Severity, Subject};
+use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::CgroupName;
@@ -233,9 +233,17 @@ impl Evaluator {
         }
     }
 
-    /// Active findings, root causes first.
+    /// Active findings, root causes first. A device that was found slow is not called "not saturated" before that ends.
     fn active_findings(&self) -> ActiveFindings {
-        let raised = self.tracked.values().filter(|tracked| tracked.is_raised());
+        let raised = || self.tracked.values().filter(|tracked| tracked.is_raised());
+        let slow: Vec<&Subject> = raised()
+            .map(|tracked| &tracked.finding)
+            .filter(|finding| finding.kind == Kind::DiskLatency)
+            .map(|finding| &finding.subject)
+            .collect();
+        let is_contradicted =
+            |finding: &Finding| finding.kind == Kind::DiskBusyNotSaturated && slow.contains(&&finding.subject);
+        let raised = raised().filter(|tracked| !is_contradicted(&tracked.finding));
         let finding =
             |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
         causes::order(raised.map(finding).collect(), &self.order).into()
