@@ -54,7 +54,7 @@ impl SpreadSum {
 }
 
 /// The memory of all series together.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Spans of a series: at most so many for any number of figures, and at least so many for any length.
 const MAX_SPANS: usize = 16_384;
@@ -62,6 +62,10 @@ const MIN_SPANS: usize = 512;
 
 /// Figures beyond this number are not kept: 512 spans of so many fit.
 const MAX_FIGURES: usize = MAX_BYTES / size_of::<SpreadSum>() / MIN_SPANS;
+
+/// Figures of which there may be any number: more would shorten the others. The graphs of those that are not kept show the
+/// intervals near the displayed one.
+const MAX_UNBOUNDED_FIGURES: usize = 48;
 
 /// The series of a recording, from its first interval on.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +78,8 @@ pub struct RecordingSeries {
     series: Vec<(GraphFigure, Vec<SpreadSum>)>,
     /// Spans so far
     len: usize,
+    /// How many of the figures are unbounded ones
+    unbounded_figures: usize,
 }
 
 impl RecordingSeries {
@@ -108,7 +114,9 @@ impl RecordingSeries {
         let place = match self.series.binary_search_by(|known| known.0.cmp(&figure)) {
             Ok(place) => place,
             Err(_) if self.series.len() >= MAX_FIGURES => return,
+            Err(_) if figure.is_unbounded() && self.unbounded_figures >= MAX_UNBOUNDED_FIGURES => return,
             Err(place) => {
+                self.unbounded_figures += usize::from(figure.is_unbounded());
                 self.series.insert(place, (figure, Vec::new()));
                 place
             }

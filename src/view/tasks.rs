@@ -145,13 +145,19 @@ impl TaskLine<'_> {
     }
 }
 
+/// Cells from which a process has its memory without being sorted by it.
+const MIN_WIDTH_FOR_MEMORY: u16 = 110;
+
 /// The table of tasks for a width.
 pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     let mut specs = TASK_COLUMNS.to_vec();
     let by = state.sort().column;
     if width < 140 {
         // The sort column is visible on every width.
-        let hidden = WIDE_COLUMNS.into_iter().find(|spec| spec.sort_column == Some(by));
+        let is_visible = |spec: &Spec| {
+            spec.sort_column == Some(by) || spec.sort_column == Some(SortColumn::TASK_RESIDENT) && width >= MIN_WIDTH_FOR_MEMORY
+        };
+        let hidden = WIDE_COLUMNS.into_iter().filter(is_visible);
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, hidden);
     } else if let Some(command) = specs.get_mut(COMMAND_INDEX) {
         command.width = 24;
