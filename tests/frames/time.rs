@@ -57,9 +57,9 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, disks and network; or timeline and the two lines of the CPU time.
+        // Timeline, CPU, cores, memory, disks and network; or timeline and the two lines of the CPU time.
         let expected = match size.1 {
-            50 => 5..=5,
+            50 => 5..=6,
             40 => 3..=5,
             30 => 3..=3,
             _ => 1..=1,
@@ -99,7 +99,7 @@ fn the_intervals_near_the_displayed_time_are_known_one_by_one() {
     assert!(text(&state).contains("(10m00s)"), "{}", text(&state));
     press(&mut state, "\x1b1<<<<<<");
     assert_eq!(window(&state), Some(600));
-    press(&mut state, "<<<<");
+    press(&mut state, "<<<<<");
     assert_eq!(window(&state), Some(10));
 }
 

@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::disk_operation::{self, OperationRow};
-use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, network, pressure, protocols};
+use crate::figures::{
+    Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, memory, network, pressure, protocols,
+};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
 use crate::interval::cgroup::CgroupSpan;
@@ -35,6 +37,8 @@ pub struct IntervalSummary {
     cpu_time: Option<[u8; 6]>,
     /// Average number of threads by state: running, waiting for a CPU, on storage, behind a lock, otherwise in D; `None`: unknown
     threads: Option<[f32; 5]>,
+    /// Share of the memory that is not available; `None`: unknown
+    used_memory: Option<f32>,
     /// Of the segments sent; `None`: unknown
     retransmitted_ratio: Option<f32>,
     /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
@@ -93,6 +97,7 @@ impl IntervalSummary {
             host: host_figures(input),
             cpu_time: cpu_time(input),
             threads: thread_states(evaluation),
+            used_memory: used_memory(input),
             retransmitted_ratio: retransmitted_ratio(input),
             cpus: cpu_levels(input),
             disks: busiest_disks(input),
@@ -256,6 +261,12 @@ pub fn thread_states(evaluation: &Evaluation) -> Option<[f32; 5]> {
         sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
     }
     Some(sums.map(|sum| sum as f32))
+}
+
+fn used_memory(input: &FigureInput) -> Option<f32> {
+    let span = input.interval.memory.as_ref()?;
+    let (available, total) = (memory::AVAILABLE_BYTES.number(input, span)?, memory::TOTAL_BYTES.number(input, span)?);
+    (total > 0.0).then(|| (1.0 - available / total).clamp(0.0, 1.0) as f32)
 }
 
 fn retransmitted_ratio(input: &FigureInput) -> Option<f32> {

@@ -16,6 +16,8 @@ pub enum GraphFigure {
     CpuBusy(CpuId),
     /// Average number of threads
     Threads(ThreadState),
+    /// Share of the memory that is not available, 0 … 1
+    UsedMemory,
     /// Average latency in milliseconds
     DiskAwait(DiskId, Operation),
     /// Requests in flight on average
@@ -146,6 +148,7 @@ impl IntervalSummary {
             seconds: interval.seconds as f32,
             cpu_time: super::cpu_time(input),
             threads: super::thread_states(evaluation),
+            used_memory: super::used_memory(input),
             retransmitted_ratio: super::retransmitted_ratio(input),
             cpus: super::cpu_levels(input),
             disks: super::busiest_disks(input),
@@ -163,6 +166,7 @@ impl IntervalSummary {
             GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.of(shares)),
             GraphFigure::CpuBusy(id) => self.cpu_busy(*id),
             GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
+            GraphFigure::UsedMemory => self.used_memory,
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
             GraphFigure::DiskQueue(id) => self.disk_load(*id).and_then(|load| load.queue),
             GraphFigure::DiskRead(id) => self.disk_load(*id).map(|load| load.read_kilobytes),
@@ -188,6 +192,9 @@ impl IntervalSummary {
         }
         if let Some(counts) = self.threads {
             ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.of(counts)));
+        }
+        if let Some(share) = self.used_memory {
+            add(GraphFigure::UsedMemory, share);
         }
         for disk in &self.disks {
             if disk.queue.is_finite() {
@@ -228,7 +235,7 @@ impl IntervalSummary {
 
     /// About as many figures as `each_graph_figure` has, without the unbounded ones.
     pub(in crate::state) fn graph_figure_count(&self) -> usize {
-        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + 1;
+        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + 2;
         host + self.cpus.len() + 4 * self.disks.len() + 2 * self.nics.len()
     }
 
