@@ -87,10 +87,12 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
 fn merged(a: &Phase, b: &Phase) -> Phase {
     let mut both = a.clone();
     let b = b.clone();
+    // The packets of all interfaces are segments of one counter.
+    let (sent_a, sent_b) = (sent_packets(a), sent_packets(&b));
     both.core.extend(b.core);
     both.process.extend(b.process);
     both.disk.extend(b.disk);
-    both.nic.extend(b.nic.clone());
+    both.nic.extend(b.nic);
     both.namespace.extend(b.namespace);
     both.peer.extend(b.peer);
     both.softnet.extend(b.softnet);
@@ -98,8 +100,6 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.cgroup.extend(b.cgroup);
     both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);
-    // The packets of all interfaces are segments of one counter.
-    let (sent_a, sent_b) = (sent_packets(a), sent_packets(&b));
     both.tcp.iter_mut().for_each(|tcp| tcp.out += sent_b);
     let tcp_b = b.tcp.map(|tcp| crate::format::Tcp { out: tcp.out + sent_a, ..tcp });
     both.tcp = both.tcp.or(tcp_b);
