@@ -87,10 +87,12 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
 fn merged(a: &Phase, b: &Phase) -> Phase {
     let mut both = a.clone();
     let b = b.clone();
+    // The packets of all interfaces are segments of one counter.
+    let (sent_a, sent_b) = (sent_packets(a), sent_packets(&b));
     both.core.extend(b.core);
     both.process.extend(b.process);
     both.disk.extend(b.disk);
-    both.nic.extend(b.nic.clone());
+    both.nic.extend(b.nic);
     both.namespace.extend(b.namespace);
     both.peer.extend(b.peer);
     both.softnet.extend(b.softnet);
@@ -98,9 +100,6 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.cgroup.extend(b.cgroup);
     both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);
-    // The packets of all interfaces are segments of one counter.
-    let sent = |nics: &[crate::format::Nic]| nics.iter().map(|nic| nic.tx_packets).sum::<f64>();
-    let (sent_a, sent_b) = (sent(&a.nic), sent(&b.nic));
     both.tcp.iter_mut().for_each(|tcp| tcp.out += sent_b);
     let tcp_b = b.tcp.map(|tcp| crate::format::Tcp { out: tcp.out + sent_a, ..tcp });
     both.tcp = both.tcp.or(tcp_b);
@@ -113,6 +112,17 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.load += b.load;
     both.runnable = both.runnable.zip(b.runnable).map(|(a, b)| a + b);
     both
+}
+
+fn sent_packets(phase: &Phase) -> f64 {
+    phase.nic.iter().map(|nic| nic.tx_packets).sum()
+}
+
+fn segment_parts(a: &Phase, b: &Phase) -> [f64; 2] {
+    [(a, b), (b, a)].map(|(phase, other)| {
+        let own = phase.tcp.as_ref().map_or(0.0, |tcp| tcp.out);
+        own / (own + sent_packets(other)).max(f64::MIN_POSITIVE)
+    })
 }
 
 /// The active findings after each interval.
@@ -146,6 +156,8 @@ struct Pair {
     on_own: [Vec<Finding>; 2],
     /// Its part of the CPUs
     parts: [f64; 2],
+    /// Its part of the segments that TCP sends
+    segments: [f64; 2],
     together: Vec<Vec<Finding>>,
 }
 
@@ -160,6 +172,7 @@ impl Pair {
             alone: [last(&placed[0]), last(&placed[1])],
             on_own: [own(a, false), own(b, true)],
             parts: [a, b].map(|case| f64::from(case.cpus) / f64::from(cpus)),
+            segments: segment_parts(&placed[0].phase[0], &placed[1].phase[0]),
             together: play(&both),
         }
     }
@@ -215,6 +228,10 @@ impl Pair {
     fn is_required(&self, finding: &Finding, at: usize) -> bool {
         let own = self.on_own[at].iter().find(|own| Key::new(own) == Key::new(finding));
         match finding.subject {
+            // A share of the segments that the host sends.
+            _ if finding.kind == Kind::TcpRetransmits => {
+                own.is_some_and(|own| own.value * self.segments[at] >= own.threshold * 1.05)
+            }
             // A function that is not known may wait for a device of the other scenario.
             _ if finding.sentence.contains("not for storage") => false,
             Subject::Host if finding.unit == "ratio" => {

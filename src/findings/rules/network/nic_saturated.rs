@@ -177,7 +177,7 @@ fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
         qdisc.overlimits.is_some_and(|rate| rate.0 > 0.0) && kind.is_none_or(|kind| !WITHOUT_RATE.contains(&kind.as_bytes()));
     match qdisc.rate {
         Some(rate) => format!("a traffic shaper ({name}, {}) limits what it sends", megabits_per_second(rate)),
-        None if delays => format!("a traffic shaper ({name}) limits what it sends"),
+        None if delays => format!("tx is limited by its queueing discipline ({name})"),
         None => format!("packets wait for the link in its queueing discipline ({name})"),
     }
 }
