@@ -32,8 +32,8 @@ pub enum Row {
     RemoteHost(usize),
     /// Index in the newer sample's processes; `depth` in the tree
     Process { index: usize, depth: u8 },
-    /// Indices of the process in the newer sample and of the thread in the process
-    Thread { process: usize, thread: usize },
+    /// Indices of the process in the newer sample and of the thread in the process; `depth` in the tree
+    Thread { process: usize, thread: usize, depth: u8 },
     /// Index in `interval.cgroups`
     Cgroup(usize),
     /// All threads in one wait class
@@ -176,7 +176,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
         Row::RemoteHost(at) => Some(Item::RemoteHost(evaluation.remote_hosts.as_ref()?.rows.get(at)?.address)),
         Row::Cgroup(at) => Some(Item::Cgroup(interval.cgroups.get(at)?.id.clone())),
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
-        Row::Thread { process, thread } => {
+        Row::Thread { process, thread, .. } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
             Some(Item::Thread(process.task_id(process.threads.get(thread)?)))
         }

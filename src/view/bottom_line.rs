@@ -69,8 +69,8 @@ fn hints(state: &State) -> &'static [KeyHint] {
     const LIST: &[KeyHint] = &[
         ("Enter", "more", Action::OpenDetails),
         ("s", "sort", Action::NextSort),
-        ("/", "filter", Action::Filter),
         TIME_HINT,
+        ("/", "filter", Action::Filter),
         SAVE_HINT,
     ];
     if state.details.is_some() {
@@ -125,29 +125,43 @@ impl KeyLineItem {
 
 /// The screens, as many hints as fit, then help and quit.
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
+    let needed = Screen::ALL.len() + hints.len().min(MAX_NEEDED) + ALWAYS.len();
+    let wide = items_with_gap(2, width, hints);
+    if wide.len() < needed { items_with_gap(1, width, hints) } else { wide }
+}
+
+/// The first hints are worth more than blanks between them.
+const MAX_NEEDED: usize = 3;
+
+const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
+
+/// With this number of blanks between two hints.
+fn items_with_gap(gap: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
-    const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
     const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
+    /// `? help q`
+    const KEPT: u16 = 8;
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;
-    let roomy = width >= 78;
     for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        let piece = KeyLineItem::new(x, (digit, if roomy { screen.label() } else { "" }, Action::Show(screen)));
+        let label = match width {
+            ..78 => "",
+            78..100 => screen.definition().short_label,
+            _ => screen.label(),
+        };
+        let piece = KeyLineItem::new(x, (digit, label, Action::Show(screen)));
         x += piece.width + 1;
         pieces.push(piece);
     }
-    x += 1;
-    /// `? help q`
-    const KEPT: u16 = 8;
+    x += gap - 1;
     for &hint in hints.iter().chain([&PALETTE]) {
         let piece = KeyLineItem::new(x, hint);
-        let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
+        if x + piece.width + gap + KEPT > width {
+            break;
+        }
         x += piece.width + gap;
         pieces.push(piece);
     }
-    /// `? help  q`
-    const WIDE: u16 = 9;
-    let gap = if x + WIDE <= width { 2 } else { 1 };
     for (key, words, action) in ALWAYS {
         let fits = |words| Some(KeyLineItem::new(x, (key, words, action))).filter(|piece| x + piece.width <= width);
         let Some(piece) = fits(words).or_else(|| fits("")) else { break };

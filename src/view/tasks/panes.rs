@@ -1,6 +1,5 @@
 //! The panes of the tasks screen: threads by state over time, active processes by cgroup, the list.
 
-use super::state_segments;
 use crate::figures::{load, task};
 use crate::findings::Evaluation;
 use crate::interval::cgroup_names::CgroupName;
@@ -13,6 +12,7 @@ use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
+use crate::view::task_states::state_segments;
 use crate::view::text::format_number;
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::widgets::bar::StackedBar;
