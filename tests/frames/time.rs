@@ -57,7 +57,7 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, memory, disks and network; or timeline and the two lines of the CPU time.
+        // Timeline, CPU, cores, memory, disks and network; or timeline and the two graphs of the CPU time.
         let expected = match size.1 {
             50 => 5..=6,
             40 => 3..=5,
