@@ -38,6 +38,7 @@ mod palette;
 mod panes;
 mod pressure;
 mod process_titles;
+mod signal_question;
 mod tasks;
 mod thread_states;
 mod time_cells;
@@ -152,6 +153,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         help::draw(state, pane);
     }
     column_chooser::draw(state, pane);
+    if let Some(open) = &state.signal_question {
+        signal_question::draw(open, pane);
+    }
     if let Some(open) = &state.palette {
         palette::draw(open, pane);
     }
@@ -174,14 +178,14 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
     let view = view_of(state.screen);
     match layout.has_panes() {
         true => panes::draw(view.panes, state, evaluation, layout, pane),
-        false => (view.draw)(state, evaluation, layout, pane),
-    }
-    if state.screen != Screen::Overview && layout.has_list(state.screen.definition().list_pane) {
-        let list = layout.list_area;
-        for visible in list::visible_rows(state, layout) {
-            let mut row = pane.subarea(list.x, list.y + visible.y, list.width, visible.height);
-            row.on_click(ClickTarget::Row(visible.index));
+        false => {
+            // The scroll bar has a column of its own; in a pane it is on the frame.
+            let width = pane.width() - u16::from(list::is_cut(state, layout));
+            (view.draw)(state, evaluation, layout, &mut pane.subarea(0, 0, width, u16::MAX));
         }
+    }
+    if layout.has_list(state.screen.definition().list_pane) {
+        list::draw_scroll_bar_and_targets(state, layout, pane);
     }
 }
 

@@ -12,6 +12,8 @@
 
 #[path = "pty/harness.rs"]
 mod harness;
+#[path = "pty/signals.rs"]
+mod signals;
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -398,7 +400,7 @@ fn hidden_columns_are_remembered() {
         std::thread::sleep(Duration::from_millis(200));
     }
     session.type_keys("\x1b");
-    let file = directory.path().join("stalltop/columns.toml");
+    let file = directory.path().join("stalltop/lists.toml");
     session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"user\"")));
     session.type_keys("q");
     session.ended();

@@ -16,7 +16,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::sampling::SamplerThread;
 use crate::app::timeline::Timeline;
 use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
-use crate::app::{recorder, saved_columns, terminal};
+use crate::app::{recorder, saved_lists, terminal};
 use crate::cli;
 use crate::kernel::Root;
 use crate::recording::Redaction;
@@ -28,9 +28,12 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let (settings, mut notices) = Settings::load(&root, configuration)?;
     let (learner, notice) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
     notices.extend(notice);
+    // The processes of a captured tree are not on this machine.
+    let allows_signals = options.allow_signals && root.is_host();
     let sampler = SamplerThread::start(root, options.interval, None)?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
-    let state = State::new(setup(&options.appearance, Source::Live, options.interval));
+    let mut state = State::new(setup(&options.appearance, Source::Live, options.interval));
+    state.allows_signals = allows_signals;
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
     let (state, more) = with_theme(state, &settings, &options.appearance)?;
@@ -123,7 +126,7 @@ pub fn demo(
 fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
     state.themes = themes;
-    state.hidden_columns = saved_columns::load();
+    saved_lists::restore(&mut state);
     state.setup.terminal.theme = chosen;
     Ok((state, notices))
 }

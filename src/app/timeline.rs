@@ -266,7 +266,8 @@ impl Timeline {
             | Effect::CopyCommand
             | Effect::SaveScreen
             | Effect::ChooseColumns
-            | Effect::SaveColumns => {}
+            | Effect::SaveLists
+            | Effect::SendSignal { .. } => {}
         }
         Vec::new()
     }

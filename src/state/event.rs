@@ -6,8 +6,10 @@ use super::history::IntervalSummary;
 use super::keys::Action;
 use super::rows::Item;
 use super::screen::Screen;
+use super::signal_question::ProcessSignal;
 use super::sort::SortColumn;
 use crate::findings::{Evaluation, Finding, Severity};
+use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Instant;
 
@@ -137,6 +139,8 @@ pub enum ClickTarget {
     Columns(Vec<&'static str>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
+    /// Index in `ProcessSignal::ALL`
+    Signal(usize),
     /// A cell of the timeline: its time in nanoseconds since the Unix epoch
     Timeline(i64),
 }
@@ -185,8 +189,13 @@ pub enum Effect {
     SaveScreen,
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
-    /// Save `State::hidden_columns`
-    SaveColumns,
+    /// Save `State::hidden_columns` and `State::task_rows`
+    SaveLists,
+    /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
+    SendSignal {
+        process: ProcessId,
+        signal: ProcessSignal,
+    },
 }
 
 /// Position of the displayed interval among all intervals that can be displayed.

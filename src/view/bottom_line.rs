@@ -34,15 +34,29 @@ pub fn draw(state: &State, pane: &mut Pane) {
         pane.line(0, (safe!("no more samples: {error}"), StyleRole::Warning));
         return;
     }
-    for piece in key_line_items(pane.width(), hints(state)) {
-        let here = piece.screen == Some(state.screen);
-        let line = piece.line(if here { StyleRole::Key } else { StyleRole::Dim });
-        let mut part = pane.subarea(piece.x, 0, piece.width, 1);
-        part.on_click(piece.screen.map_or(ClickTarget::Action(piece.action), ClickTarget::Screen));
-        part.line(0, line);
-        if here {
-            part.highlight_rows(0, 1);
-        }
+    let tabs = Screen::ALL.into_iter().map(|screen| {
+        let role = if screen == state.screen { StyleRole::Key } else { StyleRole::Dim };
+        let label = if pane.width() >= MIN_LABELS_WIDTH { screen.label() } else { "" };
+        (key_and_word(safe!("{}", screen.digit()), label, role), ClickTarget::Screen(screen))
+    });
+    let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
+    for item in key_line_items(used + 2, pane.width(), hints(state)) {
+        let mut part = pane.subarea(item.x, 0, item.width, 1);
+        part.on_click(ClickTarget::Action(item.action));
+        part.line(0, item.line());
+    }
+}
+
+/// Columns from which the screens have their names.
+const MIN_LABELS_WIDTH: u16 = 78;
+
+/// The key before the word, or highlighted in it.
+fn key_and_word(key: impl Into<SafeText>, word: &'static str, role: StyleRole) -> SafeLine {
+    let key = key.into();
+    match word.split_once(key.as_str()).filter(|_| key.width() == 1) {
+        Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
+        None if word.is_empty() => SafeLine::new(key, StyleRole::Key),
+        None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(word, role),
     }
 }
 
@@ -99,44 +113,26 @@ struct KeyLineItem {
     width: u16,
     key: &'static str,
     label: &'static str,
-    /// The screen whose key it is
-    screen: Option<Screen>,
     action: Action,
 }
 
 impl KeyLineItem {
-    fn new(x: u16, (key, words, action): KeyHint) -> KeyLineItem {
-        let screen = if let Action::Show(screen) = action { Some(screen) } else { None };
-        let mut item = KeyLineItem { x, width: 0, key, label: words, screen, action };
-        item.width = u16::try_from(item.line(StyleRole::Plain).width()).unwrap_or(0);
+    fn new(x: u16, (key, label, action): KeyHint) -> KeyLineItem {
+        let mut item = KeyLineItem { x, width: 0, key, label, action };
+        item.width = u16::try_from(item.line().width()).unwrap_or(0);
         item
     }
 
-    /// The key before the word, or highlighted in it.
-    fn line(&self, role: StyleRole) -> SafeLine {
-        let (key, label) = (self.key, self.label);
-        match label.split_once(key).filter(|_| key.len() == 1) {
-            Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
-            None if label.is_empty() => SafeLine::new(key, StyleRole::Key),
-            None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(label, role),
-        }
+    fn line(&self) -> SafeLine {
+        key_and_word(self.key, self.label, StyleRole::Dim)
     }
 }
 
-/// The screens, as many hints as fit, then help and quit.
-fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+/// As many hints as fit after column `x`, then help and quit.
+fn key_line_items(mut x: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
     const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
-    let mut pieces = Vec::with_capacity(14);
-    let mut x = 0;
-    let roomy = width >= 78;
-    for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        let piece = KeyLineItem::new(x, (digit, if roomy { screen.label() } else { "" }, Action::Show(screen)));
-        x += piece.width + 1;
-        pieces.push(piece);
-    }
-    x += 1;
+    let mut pieces = Vec::with_capacity(8);
     /// `? help q`
     const KEPT: u16 = 8;
     for &hint in hints.iter().chain([&PALETTE]) {

@@ -246,6 +246,8 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
     let most = page.max_scroll(height);
     let top = details.scroll_offset.min(most);
     let labels = page.label_width();
+    pane.scroll_bar(most + usize::from(height), top, usize::from(height));
+    let pane = &mut pane.subarea(0, 0, width - u16::from(most > 0), u16::MAX);
     let (mut passed, mut y) = (0, 0);
     for entry in &page.entries {
         let begins = passed;

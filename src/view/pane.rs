@@ -7,7 +7,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
-use ratatui::widgets::{Block, Clear, Sparkline, Widget};
+use ratatui::symbols::scrollbar;
+use ratatui::widgets::{
+    Block, Clear, Scrollbar, ScrollbarOrientation, ScrollbarState, Sparkline, StatefulWidget, Tabs, Widget,
+};
 
 use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
@@ -170,6 +173,35 @@ impl<'a> Pane<'a> {
         if let Some(column) = column {
             TimeCursor { column, style }.render(area, self.buffer);
         }
+    }
+
+    /// Draws ratatui's scroll bar in the last column: lines of a list from `top`, of which `visible` are displayed. Draws nothing if
+    /// that is all of them.
+    pub fn scroll_bar(&mut self, lines: usize, top: usize, visible: usize) {
+        let Some(hidden) = lines.checked_sub(visible).filter(|&hidden| hidden > 0) else { return };
+        let mut place = ScrollbarState::new(hidden + 1).position(top).viewport_content_length(visible);
+        let style = self.theme.graph_style(StyleRole::Dim);
+        Scrollbar::new(ScrollbarOrientation::VerticalRight)
+            .symbols(scrollbar::Set { track: "│", thumb: "█", begin: "│", end: "│" })
+            .begin_symbol(None)
+            .end_symbol(None)
+            .style(style)
+            .render(self.area, self.buffer, &mut place);
+    }
+
+    /// Draws ratatui's tabs on the first row, a blank between two. A click on one has its target. Returns their width.
+    pub fn tabs(&mut self, tabs: Vec<(SafeLine, ClickTarget)>, selected: Option<usize>) -> u16 {
+        let mut x: u16 = 0;
+        let mut titles = Vec::with_capacity(tabs.len());
+        for (title, target) in tabs {
+            let width = u16::try_from(title.width()).unwrap_or(u16::MAX);
+            self.subarea(x, 0, width, 1).on_click(target);
+            x = x.saturating_add(width).saturating_add(1);
+            titles.push(title.into_styled(self.theme));
+        }
+        let tabs = Tabs::new(titles).select(selected).style(Style::new()).highlight_style(self.theme.cursor_style());
+        tabs.divider(" ").padding("", "").render(self.area, self.buffer);
+        x.saturating_sub(1)
     }
 
     /// Draws a line at the left end of a row; what does not fit is cut with `…`.

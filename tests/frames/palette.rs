@@ -175,7 +175,7 @@ fn columns_are_chosen_per_screen() {
     assert!(text(&state).contains("[x] infl"), "{}", text(&state));
     click(&mut state, "[x] infl");
     assert!(text(&state).contains("[ ] infl"));
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
     press(&mut state, "4");
     assert!(!state.hides_column("infl"), "of the disk screen alone");
@@ -185,7 +185,7 @@ fn columns_are_chosen_per_screen() {
         press(&mut state, "j");
     }
     press(&mut state, " ");
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(state.hidden_columns.is_empty() && text(&state).contains("infl"));
 }
 
