@@ -179,9 +179,8 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
     match layout.has_panes() {
         true => panes::draw(view.panes, state, evaluation, layout, pane),
         false => {
-            // The scroll bar has a column of its own; in a pane it is on the frame.
-            let width = pane.width() - u16::from(list::is_cut(state, layout));
-            (view.draw)(state, evaluation, layout, &mut pane.subarea(0, 0, width, u16::MAX));
+            let is_cut = list::is_cut(state, layout);
+            (view.draw)(state, evaluation, layout, &mut pane.with_scroll_bar(is_cut));
         }
     }
     if layout.has_list(state.screen.definition().list_pane) {

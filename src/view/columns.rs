@@ -193,6 +193,10 @@ impl<C: Copy> Columns<C> {
 
     /// Draws the headings, in which the sort column is marked, and the rows.
     pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
+        let width = pane.table_width();
+        // Where a scroll bar takes a column, the column with the remaining width is narrower.
+        let narrower = self.shown.iter().position(|spec| spec.width == 0).filter(|_| width < pane.width());
+        let narrower = narrower.and_then(|at| Some((at, usize::from(self.places.get(at)?.width).saturating_sub(1))));
         let theme = pane.theme();
         let count = self.shown.len();
         if !self.choosable.is_empty() {
@@ -208,6 +212,11 @@ impl<C: Copy> Columns<C> {
             .zip(rows)
             .map(|(y, mut row)| {
                 items.extend(row.item.take().map(|item| (y, item)));
+                if let Some((at, width)) = narrower
+                    && let Some(cell) = row.cells.get_mut(at)
+                {
+                    cell.line = std::mem::take(&mut cell.line).truncated(width);
+                }
                 row.styled(count, theme)
             })
             .collect();
@@ -216,7 +225,7 @@ impl<C: Copy> Columns<C> {
         }
         let widths = self.shown.iter().map(ColumnSpec::constraint);
         let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
-        pane.render(SafeTable(table));
+        pane.subarea(0, 0, width, u16::MAX).render(SafeTable(table));
     }
 
     fn headings(&self, sort: Option<Sort>) -> TableRow {

@@ -50,13 +50,15 @@ pub struct Pane<'a> {
     theme: Theme,
     /// The pane with the focus of the keys
     has_focus: bool,
+    /// Tables leave the last column to a scroll bar
+    has_scroll_bar: bool,
 }
 
 impl<'a> Pane<'a> {
     /// The whole frame. Hit areas are appended to the list.
     pub fn new(buffer: &'a mut Buffer, hit_areas: &'a mut Vec<HitArea>, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, hit_areas, area, theme, has_focus: false }
+        Pane { buffer, hit_areas, area, theme, has_focus: false, has_scroll_bar: false }
     }
 
     /// A rectangle inside this one.
@@ -70,10 +72,21 @@ impl<'a> Pane<'a> {
         Pane { has_focus, ..self.part(self.area) }
     }
 
+    /// The same pane; a table in it leaves its last column to the scroll bar that is drawn later.
+    pub fn with_scroll_bar(&mut self, has_scroll_bar: bool) -> Pane<'_> {
+        Pane { has_scroll_bar, ..self.part(self.area) }
+    }
+
+    /// Columns of a table.
+    pub fn table_width(&self) -> u16 {
+        self.area.width.saturating_sub(u16::from(self.has_scroll_bar))
+    }
+
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
         let (area, theme) = (self.area.intersection(area), self.theme);
-        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false }
+        let has_scroll_bar = self.has_scroll_bar;
+        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false, has_scroll_bar }
     }
 
     /// What a click on this pane does, unless a part that is drawn later has its own target.

@@ -13,9 +13,20 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/l
 struct Sleeper(Child);
 
 impl Sleeper {
-    /// `seconds` is in no other command line.
-    fn start(seconds: &str) -> Sleeper {
-        Sleeper(Command::new("sleep").arg(seconds).spawn().unwrap())
+    fn start() -> Sleeper {
+        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    /// Filters the tasks by its pid and its name. Its command line may be read later.
+    fn select(&self, session: &mut Session) {
+        let pid = self.0.id().to_string();
+        session.type_keys(&format!("5/{pid} sleep\r"));
+        session.until("the process", |screen| {
+            screen
+                .contents()
+                .lines()
+                .any(|line| line.trim_start_matches(['│', ' ']).starts_with(&pid) && line.contains("sleep"))
+        });
     }
 }
 
@@ -28,16 +39,15 @@ impl Drop for Sleeper {
 
 #[test]
 fn a_confirmed_signal_ends_the_selected_process() {
-    let mut sleeper = Sleeper::start("600.1525");
+    let mut sleeper = Sleeper::start();
     let question = format!("Send SIGTERM to pid {}?", sleeper.0.id());
     for (columns, rows) in [(80, 24), (200, 50)] {
         let mut session = Session::start(stalltop(&["--allow-signals"]), columns, rows);
         session.until_text("busy");
-        session.type_keys("5/600.1525\r");
-        session.until_text("sleep 600.1525");
+        sleeper.select(&mut session);
         session.type_keys("K");
         session.until_text(&question);
-        session.until_text("sleep: sleep 600.1525");
+        session.until_text("│sleep");
         // Anything but y sends nothing.
         session.type_keys("jx\r");
         session.until_text("Send SIGINT to");
@@ -58,12 +68,11 @@ fn a_confirmed_signal_ends_the_selected_process() {
 
 #[test]
 fn a_process_that_has_ended_gets_no_signal() {
-    let mut sleeper = Sleeper::start("600.1526");
+    let mut sleeper = Sleeper::start();
     // The row remains for the interval.
     let mut session = Session::start(stalltop(&["--allow-signals", "-i", "5s"]), 80, 24);
     session.until_text("busy");
-    session.type_keys("5/600.1526\r");
-    session.until_text("sleep 600.1526");
+    sleeper.select(&mut session);
     session.type_keys("K");
     session.until_text("Send SIGTERM to");
     sleeper.0.kill().unwrap();
