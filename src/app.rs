@@ -3,6 +3,7 @@
 pub mod baseline_learner;
 pub mod command;
 pub mod config;
+pub mod demo_playlist;
 pub mod evaluated_recording;
 pub mod evaluation;
 pub mod event_loop;
@@ -16,6 +17,7 @@ pub mod recorder;
 pub mod sampling;
 pub mod saved_lists;
 pub mod saved_screen;
+pub mod screen_setup;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
 pub mod sys;
 pub mod terminal;

@@ -24,6 +24,7 @@ mod bottom_line;
 mod column_chooser;
 mod copied_text;
 mod cpu;
+mod cpu_segments;
 mod demo;
 mod details;
 mod disk;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::app::full_screen::Playlist;
+use crate::app::demo_playlist::Playlist;
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};

@@ -3,25 +3,24 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use tempfile::NamedTempFile;
 
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
+use crate::app::demo_playlist::{DemoRecording, Playlist};
 use crate::app::event_loop::run_screens;
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::recorder;
 use crate::app::sampling::SamplerThread;
+use crate::app::screen_setup::{setup, with_theme};
 use crate::app::timeline::Timeline;
 use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
-use crate::app::{recorder, saved_lists, terminal};
 use crate::cli;
 use crate::kernel::Root;
 use crate::recording::Redaction;
-use crate::state::demo::DemoNote;
-use crate::state::{Setup, Source, State, TerminalCapabilities};
+use crate::state::{Source, State};
 
 /// The screen on the running machine.
 pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
@@ -66,50 +65,6 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
     run_screens(state, timeline, None)
 }
 
-/// A recording of the demo, in a temporary file.
-pub struct DemoRecording {
-    pub file: NamedTempFile,
-    pub name: &'static str,
-    pub note: DemoNote,
-}
-
-impl DemoRecording {
-    fn open(&self, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Timeline), Failure> {
-        let options = cli::Replay {
-            file: self.file.path().to_owned(),
-            at: None,
-            range: cli::time_range::TimeRange::default(),
-            speed: 1.0,
-            appearance: appearance.clone(),
-        };
-        let timeline = Timeline::open(&options, &TimeZone::system(), settings)?;
-        let source = Source::Replay { name: self.name.to_owned() };
-        let mut state = State::new(setup(appearance, source, timeline.interval()));
-        state.demo = Some(self.note);
-        let (state, _) = with_theme(state, settings, appearance)?;
-        Ok((state, timeline))
-    }
-}
-
-/// Recordings of the demo that are shown after the present one.
-pub struct Playlist {
-    settings: Settings,
-    appearance: cli::Appearance,
-    rest: VecDeque<DemoRecording>,
-    /// The files of those that were shown
-    shown: Vec<NamedTempFile>,
-}
-
-impl Playlist {
-    /// Opens the next recording, if there is one.
-    pub fn open_next(&mut self) -> Result<Option<(State, Timeline)>, Failure> {
-        let Some(next) = self.rest.pop_front() else { return Ok(None) };
-        let opened = next.open(&self.settings, &self.appearance)?;
-        self.shown.push(next.file);
-        Ok(Some(opened))
-    }
-}
-
 /// The screen on the recordings of the demo, one after the other: quitting goes to the next one, Ctrl-C ends.
 pub fn demo(
     configuration: &cli::Configuration,
@@ -119,29 +74,5 @@ pub fn demo(
     let (settings, _) = Settings::load(&Root::host(), configuration)?;
     let Some(first) = recordings.pop_front() else { return Ok(Exit::Success) };
     let (state, timeline) = first.open(&settings, &appearance)?;
-    run_screens(state, timeline, Some(Playlist { settings, appearance, rest: recordings, shown: vec![first.file] }))
-}
-
-/// Chooses the theme; the lines are warnings.
-fn with_theme(mut state: State, settings: &Settings, appearance: &cli::Appearance) -> Result<(State, Vec<String>), Failure> {
-    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
-    state.themes = themes;
-    saved_lists::restore(&mut state);
-    state.setup.terminal.theme = chosen;
-    Ok((state, notices))
-}
-
-fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
-    let variable = |name: &str| match name {
-        "NO_COLOR" if appearance.no_color => Some("1".to_owned()),
-        _ => std::env::var(name).ok(),
-    };
-    let terminal = TerminalCapabilities::from_env(variable, appearance.glyphs());
-    Setup {
-        terminal: TerminalCapabilities { is_slow: appearance.slow || terminal::is_slow_line(), ..terminal },
-        source,
-        time_zone: TimeZone::system(),
-        size: terminal::size(),
-        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
-    }
+    run_screens(state, timeline, Some(Playlist::new(settings, appearance, first, recordings)))
 }

@@ -4,7 +4,7 @@
 //! Both always differ a little: by sampling error, because /proc/stat and the tasks are read one after the other, and because
 //! only the ticks include interrupts. A larger difference is work between two ticks, or time that is counted twice.
 
-use crate::interval::cpu::{CpuUsage, idle_ticks};
+use crate::interval::cpu::usage::{CpuUsage, idle_ticks};
 use crate::interval::exited::ExitedSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;

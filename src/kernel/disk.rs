@@ -5,6 +5,7 @@ mod diskstats;
 mod facts;
 mod mount_points;
 mod random_read;
+mod sysfs;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::text::printable;
+use super::formatting::printable;
 use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;

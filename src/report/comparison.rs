@@ -8,6 +8,7 @@ mod per_operation;
 mod recording_figures;
 mod text;
 mod text_table;
+mod totals;
 
 use crate::figures::Better;
 use crate::findings::Severity;
@@ -15,8 +16,9 @@ use crate::interval::statistics::{Certainty, Distribution, Superiority};
 pub use json::json;
 pub use operation_counter::OperationTotals;
 pub use per_operation::PerOperation;
-pub use recording_figures::{FigureKey, RecordingFigures, Totals};
+pub use recording_figures::{FigureKey, RecordingFigures};
 pub use text::text;
+pub use totals::Totals;
 
 /// A recording with its name, and the totals of its operations if they were counted.
 #[derive(Debug)]

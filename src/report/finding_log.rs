@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::json::{FindingJson, escape_unprintable, rfc3339};
-use super::text::printable;
+use super::formatting::printable;
+use super::formatting::rfc3339;
+use super::json::{FindingJson, escape_unprintable};
 use super::window::KindFilter;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Severity};
 use crate::sample::{Host, Instant};

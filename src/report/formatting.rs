@@ -1,24 +1,11 @@
-//! Formats quantities for people: three significant digits, with their unit.
+//! Formats findings, times and text from outside for people.
 
-use super::report_data::series_definitions::ChartUnit;
-use super::text::printable;
-use super::window::Window;
 use crate::findings::{Evidence, Severity, Subject, Value};
-use crate::sample::Name;
-use crate::units::Millis;
+use crate::ids::is_unprintable;
+use crate::sample::{Instant, Name};
 pub use crate::units::format::{bytes, latency, multiple, pluralize, three_digits};
+use crate::units::time;
 pub use crate::units::time::duration;
-
-/// A value of a chart.
-pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
-    match unit {
-        ChartUnit::Ratio => format!("{} %", three_digits(value * 100.0)),
-        ChartUnit::Threads | ChartUnit::Cpus => three_digits(value),
-        ChartUnit::Seconds => latency(Millis(value * 1000.0)),
-        ChartUnit::Bytes => bytes(value),
-        ChartUnit::BytesPerSecond => format!("{}/s", bytes(value)),
-    }
-}
 
 /// Label and value of evidence.
 pub fn format_evidence(evidence: &Evidence) -> (String, String) {
@@ -55,20 +42,31 @@ pub fn subject_name(subject: &Subject) -> String {
     }
 }
 
-/// The sentence if no finding is worse than a note; else `None`.
-pub fn no_problem_sentence(window: &Window) -> Option<String> {
-    let notes = window.findings().len() as u64;
-    match (window.worst_severity(), window.includes_all_kinds()) {
-        (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
-        (None, false) => Some("Nothing of the selected kinds is wrong, as far as it can be seen".into()),
-        (Some(Severity::Note), true) => {
-            Some(format!("Nothing to warn of as far as it can be seen; {}", pluralize(notes, "note")))
+/// Escapes control characters and characters that change the direction of text.
+pub fn printable(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unprintable(c) {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
         }
-        (Some(Severity::Note), false) => {
-            Some(format!("Nothing to warn of among the selected kinds, as far as it can be seen; {}", pluralize(notes, "note")))
-        }
-        (Some(_), _) => None,
     }
+    line
+}
+
+/// The overall status; notes do not count.
+pub fn overall_status(worst: Option<Severity>) -> &'static str {
+    match worst {
+        Some(Severity::Critical) => "critical",
+        Some(Severity::Warning) => "warning",
+        Some(Severity::Note) | None => "ok",
+    }
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+pub fn rfc3339(at: Instant) -> String {
+    time::rfc3339(at.realtime_ns)
 }
 
 #[cfg(test)]
@@ -76,16 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_have_three_digits_and_a_unit() {
-        let said = [
-            format_quantity(0.4567, ChartUnit::Ratio),
-            format_quantity(0.1087, ChartUnit::Seconds),
-            format_quantity(0.000_052, ChartUnit::Seconds),
-            format_quantity(0.0, ChartUnit::Seconds),
-            format_quantity(1536.0, ChartUnit::BytesPerSecond),
-            format_quantity(1023.0, ChartUnit::Bytes),
-            format_quantity(61.04, ChartUnit::Threads),
-        ];
-        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
+    fn nothing_acts_on_a_terminal() {
+        assert_eq!(printable("a\u{1b}[31m\u{202e}b\n"), "a\\u{1b}[31m\\u{202e}b\\n");
     }
 }

@@ -9,12 +9,12 @@ mod plot;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::formatting::{duration, format_quantity, no_problem_sentence, pluralize, three_digits};
-use super::json::overall_status;
+use super::formatting::overall_status;
+use super::formatting::printable;
+use super::formatting::{duration, pluralize, three_digits};
 use super::report_data::commands::CommandUsage;
 use super::report_data::finding_groups::FindingGroup;
 use super::report_data::{Chart, ReportData};
-use super::text::printable;
 use crate::findings::Severity;
 use crate::report::report_data::series_definitions::ChartUnit;
 use axis::TimeAxis;
@@ -120,7 +120,7 @@ fn verdict_banner(data: &ReportData, findings: &[FindingGroup]) -> Markup {
                     p.sentence { (printable(&finding.sentence)) }
                     @if problems > 1 { p.more { "and " (problems - 1) " more below" } }
                 }
-                None => p.sentence { (no_problem_sentence(&data.window).unwrap_or_default()) "." },
+                None => p.sentence { (data.window.no_problem_sentence().unwrap_or_default()) "." },
             }
         }
     }
@@ -145,7 +145,7 @@ fn svg_patterns() -> Markup {
 
 fn figure_tiles(data: &ReportData) -> Markup {
     let figures = data.window.figures();
-    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format_quantity(ratio, ChartUnit::Ratio));
+    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| ChartUnit::Ratio.format(ratio));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= data.blocked_ratio);
     let bound = if figures.idle_but_blocked_is_lower_bound { "≥ " } else { "" };

@@ -5,14 +5,13 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::formatting::{overall_status, rfc3339};
 use super::mean_figures::MeanFigures;
 use super::report_data::steps::round_to_five_digits;
 use super::report_data::{Chart, Gap, ReportData};
 use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
-use crate::sample::Instant;
-use crate::units::time;
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
@@ -117,20 +116,6 @@ pub(super) fn escape_unprintable(json: &str) -> String {
         }
     }
     plain
-}
-
-/// The overall status; notes do not count.
-pub fn overall_status(worst: Option<Severity>) -> &'static str {
-    match worst {
-        Some(Severity::Critical) => "critical",
-        Some(Severity::Warning) => "warning",
-        Some(Severity::Note) | None => "ok",
-    }
-}
-
-/// RFC 3339 in UTC, with milliseconds.
-pub fn rfc3339(at: Instant) -> String {
-    time::rfc3339(at.realtime_ns)
 }
 
 #[derive(Serialize)]
@@ -339,7 +324,7 @@ impl Serialize for EvidenceJson {
 mod tests {
     use super::*;
     use crate::ids::{DiskId, TaskId};
-    use crate::sample::Name;
+    use crate::sample::{Instant, Name};
 
     fn finding(subject: Subject, evidence: Vec<Evidence>) -> Finding {
         Finding {

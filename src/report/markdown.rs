@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use maud::html;
 
-use super::formatting::{duration, format_evidence, format_quantity, pluralize, three_digits};
+use super::formatting::overall_status;
+use super::formatting::printable;
+use super::formatting::{duration, format_evidence, pluralize, three_digits};
 use super::html::{COMMANDS_NOTE, ReportSource};
-use super::json::overall_status;
 use super::report_data::finding_groups::FindingGroup;
 use super::report_data::{Chart, ReportData};
-use super::text::printable;
 use crate::findings::Value;
 use crate::sample::Instant;
 use crate::units::time::in_zone;
@@ -119,7 +119,7 @@ fn wait_chain(evidence: &crate::findings::Evidence) -> Option<&[crate::findings:
 }
 
 fn series_rows(chart: &Chart) -> String {
-    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format_quantity(value, chart.unit));
+    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| chart.unit.format(value));
     let row = |series: &super::report_data::Series| {
         format!("| {}: {} | {} | {} |\n", escape(&chart.title), escape(&series.label), of(series.overall), of(series.peak))
     };

@@ -3,9 +3,8 @@
 
 use std::fmt::Write;
 
-use super::formatting;
+use super::formatting::printable;
 use super::mean_figures::MeanFigures;
-use super::text::printable;
 use super::window::Window;
 use crate::findings::{Finding, Severity, Thresholds};
 
@@ -29,7 +28,7 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
     let first = worst_finding.map(|worst| root_cause(&findings, worst)).filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
-        None => text.push_str(&formatting::no_problem_sentence(window).unwrap_or_default().replacen('N', "n", 1)),
+        None => text.push_str(&window.no_problem_sentence().unwrap_or_default().replacen('N', "n", 1)),
         Some(first) => {
             // One rule's sentence begins with the same words.
             let words = format!("{}: ", first.kind.as_str().replace('-', " "));

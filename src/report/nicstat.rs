@@ -7,7 +7,7 @@ mod tests;
 
 use std::fmt::Write;
 
-use super::text::printable;
+use super::formatting::printable;
 use crate::sample::network::Duplex;
 use arithmetic::{NicLine, TcpLine, UdpLine};
 use columns::{InterfaceTable, precision, precision_parseable, precision4};

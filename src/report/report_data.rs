@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::text::printable;
+use super::formatting::printable;
 use super::window::Window;
 use crate::figures::FigureInput;
 use crate::figures::cpu::CpuRow;

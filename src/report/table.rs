@@ -1,5 +1,6 @@
 //! The tables of the catalogue as text: selection of columns and rows, and output formats. Nothing is printed here.
 
+mod csv_format;
 mod docs;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
-use super::formatting::{self, pluralize, three_digits};
-use super::json::{overall_status, rfc3339};
+use super::formatting::{overall_status, pluralize, printable, rfc3339, three_digits};
 use super::mean_figures::MeanFigures;
 use super::window::Window;
 use crate::findings::{Finding, Severity};
-use crate::ids::is_unprintable;
 
 /// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
@@ -29,7 +27,7 @@ pub fn check(window: &Window) -> String {
     if let Some(words) = window.artefact() {
         let _ = writeln!(text, "  cross-check: {}", printable(&words));
     }
-    if let Some(words) = formatting::no_problem_sentence(window) {
+    if let Some(words) = window.no_problem_sentence() {
         let _ = writeln!(text, "{words}.");
     }
     let absent: Vec<String> = window.absent().iter().map(|(what, why)| format!("{what} ({why})")).collect();
@@ -110,27 +108,9 @@ fn finding_line(finding: &Finding, begin: &str) -> String {
     format!("{begin}{severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
-/// Escapes control characters and characters that change the direction of text.
-pub fn printable(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_unprintable(c) {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_acts_on_a_terminal() {
-        assert_eq!(printable("a\u{1b}[31m\u{202e}b\n"), "a\\u{1b}[31m\\u{202e}b\\n");
-    }
 
     #[test]
     fn nothing_seen_is_said() {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::formatting::pluralize;
 use super::mean_figures::{MeanFigures, Means};
 use super::missing::{
     CLOSED_NAMESPACES, HIDDEN_NAMESPACES, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, UNREAD_NAMESPACES, missing_readings,
@@ -12,7 +11,7 @@ use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross
 use crate::interval::idle_blocked::CrossChecks;
 use crate::sample::network::namespaces::NetworkNamespaces;
 use crate::sample::{Absent, Host, Instant};
-use crate::units::format::plural;
+use crate::units::format::{plural, pluralize};
 
 /// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
 #[derive(Clone, Debug, Default)]
@@ -212,5 +211,22 @@ impl Window {
             }
         };
         self.absent.iter().map(reason).collect()
+    }
+
+    /// The sentence if no finding is worse than a note; else `None`.
+    pub fn no_problem_sentence(&self) -> Option<String> {
+        let notes = self.findings().len() as u64;
+        match (self.worst_severity(), self.includes_all_kinds()) {
+            (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
+            (None, false) => Some("Nothing of the selected kinds is wrong, as far as it can be seen".into()),
+            (Some(Severity::Note), true) => {
+                Some(format!("Nothing to warn of as far as it can be seen; {}", pluralize(notes, "note")))
+            }
+            (Some(Severity::Note), false) => Some(format!(
+                "Nothing to warn of among the selected kinds, as far as it can be seen; {}",
+                pluralize(notes, "note")
+            )),
+            (Some(_), _) => None,
+        }
     }
 }

@@ -6,8 +6,8 @@ mod panes;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
+use super::cpu_segments::cpu_segments;
 use super::list::{list_status, visible_rows};
-use super::overview::cpu_segments;
 use super::pane::Pane;
 use super::panes::MAX_SPARKLINE_WIDTH;
 use super::safe_line::SafeLine;

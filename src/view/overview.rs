@@ -18,16 +18,16 @@ mod tables;
 mod waits_pane;
 
 use super::ScreenView;
+use super::cpu_segments::{UnusedTime, cpu_segments};
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::time_cells::TimeCells;
-use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::bar::StackedBar;
 use super::{cpu, wait_location};
 use crate::findings::Evaluation;
-use crate::interval::Interval;
 use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
@@ -189,46 +189,6 @@ fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
         line.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
     }
     line
-}
-
-/// The segments of the bar: used, steal, hidden, idle but blocked, free.
-pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
-    let Some(span) = &interval.cpu else { return Vec::new() };
-    let total = &span.total;
-    let part = |share: f64, glyph, style| Segment { share, glyph, style };
-    let hidden = span.hidden_cpus / span.cpus.len().max(1) as f64;
-    let rest = UnusedTime::new(interval, span);
-    vec![
-        part(total.user + total.nice, '█', StyleRole::User),
-        part(total.system, '▓', StyleRole::System),
-        part(total.irq + total.softirq, '▒', StyleRole::Irq),
-        part(total.steal, '╳', StyleRole::Steal),
-        part(hidden, '?', StyleRole::Warning),
-        part(rest.blocked, '╱', StyleRole::Blocked),
-        part(rest.other, ' ', StyleRole::Plain),
-        part(rest.free, '·', StyleRole::Free),
-    ]
-}
-
-/// The CPU time that was neither used nor stolen, as shares of all CPUs. Together with these it adds up to 1.
-struct UnusedTime {
-    blocked: f64,
-    free: f64,
-    /// In no field of /proc/stat, or not covered by the sub-samples
-    other: f64,
-}
-
-impl UnusedTime {
-    fn new(interval: &Interval, span: &CpuSpan) -> UnusedTime {
-        let unused = (1.0 - span.busy() - span.total.steal).max(0.0);
-        let (blocked, free) = match &interval.idle_blocked {
-            Some(idle) => (idle.ratio, idle.free),
-            None => (0.0, span.available()),
-        };
-        let blocked = blocked.min(unused);
-        let free = free.min(unused - blocked);
-        UnusedTime { blocked, free, other: unused - blocked - free }
-    }
 }
 
 /// Other CPU time from which it is named.

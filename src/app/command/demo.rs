@@ -6,7 +6,8 @@ use std::io::Write as _;
 
 use tempfile::NamedTempFile;
 
-use crate::app::full_screen::{self, DemoRecording};
+use crate::app::demo_playlist::DemoRecording;
+use crate::app::full_screen;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print;
 use crate::app::terminal;

@@ -14,7 +14,7 @@ use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
 use crate::kernel::probe::loader_process::{self, LoaderProcess};
 use crate::kernel::{Root, Sampler};
 use crate::report::formatting::pluralize;
-use crate::report::text::printable;
+use crate::report::formatting::printable;
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 use crate::units::format::plural;

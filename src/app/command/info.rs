@@ -9,7 +9,7 @@ use crate::app::recorder::{failure, format_bytes};
 use crate::cli::Info;
 use crate::recording::{Copier, CopyTotals, DamageKind, Inspection, Redaction, Replayer, Tail, Timestamp, UnreadableFile};
 use crate::report::formatting::pluralize;
-use crate::report::text::printable;
+use crate::report::formatting::printable;
 use crate::sample::Name;
 use crate::sample::operations::Operations;
 use crate::units::time;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::findings::Severity;
-use crate::report::text::printable;
+use crate::report::formatting::printable;
 
 /// The result of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -77,12 +77,12 @@ pub fn write_failure(error: &io::Error) -> Failure {
 
 /// A line on standard error.
 pub fn print_stderr(text: &str) {
-    write_stderr(&format!("stalltop: {}\n", crate::report::text::printable(text)));
+    write_stderr(&format!("stalltop: {}\n", crate::report::formatting::printable(text)));
 }
 
 /// Writes over the present line of the terminal.
 pub fn overwrite_stderr_line(text: &str) {
-    write_stderr(&format!("\r{}", crate::report::text::printable(text)));
+    write_stderr(&format!("\r{}", crate::report::formatting::printable(text)));
 }
 
 /// Nothing can be done about text that cannot be written; a terminal that is stopped must not block the program.

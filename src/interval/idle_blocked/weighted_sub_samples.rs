@@ -1,6 +1,6 @@
 //! Weights of sub-samples: the seconds that each counts for, and the CPUs that were available in that time.
 
-use crate::interval::cpu::idle_ticks;
+use crate::interval::cpu::usage::idle_ticks;
 use crate::sample::Sample;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::SubSample;

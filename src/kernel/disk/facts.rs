@@ -1,12 +1,13 @@
 //! Reads the facts of a block device from sysfs and the mount table: when it appears, and again from time to time.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::mount_points::MountPoints;
+use super::sysfs::{parse_device_number, sysfs_directory};
 use crate::ids::DiskId;
-use crate::kernel::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64};
+use crate::kernel::fields::{lines, parse_single_line, parse_single_u64, parse_u64};
 use crate::kernel::root::{OpenDirectory, Root};
 use crate::sample::Name;
 use crate::sample::disk::DiskFacts;
@@ -59,12 +60,6 @@ pub fn is_partition_name(name: &[u8], disk: &[u8]) -> bool {
     number.and_then(self::parse_u64).is_some()
 }
 
-/// Its directory in sysfs, where `!` stands for a `/` in the name (cciss/c0d0).
-pub fn sysfs_directory(name: &[u8]) -> PathBuf {
-    let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
-    Path::new("sys/class/block").join(OsString::from_vec(name))
-}
-
 /// The device's path in the hardware tree: `../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda` gives
 /// `pci0000:00/0000:00:02.0/virtio1`.
 fn hardware_path(link: &Path) -> Option<Name> {
@@ -109,12 +104,6 @@ fn read_device_numbers(device: &mut OpenDirectory, entries: &[PathBuf]) -> Vec<D
     let mut found: Vec<DiskId> = entries.iter().filter_map(number).collect();
     found.sort_unstable();
     found
-}
-
-/// Parses the file `dev`: `254:0`.
-pub fn parse_device_number(bytes: &[u8]) -> Option<DiskId> {
-    let mut numbers = lines(bytes).next()?.splitn(2, |byte| *byte == b':').map(parse_u32);
-    Some(DiskId { major: numbers.next()??, minor: numbers.next()?? })
 }
 
 #[cfg(test)]

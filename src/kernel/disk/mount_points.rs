@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::facts::{parse_device_number, sysfs_directory};
+use super::sysfs::{parse_device_number, sysfs_directory};
 use crate::ids::DiskId;
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;

@@ -7,8 +7,11 @@ use zstd::stream::read::Decoder;
 use zstd::zstd_safe::{CParameter, DCtx, ResetDirective};
 
 use crate::recording::error::FrameError;
-use crate::recording::format::frame::{MAX_RAW, MAX_STORED};
 
+/// Most bytes of a stored payload.
+pub const MAX_STORED: u32 = 16 << 20;
+/// Most bytes of a decompressed payload.
+pub const MAX_RAW: u32 = 64 << 20;
 /// Bit 0 of a frame's flags: the payload is a zstd frame.
 const COMPRESSED: u8 = 1;
 /// Bytes below which compression makes a payload longer.

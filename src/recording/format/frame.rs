@@ -3,16 +3,12 @@
 use super::file_header::FileId;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
-use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::compression::{MAX_RAW, MAX_STORED, PayloadDecompressor};
 use crate::recording::format::wire::array_at;
 
 /// First bytes of each frame header, which a reader searches for after damage.
 pub const SYNC_WORD: [u8; 4] = *b"\xf5\x9dFr";
 pub const HEADER_LENGTH: usize = 52;
-/// Most bytes of a stored payload.
-pub const MAX_STORED: u32 = 16 << 20;
-/// Most bytes of a decompressed payload.
-pub const MAX_RAW: u32 = 64 << 20;
 
 /// The kind of a frame. Unknown kinds are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

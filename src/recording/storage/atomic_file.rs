@@ -11,8 +11,6 @@ use nix::sys::stat::Mode;
 use nix::unistd::linkat;
 use tempfile::NamedTempFile;
 
-use super::file::open_directory;
-
 /// A new file, mode 0600, that has no name yet. Dropping it deletes it.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -99,6 +97,13 @@ fn open_anonymous(folder: &OwnedFd) -> io::Result<Option<File>> {
 /// The directory of a path.
 pub fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens a directory, so that later changes of its path have no effect.
+pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
+    // A directory that may be written to but not listed can be held all the same.
+    Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::atomic_file::AtomicFile;
+use super::atomic_file::{AtomicFile, open_directory};
 use super::{DiskSpace, Storage};
 use crate::recording::error::{Location, RecordingError};
 
@@ -58,12 +58,6 @@ impl DirHandle {
     fn sync(&self) {
         let _ = nix::unistd::fsync(&self.fd);
     }
-}
-
-pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
-    // A directory that may be written to but not listed can be held all the same.
-    Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
 }
 
 /// A new file that is locked (`flock`) as long as it is open.

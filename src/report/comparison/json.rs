@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::{Comparison, FigureChange, FigureDelta, PerOperation, SummaryStatistics};
 use crate::findings::{Kind, Severity};
 use crate::interval::statistics::Certainty;
-use crate::report::json::{escape_unprintable, rfc3339};
+use crate::report::formatting::rfc3339;
+use crate::report::json::escape_unprintable;
 
 /// Schema `stalltop/1`.
 pub fn json(comparison: &Comparison) -> String {

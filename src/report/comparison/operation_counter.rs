@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::recording_figures::Totals;
+use super::totals::Totals;
 use crate::interval::Interval;
 use crate::sample::Host;
 use crate::sample::operations::Operations;

@@ -4,8 +4,8 @@ use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
 use crate::interval::statistics::Certainty;
+use crate::report::formatting::printable;
 use crate::report::formatting::{bytes, duration, latency, multiple, three_digits};
-use crate::report::text::printable;
 use crate::units::Millis;
 
 /// `all`: unchanged figures, too.

@@ -6,9 +6,9 @@ use super::axis::TimeAxis;
 use super::plot::{PlotContext, css_left};
 use super::severity_sign;
 use crate::findings::{Finding, Severity, Value};
+use crate::report::formatting::printable;
 use crate::report::formatting::{duration, format_evidence};
 use crate::report::report_data::finding_groups::FindingGroup;
-use crate::report::text::printable;
 
 /// Findings in the timeline and in detail at most; the page says how many are left out.
 const MAX_TIMELINE_ROWS: usize = 40;

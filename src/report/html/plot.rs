@@ -7,11 +7,10 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use super::axis::{TimeAxis, ValueAxis};
-use crate::report::formatting::format_quantity;
+use crate::report::formatting::printable;
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
 use crate::report::report_data::steps::Steps;
 use crate::report::report_data::{Chart, Gap, Mark, Series};
-use crate::report::text::printable;
 
 /// The size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
@@ -190,7 +189,7 @@ fn css_class(index: usize, series: &Series) -> String {
 }
 
 fn format_optional(value: Option<f64>, unit: ChartUnit) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format_quantity(value, unit))
+    value.map_or_else(|| "-".to_owned(), |value| unit.format(value))
 }
 
 /// The label of a grid line, without needless zeros.
@@ -198,7 +197,7 @@ fn tick_label(value: f64, unit: ChartUnit) -> String {
     let text = match unit {
         // Half of a round top below 1 has more than two decimals: 0.075 is not 0.08.
         ChartUnit::Threads | ChartUnit::Cpus if value < 1.0 => format!("{value:.6}"),
-        _ => format_quantity(value, unit),
+        _ => unit.format(value),
     };
     // 100 ms, not 100.0 ms; 0 %, not 0.00 %.
     match text.split_once(' ') {

@@ -2,7 +2,7 @@
 
 use super::arithmetic::NicLine;
 use super::{Options, SampleTime, parseable};
-use crate::report::text::printable;
+use crate::report::formatting::printable;
 
 /// Two decimals below 100, one below 100,000, else none. `-` for what is not known.
 pub(super) fn precision(figure: Option<f64>) -> String {

@@ -6,7 +6,7 @@ use super::series_definitions::{ChartUnit, PlotStyle};
 use super::steps::{MeanAndMax, Steps, round_to_five_digits};
 use super::{Chart, Series};
 use crate::interval::Interval;
-use crate::report::text::printable;
+use crate::report::formatting::printable;
 use crate::sample::Name;
 
 /// All processes of one name.

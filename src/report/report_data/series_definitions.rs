@@ -8,6 +8,8 @@ use crate::interval::Interval;
 use crate::interval::disk::DiskSpan;
 use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
+use crate::units::Millis;
+use crate::units::format::{bytes, latency, three_digits};
 
 /// One figure of a chart.
 pub struct SeriesDefinition<S: 'static> {
@@ -43,6 +45,19 @@ pub enum ChartUnit {
     Seconds,
     Bytes,
     BytesPerSecond,
+}
+
+impl ChartUnit {
+    /// A value with its unit, for people.
+    pub fn format(self, value: f64) -> String {
+        match self {
+            ChartUnit::Ratio => format!("{} %", three_digits(value * 100.0)),
+            ChartUnit::Threads | ChartUnit::Cpus => three_digits(value),
+            ChartUnit::Seconds => latency(Millis(value * 1000.0)),
+            ChartUnit::Bytes => bytes(value),
+            ChartUnit::BytesPerSecond => format!("{}/s", bytes(value)),
+        }
+    }
 }
 
 /// Shares of the time of all CPUs: the layers add up to it.
@@ -104,4 +119,23 @@ const fn line<S>(figure: &'static Column<S>, label: &'static str) -> SeriesDefin
 
 const fn limit<S>(name: &'static str, baseline: &'static Column<S>, label: &'static str) -> SeriesDefinition<S> {
     SeriesDefinition { figure: baseline, name, label, style: PlotStyle::Limit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_three_digits_and_a_unit() {
+        let said = [
+            ChartUnit::Ratio.format(0.4567),
+            ChartUnit::Seconds.format(0.1087),
+            ChartUnit::Seconds.format(0.000_052),
+            ChartUnit::Seconds.format(0.0),
+            ChartUnit::BytesPerSecond.format(1536.0),
+            ChartUnit::Bytes.format(1023.0),
+            ChartUnit::Threads.format(61.04),
+        ];
+        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
+    }
 }

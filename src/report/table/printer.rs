@@ -5,10 +5,11 @@ use std::io;
 use serde::Serializer as _;
 use serde::ser::SerializeMap;
 
-use super::wide_table::{csv_field, csv_field_without_formula, csv_record};
+use super::csv_format::{csv_field, csv_field_without_formula, csv_record, shortest_decimal};
 use crate::figures::{Aggregation, Cell, ColumnDefinition, Table, Unit};
-use crate::report::json::{escape_unprintable, rfc3339};
-use crate::report::text::printable;
+use crate::report::formatting::printable;
+use crate::report::formatting::rfc3339;
+use crate::report::json::escape_unprintable;
 use crate::sample::Instant;
 
 /// The format of lines.
@@ -251,11 +252,6 @@ fn write_object<'a>(
 /// Whether it is printed without a decimal point.
 fn is_integer(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() < 9e15
-}
-
-/// The shortest decimal that parses to the same number.
-pub(super) fn shortest_decimal(number: f64) -> String {
-    format!("{number}")
 }
 
 /// The text of a cell for people.

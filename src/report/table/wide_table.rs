@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 
 use super::ResolvedSelection;
-use super::printer::{RowTime, shortest_decimal};
+use super::csv_format::{csv_field, csv_field_without_formula, shortest_decimal};
+use super::printer::RowTime;
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
-use crate::report::json::rfc3339;
-use crate::report::text::printable;
+use crate::report::formatting::rfc3339;
 
 /// The columns of the wide table, and the tables that it is made of.
 pub struct WideTable {
@@ -115,30 +115,6 @@ fn column_type(column: &ColumnDefinition) -> ColumnType {
         Unit::Id => ColumnType::Integer,
         _ => ColumnType::Float,
     }
-}
-
-/// One cell of a record.
-pub(super) fn csv_field(cell: &Cell) -> String {
-    match cell {
-        Cell::Number(number) | Cell::Bound(_, number) => shortest_decimal(*number),
-        Cell::Text(text) => printable(text),
-        Cell::Unknown => String::new(),
-    }
-}
-
-/// The same; text that begins like a formula (OWASP's list) gets a quote before it.
-pub(super) fn csv_field_without_formula(cell: &Cell) -> String {
-    let text = csv_field(cell);
-    let formula = matches!(cell, Cell::Text(_)) && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    if formula { format!("'{text}") } else { text }
-}
-
-/// One record of RFC 4180, but with `\n` at its end.
-pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> io::Result<String> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(fields)?;
-    let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
-    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -1,0 +1,40 @@
+//! What a screen begins with: the terminal's abilities, the theme, the columns that were hidden before.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use crate::app::config::Settings;
+use crate::app::program::exit::Failure;
+use crate::app::{saved_lists, terminal};
+use crate::cli;
+use crate::state::{Setup, Source, State, TerminalCapabilities};
+
+/// Chooses the theme; the lines are warnings.
+pub fn with_theme(
+    mut state: State,
+    settings: &Settings,
+    appearance: &cli::Appearance,
+) -> Result<(State, Vec<String>), Failure> {
+    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
+    state.themes = themes;
+    saved_lists::restore(&mut state);
+    state.setup.terminal.theme = chosen;
+    Ok((state, notices))
+}
+
+/// The terminal and the source of a screen, from the options and the environment.
+pub fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
+    let variable = |name: &str| match name {
+        "NO_COLOR" if appearance.no_color => Some("1".to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    let terminal = TerminalCapabilities::from_env(variable, appearance.glyphs());
+    Setup {
+        terminal: TerminalCapabilities { is_slow: appearance.slow || terminal::is_slow_line(), ..terminal },
+        source,
+        time_zone: TimeZone::system(),
+        size: terminal::size(),
+        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
+    }
+}
