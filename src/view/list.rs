@@ -49,8 +49,10 @@ pub fn draw_scroll_bar_and_targets(state: &State, layout: &ScreenLayout, body: &
     }
     let list = layout.list_area;
     let visible = visible_rows(state, layout);
+    // In a pane the bar is on the frame, else in the last column.
+    let row_width = list.width - u16::from(!layout.has_panes() && visible.len() < state.rows.len());
     for row in &visible {
-        body.subarea(list.x, list.y + row.y, list.width, row.height).on_click(ClickTarget::Row(row.index));
+        body.subarea(list.x, list.y + row.y, row_width, row.height).on_click(ClickTarget::Row(row.index));
     }
     let with_frame = list.width + u16::from(layout.has_panes());
     let mut edge = body.subarea(list.x, list.y + layout.rows_before_list, with_frame, layout.list_rows);

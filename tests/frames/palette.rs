@@ -211,6 +211,9 @@ fn y_copies_the_sentence_the_row_or_the_command() {
     assert!(!row.contains('\n') && row.trim_start().starts_with(|first: char| first.is_ascii_digit()), "{row:?}");
     press(&mut state, "g");
     assert!(copied_text(&state).unwrap().contains("postgres"));
+    press(&mut state, "\x1b5tg");
+    let row = copied_text(&state).unwrap();
+    assert!(row.contains("postgres") && !row.ends_with(['█', '│']), "without the scroll bar: {row}");
     assert_eq!(command_text(&state).as_deref(), Some("/usr/bin/postgres -D /var/lib/pg"));
     press(&mut state, "6");
     assert_eq!(command_text(&state).as_deref(), Some("the device's await against its baseline"), "the next steps");
