@@ -203,7 +203,8 @@ impl<C: Copy> Columns<C> {
             pane.subarea(0, 0, u16::MAX, 1).on_click(ClickTarget::Columns(self.choosable.clone()));
         }
         for (spec, place) in self.shown.iter().zip(&self.places) {
-            if let Some(column) = spec.sort_column {
+            // A table without an order is no list of the screen.
+            if let Some(column) = spec.sort_column.filter(|_| sort.is_some()) {
                 pane.subarea(place.x, 0, place.width.saturating_add(1), 1).on_click(ClickTarget::Column(column));
             }
         }

@@ -92,8 +92,11 @@ const LIST_COLUMNS: [Spec; 12] = [
     READ.min_table_width(104),
     WRITE.min_table_width(104),
     STATES.min_table_width(96),
-    MEMBERS.min_table_width(130),
+    MEMBERS.min_table_width(MIN_MEMBERS_WIDTH),
 ];
+
+/// Columns from which the names of the processes are shown.
+const MIN_MEMBERS_WIDTH: u16 = 150;
 
 fn byte_rate(cell: CellContent, rate: Option<PerSecond>) {
     let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
@@ -122,7 +125,14 @@ fn members(group: &CgroupTasks) -> SafeText {
 
 /// The rows of the list.
 pub fn draw_list(state: &State, evaluation: &Evaluation, visible: &[VisibleRow], pane: &mut Pane) {
-    let table = Columns::chosen(state, &LIST_COLUMNS, pane.width());
+    let mut columns = LIST_COLUMNS;
+    if pane.width() >= MIN_MEMBERS_WIDTH
+        && let [name, .., members] = &mut columns
+    {
+        // The names of the processes take the remaining width.
+        (name.width, members.width) = (48, 0);
+    }
+    let table = Columns::chosen(state, &columns, pane.width());
     let groups = cgroup_tasks(&evaluation.interval);
     let rows = visible.iter().filter_map(|visible| {
         let Row::CgroupTasks { first_process } = visible.row else { return None };
