@@ -40,6 +40,7 @@ mod panes;
 mod pressure;
 mod process_titles;
 mod signal_question;
+mod task_states;
 mod tasks;
 mod thread_states;
 mod time_cells;
@@ -141,6 +142,7 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     }
     if layout.body_top > 1 + layout.finding_rows {
         pane.rule(layout.body_top - 1);
+        overview::draw_cpu_history(state, &mut pane.subarea(0, layout.body_top - 1, width, 1));
     }
     draw_body(state, &layout, &mut pane.subarea(0, layout.body_top, width, layout.body_rows));
     if let Some(note) = &state.demo {

@@ -58,6 +58,9 @@ fn length(words: &str) -> usize {
     words.chars().count()
 }
 
+/// Bytes of the first part: `idle host` alone is no cause.
+const MIN_PART: usize = 16;
+
 /// As many parts of a clause as fit into the room, at least the first: a part ends before a comma or a parenthesis, but not within
 /// one.
 fn beginning(clause: &str, room: usize) -> &str {
@@ -65,7 +68,7 @@ fn beginning(clause: &str, room: usize) -> &str {
     let mut end = None;
     for (at, character) in clause.char_indices() {
         let rest = clause.get(at..).unwrap_or_default();
-        if depth == 0 && (rest.starts_with(", ") || ends_in_parenthesis(rest)) {
+        if depth == 0 && at >= MIN_PART && (rest.starts_with(", ") || ends_in_parenthesis(rest)) {
             let head = clause.get(..at).unwrap_or_default();
             if end.is_some() && length(head) > room {
                 break;
@@ -227,5 +230,7 @@ mod tests {
         assert_eq!(fit(sentence, 40), "labA: 23 packets wait, 2084 dropped/s");
         assert_eq!(fit(sentence, 51), "labA: 23 packets wait, 2084 dropped/s (rx 1, tx 2)");
         assert_eq!(fit(sentence, 3), "labA: 23 packets wait", "at least the first part");
+        let sentence = "idle host, throttled: app is limited to 0.20 CPU, throttled 80 %; in it: spin";
+        assert_eq!(fit(sentence, 50), "idle host, throttled: app is limited to 0.20 CPU");
     }
 }

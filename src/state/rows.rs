@@ -35,8 +35,8 @@ pub enum Row {
     RemoteHost(usize),
     /// Index in the newer sample's processes; `depth` in the tree
     Process { index: usize, depth: u8 },
-    /// Indices of the process in the newer sample and of the thread in the process
-    Thread { process: usize, thread: usize },
+    /// Indices of the process in the newer sample and of the thread in the process; `depth` in the tree
+    Thread { process: usize, thread: usize, depth: u8 },
     /// Index in `interval.cgroups`
     Cgroup(usize),
     /// The tasks of a container, pod, unit or cgroup, by the index of its first process in the newer sample
@@ -198,7 +198,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
             Some(Item::Cgroup(CgroupId { version, path: path.into() }))
         }
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
-        Row::Thread { process, thread } => {
+        Row::Thread { process, thread, .. } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
             Some(Item::Thread(process.task_id(process.threads.get(thread)?)))
         }

@@ -59,6 +59,8 @@ with_screens!(define_screens);
 pub struct ScreenDefinition {
     /// The name in the key line
     pub label: &'static str,
+    /// The same on a narrow terminal, where the keys need the room
+    pub short_label: &'static str,
     /// The sort columns of the list, the default first; empty if the list cannot be sorted
     pub sort_columns: &'static [SortColumn],
     /// The rows of the list, filtered and sorted

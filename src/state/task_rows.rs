@@ -47,7 +47,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
                     (thread, span.thread(process.task_id(facts))),
                     &activity,
                 );
-                keyed.push((value, Row::Thread { process: index, thread }));
+                keyed.push((value, Row::Thread { process: index, thread, depth: 0 }));
             }
         } else {
             let mut value = process_sort_value(sort.column.by, &input, process, row, &activity);
@@ -168,7 +168,8 @@ fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
         rows.push(Row::Process { index, depth });
         let Some(process) = sample.processes.get(index) else { continue };
         if threads && process.threads.len() > 1 {
-            rows.extend((0..process.threads.len()).map(|thread| Row::Thread { process: index, thread }));
+            let depth = depth.saturating_add(1);
+            rows.extend((0..process.threads.len()).map(|thread| Row::Thread { process: index, thread, depth }));
         }
         // Removed, so that a cycle of parents in a damaged recording ends.
         if let Some(below) = children.remove(&process.pid) {

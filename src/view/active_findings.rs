@@ -30,8 +30,17 @@ pub fn draw(state: &State, pane: &mut Pane) {
     let first = selected.filter(|&at| laid_out(evaluation, &incidents, 0, width, lines).len() <= at).unwrap_or(0);
     let mut y = 0;
     let shown = laid_out(evaluation, &incidents, first, width, lines);
+    let used: usize = shown.iter().map(|sentence| sentence.words.len().max(1)).sum();
+    let hidden = incidents.len() - shown.len();
+    // Lines that nothing needs name what follows from a finding.
+    let mut free = lines.saturating_sub(used + usize::from(hidden > 0));
     for (at, (incident, Sentence { words, worst, more })) in (first..).zip(incidents.iter().skip(first).zip(&shown)) {
         let role = if at == first { StyleRole::Bold } else { StyleRole::Plain };
+        let Some((finding, consequences)) = incident.split_first() else { continue };
+        // Those that are all named below need no count.
+        let recounted = (!consequences.is_empty() && consequences.len() <= free && more.is_none())
+            .then(|| wrapped_headline(evaluation, finding, "", room(width), words.len()));
+        let words = recounted.as_ref().unwrap_or(words);
         let count = u16::try_from(words.len()).unwrap_or(1);
         let mut block = pane.subarea(0, y, u16::MAX, count);
         for (at, words) in (0..).zip(words) {
@@ -42,20 +51,37 @@ pub fn draw(state: &State, pane: &mut Pane) {
         if let Some(others) = more {
             block.line_right(0, (safe!(" +{others} (key 6)"), StyleRole::Dim));
         }
-        if let Some(finding) = incident.first() {
-            block.on_click(ClickTarget::Item(Item::from_finding(finding)));
-        }
+        block.on_click(ClickTarget::Item(Item::from_finding(finding)));
         if selected == Some(at) {
             block.highlight_rows(0, count);
         }
         y += count;
+        for consequence in consequences.iter().take(free) {
+            let mut line = pane.subarea(0, y, u16::MAX, 1);
+            line.line(0, consequence_line(evaluation, consequence, width));
+            let item = Item::from_finding(consequence);
+            if on_overview && state.is_selected(&item) {
+                line.highlight_rows(0, 1);
+            }
+            line.on_click(ClickTarget::Item(item));
+            y += 1;
+            free -= 1;
+        }
     }
-    let hidden = incidents.len() - shown.len();
     if hidden > 0 && usize::from(y) < lines {
         pane.line(y, (safe!("  +{hidden} more (key 6)"), StyleRole::Dim));
         y += 1;
     }
     iowait_artefact_note(&evaluation.interval, pane, y);
+}
+
+/// What follows from the finding above, in a line.
+fn consequence_line(evaluation: &Evaluation, finding: &Finding, width: u16) -> SafeLine {
+    let sign = theme::severity_symbol(finding.severity);
+    let line = SafeLine::new("  ↳ ", StyleRole::Dim).with(sign, StyleRole::from(finding.severity)).with(" ", StyleRole::Plain);
+    let room = usize::from(width).saturating_sub(line.width());
+    let words = SafeText::sanitize(headline(evaluation, finding, room));
+    line.with(words, StyleRole::Dim).truncated(usize::from(width))
 }
 
 /// The sentence of a finding, in lines.
@@ -87,8 +113,7 @@ fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, wid
         let most = left.saturating_sub(kept).max(1);
         let last = most == left && others + first > 0;
         let more = (last && most == 1).then_some(others + first);
-        let room = usize::from(width).saturating_sub(2);
-        let cells = more.map_or(room, |others| room.saturating_sub(safe!(" +{others} (key 6)").width()));
+        let cells = more.map_or(room(width), |others| room(width).saturating_sub(safe!(" +{others} (key 6)").width()));
         let following = match consequences.len() {
             0 => String::new(),
             1 => " (1 more follows from it: key 6)".to_owned(),
@@ -99,6 +124,11 @@ fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, wid
         shown.push(Sentence { words, worst: worst.unwrap_or(finding.severity), more });
     }
     shown
+}
+
+/// Cells of a sentence.
+fn room(width: u16) -> usize {
+    usize::from(width).saturating_sub(2)
 }
 
 /// Lines of one finding, from the width of 80 columns on.

@@ -36,19 +36,20 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     let tabs = Screen::ALL.into_iter().map(|screen| {
         let role = if screen == state.screen { StyleRole::Key } else { StyleRole::Dim };
-        let label = if pane.width() >= MIN_LABELS_WIDTH { screen.label() } else { "" };
+        let label = match pane.width() {
+            ..78 => "",
+            78..100 => screen.definition().short_label,
+            _ => screen.label(),
+        };
         (key_and_word(safe!("{}", screen.digit()), label, role), ClickTarget::Screen(screen))
     });
     let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
-    for item in key_line_items(used + 2, pane.width(), hints(state)) {
+    for item in key_line_items(used, pane.width(), hints(state)) {
         let mut part = pane.subarea(item.x, 0, item.width, 1);
         part.on_click(ClickTarget::Action(item.action));
         part.line(0, item.line());
     }
 }
-
-/// Columns from which the screens have their names.
-const MIN_LABELS_WIDTH: u16 = 78;
 
 /// The key before the word, or highlighted in it.
 fn key_and_word(key: impl Into<SafeText>, word: &'static str, role: StyleRole) -> SafeLine {
@@ -83,8 +84,8 @@ fn hints(state: &State) -> &'static [KeyHint] {
     const LIST: &[KeyHint] = &[
         ("Enter", "more", Action::OpenDetails),
         ("s", "sort", Action::NextSort),
-        ("/", "filter", Action::Filter),
         TIME_HINT,
+        ("/", "filter", Action::Filter),
         SAVE_HINT,
     ];
     if state.details.is_some() {
@@ -128,22 +129,33 @@ impl KeyLineItem {
     }
 }
 
-/// As many hints as fit after column `x`, then help and quit.
-fn key_line_items(mut x: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
+/// As many hints as fit behind the tabs, then help and quit.
+fn key_line_items(tabs: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
+    let needed = hints.len().min(MAX_NEEDED) + ALWAYS.len();
+    let wide = items_with_gap(2, tabs, width, hints);
+    if wide.len() < needed { items_with_gap(1, tabs, width, hints) } else { wide }
+}
+
+/// The first hints are worth more than blanks between them.
+const MAX_NEEDED: usize = 3;
+
+const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
+
+/// With this number of blanks between two hints.
+fn items_with_gap(gap: u16, tabs: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
-    let mut pieces = Vec::with_capacity(8);
     /// `? help q`
     const KEPT: u16 = 8;
+    let mut pieces = Vec::with_capacity(8);
+    let mut x = tabs + gap;
     for &hint in hints.iter().chain([&PALETTE]) {
         let piece = KeyLineItem::new(x, hint);
-        let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
+        if x + piece.width + gap + KEPT > width {
+            break;
+        }
         x += piece.width + gap;
         pieces.push(piece);
     }
-    /// `? help  q`
-    const WIDE: u16 = 9;
-    let gap = if x + WIDE <= width { 2 } else { 1 };
     for (key, words, action) in ALWAYS {
         let fits = |words| Some(KeyLineItem::new(x, (key, words, action))).filter(|piece| x + piece.width <= width);
         let Some(piece) = fits(words).or_else(|| fits("")) else { break };

@@ -187,7 +187,7 @@ impl Entry {
             }
             Entry::MicrostatesBar(states, throttled) => {
                 let width = pane.width().saturating_sub(4).min(MAX_BAR_WIDTH);
-                pane.subarea(2, y, width, 1).stacked_bar(&super::tasks::state_segments(states, *throttled));
+                pane.subarea(2, y, width, 1).stacked_bar(&super::task_states::state_segments(states, *throttled));
             }
             Entry::Plot(plot) => {
                 let graph = Graph {

@@ -3,6 +3,7 @@
 pub mod connections;
 mod namespaces;
 mod panes;
+mod qdisc;
 pub mod remote_hosts;
 pub mod traffic_graph;
 
@@ -13,7 +14,7 @@ use super::pane::Pane;
 use super::panes::MAX_SPARKLINE_WIDTH;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
-use super::text::{format_figure, format_number, format_optional};
+use super::text::{format_figure, format_number};
 use super::theme::StyleRole;
 use super::time_cells::TimeCells;
 use crate::figures::{Column, network as figures, protocols};
@@ -24,9 +25,9 @@ use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
-use crate::state::{NetworkRows, Row, SortColumn, State};
+use crate::state::{NetworkRows, Row, Screen, SortColumn, State};
 use crate::units::PerSecond;
-use crate::units::format;
+use qdisc::{Shaper, qdisc_line};
 
 /// A row of the table of interfaces.
 pub struct NicLine<'a> {
@@ -73,7 +74,11 @@ const NIC_COLUMNS: [Spec; 10] = [
     .sorted_by(SortColumn::NIC_SATURATION),
     Spec::text("speed", 0, |line, cell| {
         let nics = line.evaluation.interval.newer.nics.as_ref().ok();
-        if let Some(nic) = nics.and_then(|nics| nics.get(line.nic.index)) {
+        // On its own screen an interface has a line for the shaper.
+        if let Some(shaper) = Shaper::new(&line.evaluation.interval, line.nic).filter(|_| line.state.screen == Screen::Overview)
+        {
+            cell.line(shaper.words(line.evaluation, line.nic));
+        } else if let Some(nic) = nics.and_then(|nics| nics.get(line.nic.index)) {
             cell.text(speed(line.nic, &nic.facts), StyleRole::Dim);
         }
     })
@@ -132,11 +137,11 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     }
     let interval = &*evaluation.interval;
     let table = table(state, pane.width());
-    let visible = visible_rows(state, layout);
+    let (visible, width) = (visible_rows(state, layout), usize::from(pane.width()));
     let rows = visible.iter().flat_map(|visible| {
         let nic = if let Row::Nic(at) = visible.row { interval.nics.get(at) } else { None };
         let figures = nic.map(|nic| table.row(|fill, cell| fill(&NicLine { state, evaluation, nic }, cell)));
-        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic));
+        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic, width));
         let lines = figures.into_iter().chain(qdisc.map(TableRow::line)).take(usize::from(visible.height));
         lines.map(|line| line.selected(visible.selected))
     });
@@ -239,34 +244,6 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
         None if facts.virtual_device => "? virtual".into(),
         None => "?".into(),
     }
-}
-
-/// Bits of 1024 bytes.
-const BITS_PER_KILOBYTE: f64 = 8192.0;
-
-/// The queueing discipline: a full queue is more reliable than the reported link speed.
-fn qdisc_line(interval: &Interval, nic: &NicSpan) -> Option<SafeLine> {
-    let span = nic.qdisc.as_ref()?;
-    let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
-    let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::from_name(&qdisc.kind)).unwrap_or_default();
-    let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
-    // Packets wait although the queue may not be full: a shaper lets them pass at its own rate.
-    let shapes = span.backlog_packets > 0 && span.overlimits.is_some_and(|rate| rate.0 > 0.0);
-    let held = match shapes {
-        true => {
-            safe!("held back by a shaper ({kind}) at {} Mbit/s", format_number(nic.tx.kilobytes.0 * BITS_PER_KILOBYTE / 1e6, 5))
-        }
-        false => safe!("qdisc {kind}"),
-    };
-    let words = safe!(
-        "  {held}: backlog {} in {}, {} drops/s, {} overlimits/s",
-        format::short_bytes(span.backlog_bytes as f64),
-        format::plural(span.backlog_packets, "packet", "packets"),
-        rate(span.dropped),
-        rate(span.overlimits)
-    );
-    let full = span.backlog_packets > 0 && span.dropped.is_some_and(|rate| rate.0 > 0.0);
-    Some(SafeLine::new(words, if full { StyleRole::Bold } else { StyleRole::Dim }))
 }
 
 /// A row of protocol counters.

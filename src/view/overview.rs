@@ -58,10 +58,6 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let interval = &*evaluation.interval;
     let (width, height) = (pane.width(), pane.height());
     let mut y = cpu_lines(evaluation, pane, 0);
-    if height >= MIN_HISTORY_HEIGHT && width >= ROOMY_WIDTH && !state.setup.terminal.is_slow {
-        pane.line(y, cpu_history(state, width));
-        y += 1;
-    }
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
     y += 1;
     if height >= 11 {
@@ -77,7 +73,7 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let nics = busiest_nics(interval);
     let count = |length: usize| u16::try_from(length).unwrap_or(u16::MAX);
     let (mut disk_rows, mut nic_rows) = (0, 0);
-    if left >= 9 {
+    if left >= 8 {
         disk_rows = count(disks.len()).clamp(1, (left / 5).max(1));
         nic_rows = count(nics.len()).clamp(1, (left / 6).max(1));
     } else if left >= 6 {
@@ -112,20 +108,25 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     y + 2
 }
 
-/// Rows of the body from which the CPU time has a line of its past.
-const MIN_HISTORY_HEIGHT: u16 = 19;
-
-/// How much of the CPU time was busy, and how much idle but blocked, over time: the maximum of each column.
-fn cpu_history(state: &State, width: u16) -> SafeLine {
-    let graph = (width.saturating_sub(30)) / 2;
-    let mut line = SafeLine::default();
-    for (label, time, role) in
-        [("     busy ", CpuTime::Busy, StyleRole::User), ("  blocked-idle ", CpuTime::Blocked, StyleRole::Blocked)]
-    {
-        line.push(label, StyleRole::Dim);
-        line.push_glyphs(TimeCells::new(state, &GraphFigure::CpuTime(time), graph).glyphs(|share| (share, role)));
+/// In the rule above the body, and dim as it is, so that they do not fuse with the bar below: how much of the CPU time was busy, and how
+/// much idle but blocked, over time, as the maximum of each column.
+pub fn draw_cpu_history(state: &State, pane: &mut Pane) {
+    if pane.width() < ROOMY_WIDTH || state.setup.terminal.is_slow || state.current.is_none() {
+        return;
     }
-    line
+    const LABELS: u16 = 28;
+    let graph = pane.width().saturating_sub(LABELS) / 2;
+    let mut x = 2;
+    for (label, time, role) in
+        [(" busy ", CpuTime::Busy, StyleRole::User), (" blocked-idle ", CpuTime::Blocked, StyleRole::Blocked)]
+    {
+        let mut line = SafeLine::new(label, StyleRole::Dim);
+        line.push_glyphs(TimeCells::new(state, &GraphFigure::CpuTime(time), graph).glyphs(|share| (share, role)));
+        line.push(" ", StyleRole::Plain);
+        let cells = u16::try_from(line.width()).unwrap_or(u16::MAX);
+        pane.subarea(x, 0, cells, 1).line(0, line);
+        x += cells + 2;
+    }
 }
 
 /// Cells from which the bar has a legend, and those of the legend.

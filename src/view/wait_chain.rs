@@ -19,6 +19,19 @@ pub fn chain_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
     wait_chains(&evaluation.interval, &evaluation.latency_statuses).into_iter().flat_map(|chain| lines(chain, width)).collect()
 }
 
+/// A link that is a file: the end of a path that does not fit into a line, without its mount.
+fn end_of_path(what: String, cells: usize) -> String {
+    const FILE: &str = "file ";
+    let Some(path) = what.strip_prefix(FILE).filter(|_| what.chars().count() > cells) else { return what };
+    let path = path.split(", on ").next().unwrap_or(path);
+    let room = cells.saturating_sub(FILE.len() + 1);
+    let skipped = path.chars().count().saturating_sub(room);
+    match skipped {
+        0 => format!("{FILE}{path}"),
+        _ => format!("{FILE}…{}", path.chars().skip(skipped).collect::<String>()),
+    }
+}
+
 fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
     let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
         .with(safe!("   {} threads blocked on average", format_number(chain.threads, 4)), StyleRole::Plain);
@@ -29,7 +42,7 @@ fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
         if room < MIN_WIDTH {
             break;
         }
-        let what = SafeText::sanitize(link.what);
+        let what = SafeText::sanitize(end_of_path(link.what, room));
         let known = safe!("  ({})", link.known_by);
         let fits = what.width() + known.width() <= room;
         for (at, words) in text::wrap(what.as_str(), room, usize::MAX).into_iter().enumerate() {

@@ -18,17 +18,31 @@ use crate::sample::waits::class::{self, KernelLock};
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
+/// How much a location says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Full,
+    /// Without the file
+    Short,
+}
+
+/// A location in a cell of a table: the short one where the full one does not fit.
+pub fn fitting(cells: u16, location: impl Fn(Detail) -> SafeText) -> SafeText {
+    let full = location(Detail::Full);
+    if full.width() <= usize::from(cells) { full } else { location(Detail::Short) }
+}
+
 /// What a thread does or waits for, in words: `waits for events`, `fsync, wal on sdb`.
-pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
+pub fn thread_location(interval: &Interval, task: TaskId, detail: Detail) -> SafeText {
     let sample = &interval.newer;
     if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
-        return blocked_location(interval, thread);
+        return blocked_location(interval, thread, detail);
     }
     let Some((process, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {
         return SafeText::default();
     };
     match thread.state {
-        TaskState::Running => return running_location(interval, process, task),
+        TaskState::Running => return running_location(interval, process, task, detail),
         TaskState::Zombie => return "zombie: not reaped by its parent".into(),
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
@@ -51,14 +65,17 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
 }
 
 /// A runnable thread runs, waits for a CPU, or is throttled: whichever took most of the interval.
-fn running_location(interval: &Interval, process: &Process, task: TaskId) -> SafeText {
+fn running_location(interval: &Interval, process: &Process, task: TaskId, detail: Detail) -> SafeText {
     let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
     let (used, waited) = span.map_or((0.0, 0.0), |span| (span.states.user + span.states.system, span.states.run_queue));
     if waited <= used {
         return "on CPU".into();
     }
     match throttling(interval, process) {
-        Some(Throttling { quota_cpus: Some(quota), .. }) => safe!("‖throttled by its quota {}", format_number(quota, 5)),
+        Some(Throttling { quota_cpus: Some(quota), .. }) => {
+            let words = if detail == Detail::Full { "throttled by its quota" } else { "throttled, quota" };
+            safe!("‖{words} {}", format_number(quota, 5))
+        }
         Some(_) => "‖throttled by its quota".into(),
         None => "waits for a CPU".into(),
     }
@@ -80,7 +97,7 @@ fn wait_words(class: WaitClass, channel: &Name) -> SafeText {
 }
 
 /// What a blocked thread waits on: system call, file and device: `fsync, wal on sdb`.
-pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText {
+pub fn blocked_location(interval: &Interval, thread: &BlockedThread, detail: Detail) -> SafeText {
     let call = thread.syscall.and_then(|call| syscall_name(interval, call));
     let mut words = match (call, &thread.wchan) {
         (Some(call), _) => call.to_owned(),
@@ -88,7 +105,11 @@ pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText
         (None, None) => "in D, wait not readable".to_owned(),
     };
     // A device file is the device.
-    if let Some(file) = thread.file.as_ref().filter(|file| thread.disk.is_none() || !file.as_bytes().starts_with(b"/dev/")) {
+    let is_told = |file: &&Name| match thread.disk {
+        Some(_) => detail == Detail::Full && !file.as_bytes().starts_with(b"/dev/"),
+        None => true,
+    };
+    if let Some(file) = thread.file.as_ref().filter(is_told) {
         words += &format!(", {}", short_path(file));
     }
     if let Some(disk) = thread.disk {
@@ -107,8 +128,8 @@ pub fn wait_channel(interval: &Interval, task: TaskId) -> SafeText {
 }
 
 /// What a group of tasks waits on: `lock ← fsync, wal on sdb`.
-pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeText> {
-    let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder));
+pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail) -> Option<SafeText> {
+    let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder, detail));
     match (group.behind_lock() >= 0.5, end) {
         (true, Some(end)) => Some(safe!("lock ← {end}")),
         (true, None) => Some("lock, behind storage".into()),
@@ -120,11 +141,11 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeT
 }
 
 /// What most threads of a process group wait on; before it the most frequent title, if it has several processes.
-pub fn process_group_location(interval: &Interval, group: &ProcessGroup) -> SafeText {
+pub fn process_group_location(interval: &Interval, group: &ProcessGroup, detail: Detail) -> SafeText {
     let blocked = group.blocked.filter(|blocked| blocked.blocked_threads() >= group.cpu);
     blocked
-        .and_then(|blocked| group_location(interval, blocked))
-        .or_else(|| group.busiest_thread.map(|task| thread_location(interval, task)))
+        .and_then(|blocked| group_location(interval, blocked, detail))
+        .or_else(|| group.busiest_thread.map(|task| thread_location(interval, task, detail)))
         .unwrap_or_default()
 }
 
@@ -195,9 +216,9 @@ pub fn threads_in_lock_waits(interval: &Interval, tasks: &TaskSpan) -> f64 {
 /// A mean that rounds to a thread.
 const MIN_WHOLE_THREAD: f64 = 0.5;
 
-/// Average number of threads in lock waits; `-` if they are hidden.
-pub fn lock_waits_text(threads: f64, hidden: bool) -> SafeText {
-    if hidden && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, 5)) }
+/// Average number of threads in lock waits, in at most this number of cells; `-` if they are hidden.
+pub fn lock_waits_text(threads: f64, hidden: bool, cells: usize) -> SafeText {
+    if hidden && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, cells)) }
 }
 
 /// What a thread in a wait class does, continuing "a thread that …".

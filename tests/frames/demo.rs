@@ -21,7 +21,7 @@ fn the_note_says_what_to_notice_and_how_to_go_on() {
     assert!(lines[19].starts_with("DEMO 1 of 6: a blocked database") && lines[19].ends_with("q next recording  Ctrl-C end"));
     assert!(lines[20].starts_with("The CPUs are idle"), "{frame}");
     assert!(lines[21].ends_with("whom."), "{frame}");
-    assert!(lines[23].starts_with("1 overview"), "{frame}");
+    assert!(lines[23].starts_with("1 over 2 cpu"), "{frame}");
     assert!(text(&state((80, 24), false)).contains("q end"));
 }
 

@@ -231,6 +231,7 @@ fn the_sort_column_is_visible() {
             "write" => "write/s",
             "threads" => "thr",
             "name" => "command",
+            "memory" => "mem",
             label => label,
         };
         let frame = text(&state);
@@ -244,7 +245,7 @@ fn the_sort_column_is_visible() {
 fn the_key_line_depends_on_the_state() {
     let mut state = state();
     let keys = |state: &State| text(state).lines().last().unwrap().to_owned();
-    assert!(keys(&state).ends_with("Enter why  ? help q"), "{}", keys(&state));
+    assert!(keys(&state).ends_with("Enter why [ ] time w save ? help q"), "{}", keys(&state));
     update(&mut state, Event::Resize { width: 100, height: 24 });
     assert!(keys(&state).contains("Enter why  [ ] time  w save  ? help  q"), "{}", keys(&state));
     press(&mut state, "\n");
@@ -255,9 +256,9 @@ fn the_key_line_depends_on_the_state() {
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
     // A replay displays quit too.
     let mut state = State::new(setup((100, 24), Source::Replay { name: "x".to_owned() }));
-    assert!(keys(&state).contains("Space pause  [ ] time"), "{}", keys(&state));
+    assert!(keys(&state).contains("Space pause [ ] time next finding"), "{}", keys(&state));
     press(&mut state, " ");
-    assert!(keys(&state).contains("Space go on  [ ] time"), "{}", keys(&state));
+    assert!(keys(&state).contains("Space go on [ ] time next finding"), "{}", keys(&state));
 }
 
 #[test]

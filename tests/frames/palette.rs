@@ -138,7 +138,7 @@ fn rows_of_the_overview_are_selected_and_opened() {
 #[test]
 fn clicks_hit_what_the_frame_shows() {
     let mut state = state();
-    click(&mut state, "5 tasks");
+    click(&mut state, "5 task");
     assert_eq!(state.screen, Screen::Tasks);
     click(&mut state, "%CPU");
     assert_eq!(state.sort().column, SortColumn::TASK_CPU);
@@ -147,7 +147,7 @@ fn clicks_hit_what_the_frame_shows() {
     assert!(state.cursor().item.is_some() && state.details.is_none());
     click(&mut state, "sshd");
     assert!(state.details.is_some(), "a second click opens");
-    click(&mut state, "1 overview");
+    click(&mut state, "1 over");
     click(&mut state, "sdb  ");
     assert!(matches!(state.cursor().item, Some(Item::Disk(_))), "{:?}", state.cursor().item);
     click(&mut state, "sdb  ");

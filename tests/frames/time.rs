@@ -55,12 +55,11 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, disks and network; or timeline and the two lines of the CPU time.
+        // Timeline, CPU, cores, disks and network; or timeline and the two graphs of the CPU time.
         let expected = match size.1 {
             50 => 5..=5,
             40 => 3..=5,
-            30 => 3..=3,
-            _ => 1..=1,
+            _ => 3..=3,
         };
         assert!(expected.contains(&graphs), "interval {at} at {size:?}: {graphs}\n{}", text(&state));
     }

@@ -8,6 +8,7 @@ use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "cpu",
+    short_label: "cpu",
     sort_columns: sort::CPU_COLUMNS,
     rows: |state, evaluation, filter| rows::cpus(evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,

@@ -8,6 +8,7 @@ use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "disk",
+    short_label: "disk",
     sort_columns: sort::DISK_COLUMNS,
     rows: |state, evaluation, filter| rows::disks(state, evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,

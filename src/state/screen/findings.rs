@@ -6,6 +6,7 @@ use crate::state::screen::ScreenDefinition;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "findings",
+    short_label: "find",
     sort_columns: &[],
     rows: rows::findings,
     fixed_order_reason: |_| None,

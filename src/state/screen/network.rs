@@ -8,6 +8,7 @@ use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "net",
+    short_label: "net",
     sort_columns: sort::NETWORK_COLUMNS,
     rows: |state, evaluation, filter| match state.network_rows {
         NetworkRows::Interfaces => rows::nics(evaluation, state.sort(), filter),

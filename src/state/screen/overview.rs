@@ -7,6 +7,7 @@ use crate::state::screen::{ScreenDefinition, rows_of};
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "overview",
+    short_label: "over",
     sort_columns: &[],
     // What follows from another finding is listed on the findings screen.
     rows: |_, evaluation, _| {

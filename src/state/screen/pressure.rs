@@ -8,6 +8,7 @@ use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "pressure",
+    short_label: "psi",
     sort_columns: sort::CGROUP_COLUMNS,
     rows: |state, evaluation, filter| rows::cgroups(evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,

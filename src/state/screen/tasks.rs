@@ -8,6 +8,7 @@ use crate::state::task_rows::task_rows;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "tasks",
+    short_label: "task",
     sort_columns: sort::TASK_COLUMNS,
     rows: |state, evaluation, filter| task_rows(state, evaluation, state.sort(), filter),
     fixed_order_reason: |state| match state.task_rows {

@@ -19,7 +19,7 @@ use crate::sample::task::Process;
 use crate::state::State;
 use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
-use crate::view::tasks::throttled_threads;
+use crate::view::task_states::throttled_threads;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::wait_location;
 

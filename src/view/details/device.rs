@@ -149,7 +149,7 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
         page.heading("WAITING THREADS");
         for thread in blocked {
             let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
-            let place = wait_location::blocked_location(interval, thread);
+            let place = wait_location::blocked_location(interval, thread, wait_location::Detail::Full);
             let function = wait_location::wait_channel(interval, thread.task);
             page.labelled(name, if function.is_empty() { place } else { safe!("{place} ({function})") });
         }

@@ -18,10 +18,11 @@ use crate::units::format;
 use crate::units::time;
 use crate::view::panes::{last_seconds, time_columns};
 use crate::view::safe_text::SafeText;
-use crate::view::tasks::{command_line, throttled_threads, wait_class_members};
+use crate::view::task_states::throttled_threads;
+use crate::view::tasks::{command_line, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
-use crate::view::wait_location;
+use crate::view::wait_location::{self, Detail};
 
 /// Maximum number of listed threads.
 const MAX_THREADS: usize = 64;
@@ -138,7 +139,7 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     let class = visible_wait_class(&interval.host, process, thread);
     page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
     page.labelled("meaning", wait_location::wait_class_description(class).into());
-    page.labelled("where", wait_location::thread_location(interval, id));
+    page.labelled("where", wait_location::thread_location(interval, id, Detail::Full));
     let function = wait_location::wait_channel(interval, id);
     if !function.is_empty() {
         page.labelled("kernel function", function);
@@ -219,8 +220,8 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
                 text::format_percent(found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0)), 5)
             ),
             safe!("{:>5}", format_number(found.map_or(0.0, |span| span.states.disk), 5)),
-            safe!("{:>5}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden)),
-            wait_location::thread_location(interval, process.task_id(thread)),
+            safe!("{:>5}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden, 5)),
+            wait_location::thread_location(interval, process.task_id(thread), Detail::Full),
         ];
         page.row(columns.into_iter().zip(cells).collect(), if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
     }
@@ -245,7 +246,7 @@ pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
         for thread in process.threads.iter().filter(|thread| activity.wait_class(&interval.host, process, thread) == class) {
             let task = process.task_id(thread);
             let (place, function) =
-                (wait_location::thread_location(interval, task), wait_location::wait_channel(interval, task));
+                (wait_location::thread_location(interval, task, Detail::Full), wait_location::wait_channel(interval, task));
             let place = if function.is_empty() { place.to_string() } else { format!("{place} ({function})") };
             *places.entry(place).or_default() += 1;
         }

@@ -59,15 +59,32 @@ const REMOTE_HOST_COLUMNS: [Spec; 10] = [
         row.figure(cell, &remote_host::RETRANSMITTED_PER_SECOND, 6, row.role());
     })
     .min_table_width(60),
-    // Of the processes only those are known that wait for an answer.
-    Spec::text("waiting for it", 24, |row, cell| {
+    Spec::text("process", 24, |row, cell| {
+        // Those that wait for an answer; else that of the worst connection.
         let waiting = findings::waiting_groups(&row.evaluation.interval, row.host.address);
-        cell.text(SafeText::sanitize(waiting.unwrap_or_default()), StyleRole::Plain);
+        let process = row.host.worst_process.as_ref().map(|(id, name)| safe!("{} ({})", SafeText::from_name(name), id.pid));
+        cell.text(waiting.map(SafeText::sanitize).or(process).unwrap_or_default(), StyleRole::Plain);
     })
-    .min_table_width(110),
+    .min_table_width(PROCESS_COLUMN_WIDTH),
     Spec::text("limited by", 0, |row, cell| cell.text(limited_by(&row.evaluation.interval, row.host), StyleRole::Dim))
         .min_table_width(60),
 ];
+
+/// Cells of the table from which processes have a column.
+const PROCESS_COLUMN_WIDTH: u16 = 110;
+
+/// For tables without that column.
+const LIMITED_BY_AND_PROCESS: Spec = Spec::text("limited by", 0, |row, cell| {
+    let limit = limited_by(&row.evaluation.interval, row.host);
+    let process = row.host.worst_process.as_ref().map(|(_, name)| SafeText::from_name(name));
+    let words = match process {
+        None => limit,
+        Some(name) if limit.is_empty() => name,
+        Some(name) => safe!("{limit}, {name}"),
+    };
+    cell.text(words, StyleRole::Dim);
+})
+.min_table_width(60);
 
 /// The round-trip time over time, logarithmic against the minimum.
 const HISTORY: Spec = Spec::text("rtt ÷ min over time, log", 0, |row, cell| {
@@ -116,11 +133,19 @@ impl<'a> RemoteHostRow<'a> {
 
 pub fn table(width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
     let mut specs = REMOTE_HOST_COLUMNS;
-    if width >= 130
-        && let Some(first) = specs.first_mut()
+    if let Some(first) = specs.first_mut() {
+        first.width = match width {
+            ..78 => first.width,
+            78..PROCESS_COLUMN_WIDTH => 18,
+            PROCESS_COLUMN_WIDTH..130 => first.width,
+            // Room for a full IPv6 address.
+            _ => 40,
+        };
+    }
+    if width < PROCESS_COLUMN_WIDTH
+        && let Some(last) = specs.last_mut()
     {
-        // Room for a full IPv6 address.
-        first.width = 40;
+        *last = LIMITED_BY_AND_PROCESS;
     }
     Columns::new(&specs, width)
 }

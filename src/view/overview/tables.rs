@@ -137,20 +137,28 @@ impl TaskLine<'_> {
         tasks.map(titles).unwrap_or_default()
     }
 
-    fn place(&self) -> SafeText {
-        wait_location::process_group_location(self.interval, self.group)
+    fn place(&self, cells: usize) -> SafeText {
+        let cells = u16::try_from(cells).unwrap_or(u16::MAX);
+        wait_location::fitting(cells, |detail| wait_location::process_group_location(self.interval, self.group, detail))
     }
 }
 
 /// Different titles in the column of command lines.
 const MAX_TITLES: usize = 5;
 
-const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| cell.text(line.place(), StyleRole::Plain));
+const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
+    let place = line.place(usize::from(cell.width));
+    cell.text(place, StyleRole::Plain);
+});
 
 /// For tables without command lines.
 const WHERE_WITH_TITLE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
-    let (place, title) = (line.place(), line.titles(1));
-    cell.text(if title.is_empty() { place } else { safe!("{title}: {place}") }, StyleRole::Plain);
+    let (title, width) = (line.titles(1), usize::from(cell.width));
+    let words = match title.is_empty() {
+        true => line.place(width),
+        false => safe!("{title}: {}", line.place(width.saturating_sub(title.width() + 2))),
+    };
+    cell.text(words, StyleRole::Plain);
 });
 
 const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
@@ -168,7 +176,7 @@ const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
 const COMMAND_LINE_WIDTH: u16 = 150;
 
 const TASK_COLUMNS: [TaskSpec; 9] = [
-    TaskSpec::text("TASKS", 15, |line, cell| {
+    TaskSpec::text("TASKS", 14, |line, cell| {
         let tasks = line.interval.newer.tasks.as_ref().ok();
         let of_kernel = tasks.and_then(|tasks| tasks.process(line.group.pid)).is_some_and(|process| process.kernel_thread);
         cell.text(SafeText::from_name(line.group.name), if of_kernel { StyleRole::Dim } else { StyleRole::Plain });
@@ -194,7 +202,7 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
     }),
     TaskSpec::figure(&task::LOCK_RATIO, 5, |line, cell| {
         let group = line.group;
-        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
+        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden, 5), blocked_role(group.lock));
     })
     .min_table_width(50),
     WHERE_WITH_TITLE,

@@ -1,9 +1,11 @@
-//! The pane of wait chains: the waiting threads, the thread that they wait for, its file, and the device below.
+//! The pane of wait chains: the waiting threads, the thread that they wait for, its file, and the device below. Without one, what to
+//! check next for the first finding.
 
 use crate::findings::{Evaluation, wait_chains};
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
+use crate::view::findings::rule_title;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
@@ -21,13 +23,30 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
             Some(_) => "no thread that would run waits for another, a disk or a host",
             None => "no sub-samples yet",
         };
-        for (y, line) in (0..inner.height()).zip(text::wrap(words, usize::from(inner.width()), 3)) {
+        let mut y = 0;
+        for line in text::wrap(words, usize::from(inner.width()), 3) {
             inner.line(y, (SafeText::sanitize(line), StyleRole::Dim));
+            y += 1;
         }
+        next_steps(evaluation, &mut inner, y + 1);
         return;
     }
     let lines = chain_lines(evaluation, usize::from(inner.width()));
     for (y, line) in (0..inner.height()).zip(lines) {
         inner.line(y, line);
+    }
+}
+
+/// The next steps of the first finding, from this row on.
+fn next_steps(evaluation: &Evaluation, pane: &mut Pane, y: u16) {
+    let Some(finding) = evaluation.active.first().filter(|finding| !finding.next.is_empty()) else { return };
+    pane.line(y, SafeLine::new("Next steps: ", StyleRole::Bold).with(rule_title(finding), StyleRole::Plain));
+    let room = usize::from(pane.width()).saturating_sub(2);
+    let lines = finding.next.iter().flat_map(|next| {
+        let wrapped = text::wrap(next, room, usize::MAX).into_iter().enumerate();
+        wrapped.map(|(at, line)| safe!("{} {line}", if at == 0 { "•" } else { " " })).collect::<Vec<_>>()
+    });
+    for (y, line) in (y + 1..pane.height()).zip(lines) {
+        pane.line(y, (&line, StyleRole::Plain));
     }
 }

@@ -1,7 +1,6 @@
 //! The table of containers, pods and units with their tasks added up: the list of the tasks screen grouped by cgroup, and a pane
 //! beside the list of tasks.
 
-use super::state_segments;
 use crate::figures::{load, task};
 use crate::findings::Evaluation;
 use crate::interval::cgroup_names::CgroupName;
@@ -17,6 +16,7 @@ use crate::view::list::VisibleRow;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
+use crate::view::task_states::state_segments;
 use crate::view::text::{format_number, format_optional, format_percent};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::widgets::bar::StackedBar;

@@ -1,0 +1,250 @@
+//! The columns of the table of tasks: figures, where the time goes, what a task waits for, command lines.
+
+use crate::figures::task;
+use crate::findings::Evaluation;
+use crate::interval::Interval;
+use crate::interval::task::{Microstates, ProcessSpan};
+use crate::safe;
+use crate::sample::task::{Process, Tasks, Thread};
+use crate::state::{SortColumn, State};
+use crate::units::format;
+use crate::units::{PerSecond, Ratio};
+use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::safe_text::SafeText;
+use crate::view::task_states::{state_segments, throttled_threads};
+use crate::view::text::{self, format_number};
+use crate::view::theme::{StyleRole, blocked_role, used_role};
+use crate::view::wait_location;
+use crate::view::widgets::bar::StackedBar;
+
+/// A row of the table of tasks: a process or a thread.
+pub struct TaskLine<'a> {
+    pub(super) evaluation: &'a Evaluation,
+    pub(super) interval: &'a Interval,
+    pub(super) sample: &'a Tasks,
+    pub(super) process: &'a Process,
+    /// Depth in the tree of processes
+    pub(super) depth: u8,
+    /// `None`: the whole process
+    pub(super) thread: Option<&'a Thread>,
+    /// Span of the process
+    pub(super) span: &'a ProcessSpan,
+    pub(super) cpu: Option<Ratio>,
+    pub(super) run_queue_wait: Option<Ratio>,
+    pub(super) states: &'a Microstates,
+}
+
+type Spec = ColumnSpec<fn(&TaskLine, CellContent)>;
+
+const TASK_COLUMNS: [Spec; 9] = [
+    Spec::figure(&task::PID, 7, |line, cell| {
+        cell.text(safe!("{}", line.thread.map_or(line.process.pid, |thread| thread.tid)), StyleRole::Plain);
+    })
+    .sorted_by(SortColumn::TASK_PID),
+    Spec::figure(&task::THREADS, 4, |line, cell| match line.thread {
+        None => cell.text(safe!("{}", line.span.threads), StyleRole::Dim),
+        Some(thread) if thread.tid == line.process.pid => cell.text("main", StyleRole::Dim),
+        Some(_) => cell.text("·", StyleRole::Dim),
+    })
+    .sorted_by(SortColumn::TASK_THREADS)
+    .min_table_width(88),
+    Spec::figure(&task::USER, 8, |line, cell| {
+        let uid = line.process.uid;
+        let user = line.sample.users.get(&uid).map_or_else(|| safe!("{uid}"), SafeText::from_name);
+        cell.text(&user, StyleRole::Dim);
+    })
+    .sorted_by(SortColumn::TASK_USER)
+    .min_table_width(116),
+    Spec::figure(&task::CPU_RATIO, 5, |line, cell| {
+        let used = line.cpu.map_or(0.0, |cpu| cpu.0);
+        let role = if used >= line.evaluation.thresholds().thread_busy_ratio { StyleRole::Bold } else { used_role(used) };
+        cell.text(safe!("{}", text::format_percent(line.cpu.map(|cpu| cpu.0), 5)), role);
+    })
+    .sorted_by(SortColumn::TASK_CPU),
+    Spec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
+        let (waited, width) = (line.run_queue_wait.map(|wait| wait.0), usize::from(cell.width));
+        cell.text(safe!("{}", text::format_optional(waited, width)), used_role(waited.unwrap_or(0.0)));
+    })
+    .sorted_by(SortColumn::TASK_RUN_QUEUE)
+    .min_table_width(66),
+    Spec::figure(&task::DISK_RATIO, 5, |line, cell| {
+        let width = usize::from(cell.width);
+        cell.text(safe!("{}", format_number(line.states.disk, width)), blocked_role(line.states.disk));
+    })
+    .sorted_by(SortColumn::TASK_DISK),
+    Spec::figure(&task::LOCK_RATIO, 5, |line, cell| {
+        let hidden = wait_location::waits_are_hidden(line.interval, line.process);
+        let words = wait_location::lock_waits_text(line.states.lock, hidden, usize::from(cell.width));
+        cell.text(words, blocked_role(line.states.lock));
+    })
+    .sorted_by(SortColumn::TASK_LOCK),
+    COMMAND,
+    Spec::text("where", 0, |line, cell| {
+        let activity = line.activity(cell.width);
+        cell.text(activity.unwrap_or_else(|| command_line(line.process)), StyleRole::Plain);
+    })
+    .sorted_by(SortColumn::TASK_ACTIVITY),
+];
+
+/// Positions of the columns with a number of threads, which are narrower where there is little room.
+const THREAD_COUNTS: std::ops::Range<usize> = 4..7;
+
+/// For tables with command lines.
+const WHERE: Spec = Spec::text("where", 0, |line, cell| {
+    let activity = line.activity(cell.width);
+    cell.text(activity.unwrap_or_default(), StyleRole::Plain);
+})
+.sorted_by(SortColumn::TASK_ACTIVITY);
+
+const COMMAND_LINE: Spec = Spec::text("command line", 0, |line, cell| {
+    let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Plain };
+    cell.text(command_line(line.process), role);
+});
+
+const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
+    let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
+    let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Bold };
+    match line.depth {
+        0 => cell.text(&name, role),
+        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), role),
+    }
+})
+.sorted_by(SortColumn::TASK_COMMAND);
+
+const STATES: Spec = Spec::text("time goes to", 16, states_cell);
+
+/// The states in the order of the bar.
+const STATES_WITH_HEADINGS: Spec = Spec::text("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell);
+
+fn states_cell(line: &TaskLine, cell: CellContent) {
+    let width = cell.width;
+    let throttled = throttled_threads(line.interval, line.process, line.states, line.thread.map_or(line.span.threads, |_| 1));
+    cell.glyphs(StackedBar(&state_segments(line.states, throttled)).glyphs(width));
+}
+
+/// Position of the columns of memory and storage.
+const COMMAND_INDEX: usize = 7;
+
+const MEMORY: Spec = Spec::text("mem", 5, |line, cell| {
+    if line.thread.is_none() {
+        cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
+    }
+})
+.right_aligned()
+.sorted_by(SortColumn::TASK_RESIDENT)
+.min_table_width(MIN_MEMORY_WIDTH);
+
+/// Read and written.
+const STORAGE: Spec = Spec::text("I/O/s", 5, |line, cell| {
+    let both = line.span.read_bytes.zip(line.span.write_bytes);
+    line.io_rate(cell, both.map(|(read, written)| PerSecond(read.0 + written.0)));
+})
+.right_aligned()
+.min_table_width(MIN_MEMORY_WIDTH);
+
+/// Cells from which there is room for them.
+const MIN_MEMORY_WIDTH: u16 = 76;
+
+const WIDE_COLUMNS: [Spec; 3] = [
+    Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| {
+        if line.thread.is_none() {
+            cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
+        }
+    })
+    .sorted_by(SortColumn::TASK_RESIDENT),
+    Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| line.io_rate(cell, line.span.read_bytes))
+        .sorted_by(SortColumn::TASK_READ),
+    Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| line.io_rate(cell, line.span.write_bytes))
+        .sorted_by(SortColumn::TASK_WRITE),
+];
+
+impl TaskLine<'_> {
+    /// What the task does or waits for; `None` for an inactive process.
+    fn activity(&self, cells: u16) -> Option<SafeText> {
+        let Some(thread) = self.thread else {
+            return process_activity(self.interval, self.process, self.span, cells);
+        };
+        let task = self.process.task_id(thread);
+        Some(wait_location::fitting(cells, |detail| wait_location::thread_location(self.interval, task, detail)))
+    }
+
+    /// Bytes per second of a process; unknown for threads.
+    fn io_rate(&self, cell: CellContent, rate: Option<PerSecond>) {
+        if self.thread.is_none() {
+            let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
+            cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
+        }
+    }
+}
+
+/// Cells of what a task waits for, beside its command line.
+const WHERE_WIDTH: u16 = 34;
+
+/// The table of tasks for a width.
+pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
+    let mut specs = TASK_COLUMNS.to_vec();
+    let by = state.sort().column;
+    let is_sorted = |spec: &Spec| spec.sort_column == Some(by);
+    if width < 88 {
+        specs.iter_mut().take(THREAD_COUNTS.end).skip(THREAD_COUNTS.start).for_each(|spec| spec.width = 4);
+    }
+    if let Some(command) = specs.get_mut(COMMAND_INDEX) {
+        command.width = match width {
+            ..88 => 13,
+            88..140 => 14,
+            _ => 24,
+        };
+    }
+    if width >= 160 {
+        specs.pop();
+        specs.extend([WHERE.width(WHERE_WIDTH), COMMAND_LINE]);
+    }
+    if width >= 104 {
+        let states = if width >= 160 { STATES_WITH_HEADINGS } else { STATES };
+        specs.insert(COMMAND_INDEX, states);
+    }
+    if width >= 140 {
+        specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
+    } else {
+        // One column for reads and writes, unless the table is sorted by one of them.
+        let rate = WIDE_COLUMNS.into_iter().skip(1).find(is_sorted).unwrap_or(STORAGE);
+        specs.splice(COMMAND_INDEX..COMMAND_INDEX, [MEMORY, rate]);
+    }
+    // The sort column is visible on every width.
+    specs.iter_mut().filter(|spec| is_sorted(spec)).for_each(|spec| spec.min_table_width = 0);
+    Columns::chosen(state, &specs, width)
+}
+
+/// What an active process waits on.
+fn process_activity(interval: &Interval, process: &Process, span: &ProcessSpan, cells: u16) -> Option<SafeText> {
+    let task = span.top_thread.filter(|_| span.states.non_sleep() >= 0.0005)?;
+    let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
+    // Its group waits for one member in I/O: the wait chain explains more than its own wait channel.
+    let group = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5);
+    Some(wait_location::fitting(cells, |detail| {
+        let chain = group.and_then(|group| wait_location::group_location(interval, group, detail));
+        chain.unwrap_or_else(|| wait_location::thread_location(interval, task, detail))
+    }))
+}
+
+/// The command line with spaces between arguments; kernel threads have none.
+pub fn command_line(process: &Process) -> SafeText {
+    const ENOUGH: usize = 512;
+    match &process.facts.cmdline {
+        Ok(line) if !line.as_bytes().is_empty() => {
+            let bytes = line.as_bytes();
+            let bytes = bytes.get(..ENOUGH).unwrap_or(bytes);
+            let spaced: Vec<u8> = bytes.iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
+            SafeText::from_bytes(spaced.trim_ascii_end())
+        }
+        _ if process.kernel_thread => "(kernel thread)".into(),
+        _ => SafeText::default(),
+    }
+}
+
+fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
+    if span.resident_pages == 0 {
+        return "-".into();
+    }
+    safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64))
+}
