@@ -86,7 +86,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --unicode --mono --no-color --slow --theme --help --version record replay demo check info report cut cat compare mark doctor nicstat baseline table export completions man"
+            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --allow-signals --ascii --unicode --mono --no-color --slow --theme --help --version record replay demo check info report cut cat compare mark doctor nicstat baseline table export completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

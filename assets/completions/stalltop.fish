@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color slow theme= h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= allow-signals ascii unicode no-color slow theme= h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -31,6 +31,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Tim
 complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l theme -d 'Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration file'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l allow-signals -d 'Let the key K send a signal to the selected process, after a question'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
