@@ -86,9 +86,11 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     });
     let end = list_end(layout, &visible);
     let body = &mut pane.subarea(0, 1, u16::MAX, layout.list_rows + 1);
+    // A tree and wait classes have an order of their own.
+    let sort = state.fixed_order_reason().is_none().then(|| state.sort());
     match state.shows_wait_classes() {
-        true => classes.draw(body, Some(state.sort()), rows),
-        false => table.draw(body, Some(state.sort()), rows),
+        true => classes.draw(body, sort, rows),
+        false => table.draw(body, sort, rows),
     }
     if let Some(limits) = hidden_tasks_note(state) {
         pane.line(layout.rows_before_list + layout.list_rows, (&limits, StyleRole::Dim));
