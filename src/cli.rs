@@ -49,6 +49,11 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it shows a recording on the screen.
+    pub fn shows_recording(&self) -> bool {
+        matches!(self, Command::Replay(_) | Command::Demo(_))
+    }
 }
 
 /// Options of all commands follow those of each command in help and manual pages.
@@ -165,6 +170,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     let default_live = Live {
         interval: value_parsers::DEFAULT_INTERVAL,
         history: value_parsers::DEFAULT_HISTORY,
+        allow_signals: false,
         appearance: Appearance::default(),
     };
     match command {

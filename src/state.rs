@@ -26,11 +26,13 @@ pub mod remote_hosts;
 mod row_order;
 pub mod rows;
 pub mod screen;
+pub mod signal_question;
 mod sort;
 mod span;
 mod task_rows;
 pub mod terminal_capabilities;
 pub mod theme_choice;
+pub mod timeline_runs;
 pub mod update;
 
 use std::sync::Arc;
@@ -58,6 +60,8 @@ use finding_history::FindingHistory;
 use history::History;
 use list::ListState;
 use recording_series::RecordingSeries;
+use signal_question::SignalQuestion;
+use timeline_runs::TimelineRuns;
 
 /// Settings that exist before the first sample.
 #[derive(Clone, Debug)]
@@ -127,6 +131,8 @@ pub struct State {
     pub finding_history: FindingHistory,
     /// Replay: one tick per interval of the recording; empty in live mode
     pub timeline: Arc<[TimelineTick]>,
+    /// The same, as the timeline draws it
+    pub timeline_runs: TimelineRuns,
     /// All marks, sorted by time
     pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
@@ -170,6 +176,9 @@ pub struct State {
     pub prompt: Option<Prompt>,
     pub palette: Option<Palette>,
     pub column_chooser: Option<ColumnChooser>,
+    pub signal_question: Option<SignalQuestion>,
+    /// Live: whether signals can be sent to processes
+    pub allows_signals: bool,
     pub hidden_columns: HiddenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
@@ -195,16 +204,21 @@ pub enum SourceStatus {
 
 impl State {
     pub fn new(setup: Setup) -> State {
+        let history = match setup.source {
+            Source::Replay { .. } => History::of_recording(),
+            Source::Live | Source::Pipe { .. } => History::default(),
+        };
         State {
             setup,
             current: None,
             newest: None,
             demo: None,
-            history: History::default(),
+            history,
             recording_series: RecordingSeries::default(),
             graph_length_ns: None,
             finding_history: FindingHistory::default(),
             timeline: Arc::from([]),
+            timeline_runs: TimelineRuns::default(),
             marks: Arc::from([]),
             position: None,
             span: None,
@@ -230,6 +244,8 @@ impl State {
             prompt: None,
             palette: None,
             column_chooser: None,
+            signal_question: None,
+            allows_signals: false,
             hidden_columns: HiddenColumns::new(),
             themes: Vec::new(),
         }

@@ -25,6 +25,7 @@ pub enum Action {
     ToggleThreads,
     ToggleTree,
     ToggleWaitClasses,
+    ToggleCgroups,
     ToggleRemoteHosts,
     ToggleCpuOrder,
     ZoomPane,
@@ -52,6 +53,7 @@ pub enum Action {
     CopyCommand,
     SaveScreen,
     ChooseColumns,
+    SendSignal,
     Help,
     Redraw,
     Suspend,
@@ -148,6 +150,7 @@ impl Action {
             Action::ToggleThreads => "threads on/off",
             Action::ToggleTree => "tree of processes on/off",
             Action::ToggleWaitClasses => "group tasks by wait class on/off",
+            Action::ToggleCgroups => "group tasks by container, pod, unit or cgroup on/off",
             Action::ToggleRemoteHosts => "remote hosts / interfaces",
             Action::ToggleCpuOrder => "CPUs by number / busiest first",
             Action::ZoomPane => "zoom the focused pane, and back",
@@ -173,6 +176,7 @@ impl Action {
             Action::CopySelection => "copy the row or the sentence",
             Action::CopyCommand => "copy the command line, or the next steps of a finding",
             Action::ChooseColumns => "choose the columns of the screen",
+            Action::SendSignal => "send a signal to the selected process (--allow-signals)",
             Action::SaveScreen => "save the screen as text, ANSI and SVG",
             Action::Help => "help: all keys",
             Action::Suspend => "suspend",
@@ -249,13 +253,14 @@ pub const BINDINGS: &[Binding] = &[
         screens: Screens::Sortable,
     },
     Binding {
-        key_label: "t  T  c",
-        description: "threads on/off, tree (F5), group by wait class",
+        key_label: "t T c u",
+        description: "threads on/off, tree (F5), group by wait class, by container, pod or unit (remembered)",
         keys: &[
             (Char('t'), Action::ToggleThreads),
             (Char('T'), Action::ToggleTree),
             (Function(5), Action::ToggleTree),
             (Char('c'), Action::ToggleWaitClasses),
+            (Char('u'), Action::ToggleCgroups),
         ],
         screens: Screens::Only(Screen::Tasks),
     },
@@ -285,7 +290,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "[ ]  { }",
-        description: "back / forward by one sample, by one minute",
+        description: "back / forward by one sample, by one minute; or click a graph",
         keys: &[
             (Char('['), Action::SampleBack),
             (Char(']'), Action::SampleForward),
@@ -329,6 +334,12 @@ pub const BINDINGS: &[Binding] = &[
         description: "copy the row or sentence, the command (OSC 52; in tmux: set-clipboard on or allow-passthrough on); save the \
                       screen as text, ANSI and SVG",
         keys: &[(Char('y'), Action::CopySelection), (Char('Y'), Action::CopyCommand), (Char('P'), Action::SaveScreen)],
+        screens: Screens::All,
+    },
+    Binding {
+        key_label: "K",
+        description: "send a signal to the selected process, after a question (F9; only with --allow-signals)",
+        keys: &[(Char('K'), Action::SendSignal), (Function(9), Action::SendSignal)],
         screens: Screens::All,
     },
     Binding {

@@ -214,8 +214,8 @@ fn an_unbound_key_reports_its_screens() {
         effect(&mut state, key);
         assert!(text(&state).contains(words), "{}", text(&state));
     }
-    update(&mut state, Event::Key(Key::Function(9)));
-    assert!(text(&state).contains("F9 does nothing"), "{}", text(&state));
+    update(&mut state, Event::Key(Key::Function(8)));
+    assert!(text(&state).contains("F8 does nothing"), "{}", text(&state));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_click_selects_and_a_second_click_opens() {
     update(&mut state, Event::Click(ClickTarget::Screen(Screen::Disk)));
     assert_eq!(state.screen, Screen::Disk);
     let moment = instant(42).realtime_ns;
-    assert_eq!(update(&mut state, Event::Click(ClickTarget::Timeline(moment))), Effect::JumpTo(moment));
+    assert_eq!(update(&mut state, Event::Click(ClickTarget::Time(moment))), Effect::JumpTo(moment));
 }
 
 #[test]
