@@ -44,8 +44,10 @@ pub fn draw(state: &State, pane: &mut Pane) {
         let count = u16::try_from(words.len()).unwrap_or(1);
         let mut block = pane.subarea(0, y, u16::MAX, count);
         for (at, words) in (0..).zip(words) {
-            let sign = if at == 0 { theme::severity_symbol(*worst) } else { " " };
-            let line = SafeLine::new(sign, StyleRole::from(*worst)).with(" ", StyleRole::Plain);
+            let line = match at {
+                0 => SafeLine::new(theme::severity_symbol(*worst), StyleRole::from(*worst)).with(" ", StyleRole::Plain),
+                _ => SafeLine::new("  ", StyleRole::Plain),
+            };
             block.line(at, line.with(SafeText::sanitize(words.clone()), role));
         }
         if let Some(others) = more {

@@ -93,9 +93,11 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     });
     let end = list_end(layout, &visible);
     let body = &mut pane.subarea(0, 1, u16::MAX, layout.list_rows + 1);
+    // A tree, wait classes and cgroups have an order of their own.
+    let sort = state.fixed_order_reason().is_none().then(|| state.sort());
     match state.task_rows {
-        TaskRows::Tasks(_) => table.draw(body, Some(state.sort()), rows),
-        TaskRows::WaitClasses(_) => classes.draw(body, Some(state.sort()), rows),
+        TaskRows::Tasks(_) => table.draw(body, sort, rows),
+        TaskRows::WaitClasses(_) => classes.draw(body, sort, rows),
         TaskRows::Cgroups(_) => cgroups::draw_list(state, evaluation, &visible, body),
     }
     if let Some(limits) = hidden_tasks_note(state) {

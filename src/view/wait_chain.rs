@@ -33,9 +33,11 @@ fn end_of_path(what: String, cells: usize) -> String {
 }
 
 fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
-    let head = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold)
-        .with(safe!("   {} threads blocked on average", format_number(chain.threads, 4)), StyleRole::Plain);
-    let mut lines = vec![head];
+    let label = SafeLine::new(SafeText::sanitize(chain.group_label), StyleRole::Bold);
+    let threads = format_number(chain.threads, 4);
+    let (long, short) = (safe!("   {threads} threads blocked on average"), safe!("   {threads} blocked"));
+    let blocked = if label.width() + long.width() <= width { long } else { short };
+    let mut lines = vec![label.with(blocked, StyleRole::Plain)];
     for (depth, link) in chain.links.into_iter().enumerate() {
         let indent = 1 + INDENT * depth.min(MAX_DEPTH);
         let room = width.saturating_sub(indent + INDENT);

@@ -137,6 +137,14 @@ impl TaskLine<'_> {
         tasks.map(titles).unwrap_or_default()
     }
 
+    /// Threads on storage and behind a lock: those of the finding, if it is in one.
+    fn blocked_threads(&self) -> (f64, f64) {
+        match self.group.blocked.filter(|blocked| blocked.behind_lock() > 0.0) {
+            Some(blocked) => (blocked.storage + blocked.aio + blocked.hidden, blocked.behind_lock()),
+            None => (self.group.disk, self.group.lock),
+        }
+    }
+
     fn place(&self, cells: usize) -> SafeText {
         let cells = u16::try_from(cells).unwrap_or(u16::MAX);
         wait_location::fitting(cells, |detail| wait_location::process_group_location(self.interval, self.group, detail))
@@ -198,11 +206,12 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(safe!("{}", format_number(line.group.run_queue, 5)), used_role(line.group.run_queue));
     }),
     TaskSpec::figure(&task::DISK_RATIO, 5, |line, cell| {
-        cell.text(safe!("{}", format_number(line.group.disk, 5)), blocked_role(line.group.disk));
+        let (disk, _) = line.blocked_threads();
+        cell.text(safe!("{}", format_number(disk, 5)), blocked_role(disk));
     }),
     TaskSpec::figure(&task::LOCK_RATIO, 5, |line, cell| {
-        let group = line.group;
-        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden, 5), blocked_role(group.lock));
+        let (_, lock) = line.blocked_threads();
+        cell.text(wait_location::lock_waits_text(lock, line.group.waits_hidden, 5), blocked_role(lock));
     })
     .min_table_width(50),
     WHERE_WITH_TITLE,
