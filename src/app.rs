@@ -11,10 +11,11 @@ pub mod full_screen;
 pub mod live_pipeline;
 pub mod mark_socket;
 pub mod operations_command;
+pub mod process_signal;
 pub mod program;
 pub mod recorder;
 pub mod sampling;
-pub mod saved_columns;
+pub mod saved_lists;
 pub mod saved_screen;
 pub mod screen_setup;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]

@@ -170,6 +170,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     let default_live = Live {
         interval: value_parsers::DEFAULT_INTERVAL,
         history: value_parsers::DEFAULT_HISTORY,
+        allow_signals: false,
         appearance: Appearance::default(),
     };
     match command {

@@ -85,6 +85,7 @@ pub struct Sampler {
     pressure: pressure::PressureReader,
     disk: disk::DiskReader,
     network: network::NetworkReader,
+    unix_senders: network::unix_senders::UnixSenderReader,
     cgroup: cgroup::CgroupReader,
     containers: containers::ContainerReader,
     delays: delays::DelayReader,
@@ -123,6 +124,7 @@ impl Sampler {
             pressure: pressure::PressureReader::default(),
             disk: disk::DiskReader::default(),
             network: network::NetworkReader::default(),
+            unix_senders: network::unix_senders::UnixSenderReader::default(),
             cgroup: cgroup::CgroupReader::default(),
             containers: containers::ContainerReader::default(),
             delays: delays::DelayReader::default(),
@@ -265,6 +267,7 @@ impl Sampler {
         sample.nics = self.network.sample(&self.root);
         sample.protocols = self.network.protocols(&self.root);
         sample.read_delays.cgroups_us = self.read_delay_us(&sample);
+        self.cgroup.set_host_oom_kills(sample.memory.as_ref().ok().and_then(|memory| memory.oom_kills));
         (sample.cgroups, sample.io_limits) = self.cgroup.sample(&self.root);
 
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
@@ -310,6 +313,9 @@ impl Sampler {
         let machine = self.host.machine.as_bytes();
         let known = (disks, sample.tasks.as_ref().ok());
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
+        let read = (sample.tasks.as_ref().ok(), &sample.waits);
+        let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
+        sample.protocols.unix_senders = self.unix_senders.sample(root, files, machine, now_ns, read);
 
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),

@@ -26,6 +26,7 @@ pub mod remote_hosts;
 mod row_order;
 pub mod rows;
 pub mod screen;
+pub mod signal_question;
 mod sort;
 mod span;
 mod task_rows;
@@ -59,6 +60,7 @@ use finding_history::FindingHistory;
 use history::History;
 use list::ListState;
 use recording_series::RecordingSeries;
+use signal_question::SignalQuestion;
 use timeline_runs::TimelineRuns;
 
 /// Settings that exist before the first sample.
@@ -174,6 +176,9 @@ pub struct State {
     pub prompt: Option<Prompt>,
     pub palette: Option<Palette>,
     pub column_chooser: Option<ColumnChooser>,
+    pub signal_question: Option<SignalQuestion>,
+    /// Live: whether signals can be sent to processes
+    pub allows_signals: bool,
     pub hidden_columns: HiddenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
@@ -239,6 +244,8 @@ impl State {
             prompt: None,
             palette: None,
             column_chooser: None,
+            signal_question: None,
+            allows_signals: false,
             hidden_columns: HiddenColumns::new(),
             themes: Vec::new(),
         }

@@ -39,6 +39,7 @@ mod palette;
 mod panes;
 mod pressure;
 mod process_titles;
+mod signal_question;
 mod task_states;
 mod tasks;
 mod thread_states;
@@ -155,6 +156,9 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         help::draw(state, pane);
     }
     column_chooser::draw(state, pane);
+    if let Some(open) = &state.signal_question {
+        signal_question::draw(open, pane);
+    }
     if let Some(open) = &state.palette {
         palette::draw(open, pane);
     }
@@ -177,14 +181,13 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
     let view = view_of(state.screen);
     match layout.has_panes() {
         true => panes::draw(view.panes, state, evaluation, layout, pane),
-        false => (view.draw)(state, evaluation, layout, pane),
-    }
-    if state.screen != Screen::Overview && layout.has_list(state.screen.definition().list_pane) {
-        let list = layout.list_area;
-        for visible in list::visible_rows(state, layout) {
-            let mut row = pane.subarea(list.x, list.y + visible.y, list.width, visible.height);
-            row.on_click(ClickTarget::Row(visible.index));
+        false => {
+            let is_cut = list::is_cut(state, layout);
+            (view.draw)(state, evaluation, layout, &mut pane.with_scroll_bar(is_cut));
         }
+    }
+    if layout.has_list(state.screen.definition().list_pane) {
+        list::draw_scroll_bar_and_targets(state, layout, pane);
     }
 }
 

@@ -12,6 +12,8 @@
 
 #[path = "pty/harness.rs"]
 mod harness;
+#[path = "pty/signals.rs"]
+mod signals;
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -388,17 +390,13 @@ fn hidden_columns_are_remembered() {
     session.until_text("user");
     session.type_keys("C");
     session.until_text("[x] user");
-    while !session.contents().contains("[ ] user") {
-        session.type_keys(" ");
-        std::thread::sleep(Duration::from_millis(200));
-        if session.contents().contains("[ ] user") {
-            break;
-        }
-        session.type_keys(" j");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    let lines: Vec<String> = session.contents().lines().filter(|line| line.contains("[x]")).map(str::to_owned).collect();
+    let below = lines.iter().position(|line| line.contains("[x] user")).unwrap();
+    session.type_keys(&"j".repeat(below));
+    session.type_keys(" ");
+    session.until_text("[ ] user");
     session.type_keys("\x1b");
-    let file = directory.path().join("stalltop/columns.toml");
+    let file = directory.path().join("stalltop/lists.toml");
     session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"user\"")));
     session.type_keys("q");
     session.ended();

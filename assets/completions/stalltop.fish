@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color slow theme= h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= allow-signals ascii unicode no-color slow theme= h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -31,6 +31,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Tim
 complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l theme -d 'Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration file'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l allow-signals -d 'Let the key K send a signal to the selected process, after a question'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
@@ -98,6 +99,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l only -d 'Onl
 kernel-lock-contention\t''
 stuck-server\t''
 file-lock-queue\t''
+mutex-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -127,6 +129,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l ignore -d 'I
 kernel-lock-contention\t''
 stuck-server\t''
 file-lock-queue\t''
+mutex-queue\t''
 saturated-core\t''
 saturated-thread\t''
 cpu-saturated\t''
@@ -155,6 +158,7 @@ oom-kill\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l threshold -d 'Use another threshold: the main one of a kind (disk-latency=5), or one by its name (latency-critical-multiple=20)' -r -f -a "idle-but-blocked=\t''
 kernel-lock-contention=\t''
 file-lock-queue=\t''
+mutex-queue=\t''
 saturated-core=\t''
 saturated-thread=\t''
 cpu-saturated=\t''
@@ -188,6 +192,7 @@ kernel-lock-cpus=\t''
 kernel-lock-warning-ratio=\t''
 file-lock-threads=\t''
 file-lock-warning-threads=\t''
+mutex-queue-threads=\t''
 core-busy-ratio=\t''
 thread-busy-ratio=\t''
 box-idle-below-ratio=\t''

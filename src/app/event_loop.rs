@@ -10,9 +10,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::demo_playlist::Playlist;
+use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};
-use crate::app::saved_columns;
+use crate::app::saved_lists;
 use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::line_speed::LineSpeed;
@@ -257,7 +258,10 @@ impl EventLoop {
                 );
                 return self.apply(event);
             }
-            Effect::SaveColumns => saved_columns::save(&self.state.hidden_columns),
+            Effect::SaveLists => saved_lists::save(&self.state),
+            Effect::SendSignal { process, signal } => {
+                return self.apply(Event::Notice(process_signal::send_and_report(process, signal)));
+            }
             effect => {
                 for event in self.timeline.act(effect) {
                     if let LoopControl::Quit = self.apply(event)? {

@@ -27,9 +27,12 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let (settings, mut notices) = Settings::load(&root, configuration)?;
     let (learner, notice) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
     notices.extend(notice);
+    // The processes of a captured tree are not on this machine.
+    let allows_signals = options.allow_signals && root.is_host();
     let sampler = SamplerThread::start(root, options.interval, None)?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
-    let state = State::new(setup(&options.appearance, Source::Live, options.interval));
+    let mut state = State::new(setup(&options.appearance, Source::Live, options.interval));
+    state.allows_signals = allows_signals;
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
     let (state, more) = with_theme(state, &settings, &options.appearance)?;

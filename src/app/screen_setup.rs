@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::Failure;
-use crate::app::{saved_columns, terminal};
+use crate::app::{saved_lists, terminal};
 use crate::cli;
 use crate::state::{Setup, Source, State, TerminalCapabilities};
 
@@ -18,7 +18,7 @@ pub fn with_theme(
 ) -> Result<(State, Vec<String>), Failure> {
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
     state.themes = themes;
-    state.hidden_columns = saved_columns::load();
+    saved_lists::restore(&mut state);
     state.setup.terminal.theme = chosen;
     Ok((state, notices))
 }

@@ -1,11 +1,12 @@
-//! All `unsafe` code of the app layer: the allocator's parameters, signal actions, capabilities, scheduling, wait4, and what a
-//! child does between fork and exec.
+//! All `unsafe` code of the app layer: the allocator's parameters, signal actions, signals to a process, capabilities, scheduling,
+//! wait4, and what a child does between fork and exec.
 //!
 //! Each function is safe to call with any argument. The structs are libc's and linux-raw-sys's, which are generated from the
 //! kernel's headers; tests/kernel_structs.rs compares them with this machine's headers ([`LAYOUT`]).
 
 use std::io;
 use std::mem::{offset_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -72,6 +73,25 @@ pub fn raise_with_default_action(number: Signal) -> nix::Result<()> {
     // SAFETY: `before` was this process's action a moment ago.
     unsafe { sigaction(number, &before) }?;
     raised
+}
+
+/// pidfd_open(2): a descriptor that refers to this process, even after its pid has been given to another one. `ENOSYS` before
+/// Linux 5.3.
+pub fn pidfd_open(pid: u32) -> nix::Result<OwnedFd> {
+    // SAFETY: takes no pointer.
+    let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    let descriptor = libc::c_int::try_from(descriptor).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// pidfd_send_signal(2), as kill(2) sends it: the kernel fills in the sender.
+pub fn pidfd_send_signal(process: BorrowedFd, number: Signal) -> nix::Result<()> {
+    let info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is borrowed for the call, and the kernel reads nothing through a null pointer.
+    let status = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), number as libc::c_int, info, 0) };
+    Errno::result(status)?;
+    Ok(())
 }
 
 /// Has the child restore the default action of `ignored` and unblock `blocked` before it executes.

@@ -277,7 +277,8 @@ impl Timeline {
             | Effect::CopyCommand
             | Effect::SaveScreen
             | Effect::ChooseColumns
-            | Effect::SaveColumns => {}
+            | Effect::SaveLists
+            | Effect::SendSignal { .. } => {}
         }
         Vec::new()
     }

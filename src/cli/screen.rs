@@ -46,6 +46,9 @@ pub struct Live {
     /// How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = value_parsers::positive_duration)]
     pub history: Duration,
+    /// Let the key K send a signal to the selected process, after a question
+    #[arg(long)]
+    pub allow_signals: bool,
     #[command(flatten)]
     pub appearance: Appearance,
 }

@@ -2,6 +2,7 @@
 
 pub mod namespaces;
 pub mod remote_hosts;
+pub mod unix_senders;
 pub mod waiting_connections;
 
 use std::net::{IpAddr, SocketAddr};
@@ -78,6 +79,8 @@ pub struct Qdisc {
     pub requeues: Counter,
     /// Drops of the ingress or clsact discipline of the same interface: by filters (tc police, eBPF); `None` without one
     pub ingress_dropped: Option<Counter>,
+    /// The rate to which the root discipline limits the interface: of tbf, cake and netem (TCA_OPTIONS); `None` for others
+    pub rate_bytes_per_second: Option<u64>,
 }
 
 /// Counters of the whole network namespace.
@@ -103,6 +106,8 @@ pub struct Protocols {
     pub udp_sockets: Reading<Vec<UdpSocket>>,
     /// UDP over IPv6, which `udp` does not contain
     pub udp6: Reading<Udp6>,
+    /// Threads that wait for a receiver on a Unix socket, of this network namespace
+    pub unix_senders: Reading<Vec<unix_senders::UnixSenders>>,
 }
 
 impl Protocols {
@@ -120,6 +125,7 @@ impl Protocols {
             waiting_connections: Err(why),
             udp_sockets: Err(why),
             udp6: Err(why),
+            unix_senders: Err(why),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::event::{ClickTarget, Effect, Key, Notice};
 use super::keys::{self, Action, Screens};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
+use super::rows::TaskRows;
 use super::screen::Screen;
 use super::sort::SortColumn;
 use super::{Details, State};
@@ -21,6 +22,9 @@ impl State {
         }
         if self.column_chooser.is_some() {
             return self.edit_column_chooser(key);
+        }
+        if self.signal_question.is_some() {
+            return self.answer_signal_question(key);
         }
         self.notice = None;
         // The arrows extend a span, on all screens.
@@ -82,9 +86,10 @@ impl State {
                 let by_number = self.sort().column == SortColumn::NAME;
                 self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });
             }
-            Action::ToggleThreads => self.regroup(|state| state.task_rows = state.task_rows.toggle_threads()),
-            Action::ToggleTree => self.toggle_tree(),
-            Action::ToggleWaitClasses => self.regroup(|state| state.task_rows = state.task_rows.toggle_wait_classes()),
+            Action::ToggleThreads => return self.show_tasks_as(self.task_rows.toggle_threads()),
+            Action::ToggleTree => return self.toggle_tree(),
+            Action::ToggleWaitClasses => return self.show_tasks_as(self.task_rows.toggle_wait_classes()),
+            Action::ToggleCgroups => return self.show_tasks_as(self.task_rows.toggle_cgroups()),
             Action::ToggleRemoteHosts => self.regroup(|state| state.network_rows = state.network_rows.toggle()),
             Action::ZoomPane => self.toggle_zoom(),
             Action::GoToFindingStart => return self.seek_finding_start(),
@@ -115,6 +120,7 @@ impl State {
             Action::CopyCommand => return Effect::CopyCommand,
             Action::SaveScreen => return Effect::SaveScreen,
             Action::ChooseColumns => return Effect::ChooseColumns,
+            Action::SendSignal => self.ask_for_signal(),
             Action::Help => self.help = Some(0),
             Action::Redraw => {}
             Action::Suspend => return Effect::Suspend,
@@ -133,6 +139,14 @@ impl State {
                 ClickTarget::ColumnChoice(index) => self.toggle_column(index),
                 ClickTarget::Nothing => return Effect::Nothing,
                 _ => return self.close_column_chooser(),
+            }
+            return Effect::Redraw;
+        }
+        if let Some(question) = &mut self.signal_question {
+            match target {
+                ClickTarget::Signal(index) => question.select(index),
+                ClickTarget::Nothing => return Effect::Nothing,
+                _ => self.signal_question = None,
             }
             return Effect::Redraw;
         }
@@ -157,7 +171,10 @@ impl State {
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
-            ClickTarget::PaletteEntry(_) | ClickTarget::ColumnChoice(_) | ClickTarget::Times { .. } => return Effect::Nothing,
+            ClickTarget::PaletteEntry(_)
+            | ClickTarget::ColumnChoice(_)
+            | ClickTarget::Signal(_)
+            | ClickTarget::Times { .. } => return Effect::Nothing,
             ClickTarget::Time(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
         }
         Effect::Redraw
@@ -176,10 +193,14 @@ impl State {
 
     /// The wheel moves what is in front.
     pub(super) fn on_wheel(&mut self, rows: i64) {
-        match &mut self.palette {
-            Some(palette) => palette.select_by(rows.signum()),
-            None if self.column_chooser.is_some() => self.select_column_by(rows.signum()),
-            None => self.move_by(rows),
+        if let Some(palette) = &mut self.palette {
+            palette.select_by(rows.signum());
+        } else if self.column_chooser.is_some() {
+            self.select_column_by(rows.signum());
+        } else if let Some(question) = &mut self.signal_question {
+            question.select_by(rows.signum());
+        } else {
+            self.move_by(rows);
         }
     }
 
@@ -248,10 +269,17 @@ impl State {
         }
     }
 
-    fn toggle_tree(&mut self) {
-        self.regroup(|state| state.task_rows = state.task_rows.toggle_tree());
+    /// Changes the kind of rows of the tasks screen, which is remembered.
+    fn show_tasks_as(&mut self, rows: TaskRows) -> Effect {
+        self.regroup(|state| state.task_rows = rows);
+        Effect::SaveLists
+    }
+
+    fn toggle_tree(&mut self) -> Effect {
+        let effect = self.show_tasks_as(self.task_rows.toggle_tree());
         if self.task_rows.is_tree() && !self.filter().is_empty() {
             self.notify(Notice::new("no tree while a filter is set: Esc clears it"));
         }
+        effect
     }
 }

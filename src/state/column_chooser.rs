@@ -68,6 +68,6 @@ impl State {
     pub(super) fn close_column_chooser(&mut self) -> Effect {
         let chooser = self.column_chooser.take();
         let changed = chooser.is_some_and(|chooser| chooser.was != self.hidden_columns);
-        if changed { Effect::SaveColumns } else { Effect::Redraw }
+        if changed { Effect::SaveLists } else { Effect::Redraw }
     }
 }

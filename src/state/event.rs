@@ -6,8 +6,10 @@ use super::history::IntervalSummary;
 use super::keys::Action;
 use super::rows::Item;
 use super::screen::Screen;
+use super::signal_question::ProcessSignal;
 use super::sort::SortColumn;
 use crate::findings::{Evaluation, Finding, Severity};
+use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Instant;
 
@@ -139,6 +141,8 @@ pub enum ClickTarget {
     Columns(Vec<&'static str>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
+    /// Index in `ProcessSignal::ALL`
+    Signal(usize),
     /// The times of the columns of a graph or of the timeline, in nanoseconds since the Unix epoch
     Times {
         start_ns: i64,
@@ -192,8 +196,13 @@ pub enum Effect {
     SaveScreen,
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
-    /// Save `State::hidden_columns`
-    SaveColumns,
+    /// Save `State::hidden_columns` and `State::task_rows`
+    SaveLists,
+    /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
+    SendSignal {
+        process: ProcessId,
+        signal: ProcessSignal,
+    },
 }
 
 /// Position of the displayed interval among all intervals that can be displayed.

@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use super::filter::{FilterMatcher, MatchMode};
 use super::history::IntervalSummary;
 use super::sort::{SortBy, SortColumn};
@@ -14,6 +16,7 @@ use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::CgroupName;
+use crate::interval::cgroup_tasks::owning_cgroup;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::sample::Instant;
@@ -36,6 +39,8 @@ pub enum Row {
     Thread { process: usize, thread: usize, depth: u8 },
     /// Index in `interval.cgroups`
     Cgroup(usize),
+    /// The tasks of a container, pod, unit or cgroup, by the index of its first process in the newer sample
+    CgroupTasks { first_process: usize },
     /// All threads in one wait class
     WaitClass { class: WaitClass, threads: u32 },
     /// Index in `evaluation.active`
@@ -45,15 +50,19 @@ pub enum Row {
 }
 
 /// The kind of rows on the tasks screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TaskRows {
     Tasks(TaskList),
     /// One row per wait class; `c` returns to the list of tasks
     WaitClasses(TaskList),
+    /// One row per container, pod, unit or other cgroup; `u` returns to the list of tasks
+    Cgroups(TaskList),
 }
 
 /// A list of tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TaskList {
     #[default]
     Processes,
@@ -73,7 +82,7 @@ impl Default for TaskRows {
 impl TaskRows {
     fn list(self) -> TaskList {
         match self {
-            TaskRows::Tasks(list) | TaskRows::WaitClasses(list) => list,
+            TaskRows::Tasks(list) | TaskRows::WaitClasses(list) | TaskRows::Cgroups(list) => list,
         }
     }
 
@@ -100,8 +109,16 @@ impl TaskRows {
     /// `c`
     pub(super) fn toggle_wait_classes(self) -> TaskRows {
         match self {
-            TaskRows::Tasks(list) => TaskRows::WaitClasses(list),
+            TaskRows::Tasks(list) | TaskRows::Cgroups(list) => TaskRows::WaitClasses(list),
             TaskRows::WaitClasses(list) => TaskRows::Tasks(list),
+        }
+    }
+
+    /// `u`
+    pub(super) fn toggle_cgroups(self) -> TaskRows {
+        match self {
+            TaskRows::Tasks(list) | TaskRows::WaitClasses(list) => TaskRows::Cgroups(list),
+            TaskRows::Cgroups(list) => TaskRows::Tasks(list),
         }
     }
 
@@ -175,6 +192,11 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
         Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
         Row::RemoteHost(at) => Some(Item::RemoteHost(evaluation.remote_hosts.as_ref()?.rows.get(at)?.address)),
         Row::Cgroup(at) => Some(Item::Cgroup(interval.cgroups.get(at)?.id.clone())),
+        Row::CgroupTasks { first_process } => {
+            let first = interval.newer.tasks.as_ref().ok()?.processes.get(first_process)?;
+            let (version, path) = owning_cgroup(first)?;
+            Some(Item::Cgroup(CgroupId { version, path: path.into() }))
+        }
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
         Row::Thread { process, thread, .. } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;

@@ -1,4 +1,4 @@
-//! The rows of the tasks screen: processes or threads, sorted or as a tree, and wait classes.
+//! The rows of the tasks screen: processes or threads, sorted or as a tree, wait classes, and containers, pods and units.
 
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use crate::figures::task::ProcessRow;
 use crate::figures::thread::ThreadRow;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::cgroup_names::CgroupName;
+use crate::interval::cgroup_tasks::cgroup_tasks;
 use crate::interval::task::{ProcessSpan, ThreadSpan};
 use crate::interval::task_activity::{TaskActivity, floor_to_hundredth};
 use crate::sample::task::{Process, Tasks};
@@ -23,6 +25,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let list = match state.task_rows {
         TaskRows::WaitClasses(_) => return wait_classes(interval, sample),
+        TaskRows::Cgroups(_) => return cgroups(evaluation, sample, sort, filter),
         TaskRows::Tasks(list) => list,
     };
     let with_threads = matches!(list, TaskList::Threads | TaskList::TreeWithThreads);
@@ -68,6 +71,36 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
         return if sort.reversed { rows.rev().collect() } else { rows.collect() };
     }
     sort_by_value(keyed, sort)
+}
+
+/// A row for each container, pod, unit or other cgroup. A filter matches its name, its path and the names of its processes.
+fn cgroups(evaluation: &Evaluation, sample: &Tasks, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
+    let mut keyed: Vec<(f64, String, Row)> = Vec::new();
+    for group in cgroup_tasks(interval) {
+        let path = group.cgroup.map_or(&b""[..], |(_, path)| path);
+        let label = CgroupName::from_path(&interval.newer, path).label();
+        if filter.is_active() {
+            let names: Vec<String> = group.names.iter().map(|(name, _)| name.to_string_lossy()).collect();
+            if !filter.matches_text(&format!("{label} {} {}", String::from_utf8_lossy(path), names.join(" "))) {
+                continue;
+            }
+        }
+        let first = sample.processes.get(group.first_process);
+        let value = match sort.column.by {
+            SortBy::Task(figure, _) => {
+                first.and_then(|first| figure.number(&input, &ProcessRow::new(first, group.span))).unwrap_or(0.0)
+            }
+            _ => floor_to_hundredth(group.activity),
+        };
+        keyed.push((value, label, Row::CgroupTasks { first_process: group.first_process }));
+    }
+    keyed.sort_by(|a, b| a.1.cmp(&b.1));
+    if matches!(sort.column.by, SortBy::Command | SortBy::User) {
+        let rows = keyed.into_iter().map(|(.., row)| row);
+        return if sort.reversed { rows.rev().collect() } else { rows.collect() };
+    }
+    sort_by_value(keyed.into_iter().map(|(value, _, row)| (value, row)).collect(), sort)
 }
 
 fn process_sort_value(

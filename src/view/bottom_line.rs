@@ -34,15 +34,30 @@ pub fn draw(state: &State, pane: &mut Pane) {
         pane.line(0, (safe!("no more samples: {error}"), StyleRole::Warning));
         return;
     }
-    for piece in key_line_items(pane.width(), hints(state)) {
-        let here = piece.screen == Some(state.screen);
-        let line = piece.line(if here { StyleRole::Key } else { StyleRole::Dim });
-        let mut part = pane.subarea(piece.x, 0, piece.width, 1);
-        part.on_click(piece.screen.map_or(ClickTarget::Action(piece.action), ClickTarget::Screen));
-        part.line(0, line);
-        if here {
-            part.highlight_rows(0, 1);
-        }
+    let tabs = Screen::ALL.into_iter().map(|screen| {
+        let role = if screen == state.screen { StyleRole::Key } else { StyleRole::Dim };
+        let label = match pane.width() {
+            ..78 => "",
+            78..100 => screen.definition().short_label,
+            _ => screen.label(),
+        };
+        (key_and_word(safe!("{}", screen.digit()), label, role), ClickTarget::Screen(screen))
+    });
+    let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
+    for item in key_line_items(used, pane.width(), hints(state)) {
+        let mut part = pane.subarea(item.x, 0, item.width, 1);
+        part.on_click(ClickTarget::Action(item.action));
+        part.line(0, item.line());
+    }
+}
+
+/// The key before the word, or highlighted in it.
+fn key_and_word(key: impl Into<SafeText>, word: &'static str, role: StyleRole) -> SafeLine {
+    let key = key.into();
+    match word.split_once(key.as_str()).filter(|_| key.width() == 1) {
+        Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
+        None if word.is_empty() => SafeLine::new(key, StyleRole::Key),
+        None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(word, role),
     }
 }
 
@@ -99,35 +114,26 @@ struct KeyLineItem {
     width: u16,
     key: &'static str,
     label: &'static str,
-    /// The screen whose key it is
-    screen: Option<Screen>,
     action: Action,
 }
 
 impl KeyLineItem {
-    fn new(x: u16, (key, words, action): KeyHint) -> KeyLineItem {
-        let screen = if let Action::Show(screen) = action { Some(screen) } else { None };
-        let mut item = KeyLineItem { x, width: 0, key, label: words, screen, action };
-        item.width = u16::try_from(item.line(StyleRole::Plain).width()).unwrap_or(0);
+    fn new(x: u16, (key, label, action): KeyHint) -> KeyLineItem {
+        let mut item = KeyLineItem { x, width: 0, key, label, action };
+        item.width = u16::try_from(item.line().width()).unwrap_or(0);
         item
     }
 
-    /// The key before the word, or highlighted in it.
-    fn line(&self, role: StyleRole) -> SafeLine {
-        let (key, label) = (self.key, self.label);
-        match label.split_once(key).filter(|_| key.len() == 1) {
-            Some((before, after)) => SafeLine::new(before, role).with(key, StyleRole::Key).with(after, role),
-            None if label.is_empty() => SafeLine::new(key, StyleRole::Key),
-            None => SafeLine::new(key, StyleRole::Key).with(" ", role).with(label, role),
-        }
+    fn line(&self) -> SafeLine {
+        key_and_word(self.key, self.label, StyleRole::Dim)
     }
 }
 
-/// The screens, as many hints as fit, then help and quit.
-fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    let needed = Screen::ALL.len() + hints.len().min(MAX_NEEDED) + ALWAYS.len();
-    let wide = items_with_gap(2, width, hints);
-    if wide.len() < needed { items_with_gap(1, width, hints) } else { wide }
+/// As many hints as fit behind the tabs, then help and quit.
+fn key_line_items(tabs: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
+    let needed = hints.len().min(MAX_NEEDED) + ALWAYS.len();
+    let wide = items_with_gap(2, tabs, width, hints);
+    if wide.len() < needed { items_with_gap(1, tabs, width, hints) } else { wide }
 }
 
 /// The first hints are worth more than blanks between them.
@@ -136,24 +142,12 @@ const MAX_NEEDED: usize = 3;
 const ALWAYS: [KeyHint; 2] = [("?", "help", Action::Help), ("q", "quit", Action::Quit)];
 
 /// With this number of blanks between two hints.
-fn items_with_gap(gap: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
-    const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+fn items_with_gap(gap: u16, tabs: u16, width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const PALETTE: KeyHint = (":", "actions", Action::OpenPalette);
     /// `? help q`
     const KEPT: u16 = 8;
-    let mut pieces = Vec::with_capacity(14);
-    let mut x = 0;
-    for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        let label = match width {
-            ..78 => "",
-            78..100 => screen.definition().short_label,
-            _ => screen.label(),
-        };
-        let piece = KeyLineItem::new(x, (digit, label, Action::Show(screen)));
-        x += piece.width + 1;
-        pieces.push(piece);
-    }
-    x += gap - 1;
+    let mut pieces = Vec::with_capacity(8);
+    let mut x = tabs + gap;
     for &hint in hints.iter().chain([&PALETTE]) {
         let piece = KeyLineItem::new(x, hint);
         if x + piece.width + gap + KEPT > width {

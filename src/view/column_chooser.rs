@@ -27,4 +27,6 @@ pub fn draw(state: &State, pane: &mut Pane) {
             row.highlight_rows(0, 1);
         }
     }
+    let rows = height.saturating_sub(2);
+    frame.subarea(0, 1, width, rows).scroll_bar(chooser.columns.len(), top, usize::from(rows));
 }

@@ -193,13 +193,18 @@ impl<C: Copy> Columns<C> {
 
     /// Draws the headings, in which the sort column is marked, and the rows.
     pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
+        let width = pane.table_width();
+        // Where a scroll bar takes a column, the column with the remaining width is narrower.
+        let narrower = self.shown.iter().position(|spec| spec.width == 0).filter(|_| width < pane.width());
+        let narrower = narrower.and_then(|at| Some((at, usize::from(self.places.get(at)?.width).saturating_sub(1))));
         let theme = pane.theme();
         let count = self.shown.len();
         if !self.choosable.is_empty() {
             pane.subarea(0, 0, u16::MAX, 1).on_click(ClickTarget::Columns(self.choosable.clone()));
         }
         for (spec, place) in self.shown.iter().zip(&self.places) {
-            if let Some(column) = spec.sort_column {
+            // A table without an order is no list of the screen.
+            if let Some(column) = spec.sort_column.filter(|_| sort.is_some()) {
                 pane.subarea(place.x, 0, place.width.saturating_add(1), 1).on_click(ClickTarget::Column(column));
             }
         }
@@ -208,6 +213,11 @@ impl<C: Copy> Columns<C> {
             .zip(rows)
             .map(|(y, mut row)| {
                 items.extend(row.item.take().map(|item| (y, item)));
+                if let Some((at, width)) = narrower
+                    && let Some(cell) = row.cells.get_mut(at)
+                {
+                    cell.line = std::mem::take(&mut cell.line).truncated(width);
+                }
                 row.styled(count, theme)
             })
             .collect();
@@ -216,7 +226,7 @@ impl<C: Copy> Columns<C> {
         }
         let widths = self.shown.iter().map(ColumnSpec::constraint);
         let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
-        pane.render(SafeTable(table));
+        pane.subarea(0, 0, width, u16::MAX).render(SafeTable(table));
     }
 
     fn headings(&self, sort: Option<Sort>) -> TableRow {

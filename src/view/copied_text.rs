@@ -19,6 +19,8 @@ pub fn copied_text(state: &State) -> Option<String> {
     let area = if state.details.is_some() {
         let mut body = buffer.area;
         (body.y, body.height) = (layout.body_top, layout.body_rows);
+        // The last column is that of the scroll bar.
+        body.width = body.width.saturating_sub(1);
         body
     } else {
         let is_selected = |target: &ClickTarget| match target {

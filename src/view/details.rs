@@ -251,11 +251,14 @@ pub fn graph_width(page: u16) -> u16 {
 
 /// Draws the visible part of the page.
 pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mut Pane) {
-    let (width, height) = (pane.width(), pane.height());
+    // The last column is that of the scroll bar.
+    let (width, height) = (pane.width().saturating_sub(1), pane.height());
     let page = build_page(state, evaluation, details, width);
     let most = page.max_scroll(height);
     let top = details.scroll_offset.min(most);
     let labels = page.label_width();
+    pane.scroll_bar(most + usize::from(height), top, usize::from(height));
+    let pane = &mut pane.subarea(0, 0, width, u16::MAX);
     let (mut passed, mut y) = (0, 0);
     for entry in &page.entries {
         let begins = passed;
@@ -277,7 +280,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
 
 /// Maximum scroll offset of the page for this size.
 pub fn max_scroll(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
-    build_page(state, evaluation, details, width).max_scroll(height)
+    build_page(state, evaluation, details, width.saturating_sub(1)).max_scroll(height)
 }
 
 fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: u16) -> Page {

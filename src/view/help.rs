@@ -24,9 +24,12 @@ pub fn draw(state: &State, pane: &mut Pane) {
     title.line(0, (" KEYS ", StyleRole::Bold));
     title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
     let lines = page_lines(state, width);
-    for (y, line) in (1..pane.height()).zip(lines.into_iter().skip(state.help.unwrap_or(0).min(max_scroll(state)))) {
+    let (count, top) = (lines.len(), state.help.unwrap_or(0).min(max_scroll(state)));
+    for (y, line) in (1..pane.height()).zip(lines.into_iter().skip(top)) {
         pane.line(y, line);
     }
+    let visible = pane.height().saturating_sub(1);
+    pane.subarea(0, 1, width, visible).scroll_bar(count, top, usize::from(visible));
 }
 
 /// Maximum scroll offset.

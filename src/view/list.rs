@@ -1,8 +1,9 @@
-//! The list of a screen: which rows are visible, and its status text.
+//! The list of a screen: which rows are visible, its scroll bar, and its status text.
 
+use super::pane::Pane;
 use super::safe_text::SafeText;
 use crate::state::layout::{self, ScreenLayout};
-use crate::state::{Row, SortColumn, State};
+use crate::state::{ClickTarget, Row, Screen, SortColumn, State};
 
 /// A row of the list that is on the screen.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,29 @@ pub fn visible_rows(state: &State, layout: &ScreenLayout) -> Vec<VisibleRow> {
         y += height;
     }
     visible
+}
+
+/// Whether the list has more rows than are visible.
+pub fn is_cut(state: &State, layout: &ScreenLayout) -> bool {
+    state.screen != Screen::Overview && visible_rows(state, layout).len() < state.rows.len()
+}
+
+/// Lets a click select a row, and draws the scroll bar of a list with more rows than are visible. Not for the overview, whose rows
+/// are drawn items.
+pub fn draw_scroll_bar_and_targets(state: &State, layout: &ScreenLayout, body: &mut Pane) {
+    if state.screen == Screen::Overview {
+        return;
+    }
+    let list = layout.list_area;
+    let visible = visible_rows(state, layout);
+    // In a pane the bar is on the frame, else in the last column.
+    let row_width = list.width - u16::from(!layout.has_panes() && visible.len() < state.rows.len());
+    for row in &visible {
+        body.subarea(list.x, list.y + row.y, row_width, row.height).on_click(ClickTarget::Row(row.index));
+    }
+    let with_frame = list.width + u16::from(layout.has_panes());
+    let mut edge = body.subarea(list.x, list.y + layout.rows_before_list, with_frame, layout.list_rows);
+    edge.scroll_bar(state.rows.len(), state.cursor().top, visible.len());
 }
 
 /// The line after the last visible row.

@@ -44,4 +44,6 @@ pub fn draw(palette: &Palette, pane: &mut Pane) {
             row.highlight_rows(0, 1);
         }
     }
+    // On the frame, beside the entries.
+    frame.subarea(0, 2, width, height.saturating_sub(3)).scroll_bar(palette.entries.len(), top, rows);
 }

@@ -7,7 +7,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
-use ratatui::widgets::{Block, Clear, Widget};
+use ratatui::symbols::scrollbar;
+use ratatui::widgets::{Block, Clear, Scrollbar, ScrollbarOrientation, ScrollbarState, StatefulWidget, Tabs, Widget};
 
 use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
@@ -48,13 +49,15 @@ pub struct Pane<'a> {
     theme: Theme,
     /// The pane with the focus of the keys
     has_focus: bool,
+    /// Tables leave the last column to a scroll bar
+    has_scroll_bar: bool,
 }
 
 impl<'a> Pane<'a> {
     /// The whole frame. Hit areas are appended to the list.
     pub fn new(buffer: &'a mut Buffer, hit_areas: &'a mut Vec<HitArea>, theme: Theme) -> Pane<'a> {
         let area = buffer.area;
-        Pane { buffer, hit_areas, area, theme, has_focus: false }
+        Pane { buffer, hit_areas, area, theme, has_focus: false, has_scroll_bar: false }
     }
 
     /// A rectangle inside this one.
@@ -68,10 +71,21 @@ impl<'a> Pane<'a> {
         Pane { has_focus, ..self.part(self.area) }
     }
 
+    /// The same pane; a table in it leaves its last column to the scroll bar that is drawn later.
+    pub fn with_scroll_bar(&mut self, has_scroll_bar: bool) -> Pane<'_> {
+        Pane { has_scroll_bar, ..self.part(self.area) }
+    }
+
+    /// Columns of a table.
+    pub fn table_width(&self) -> u16 {
+        self.area.width.saturating_sub(u16::from(self.has_scroll_bar))
+    }
+
     /// The part with these coordinates in the frame.
     pub fn part(&mut self, area: Rect) -> Pane<'_> {
         let (area, theme) = (self.area.intersection(area), self.theme);
-        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false }
+        let has_scroll_bar = self.has_scroll_bar;
+        Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false, has_scroll_bar }
     }
 
     /// What a click on this pane does, unless a part that is drawn later has its own target.
@@ -169,6 +183,35 @@ impl<'a> Pane<'a> {
         if let Some(window) = axis.window {
             self.part(graph).on_click(ClickTarget::Times { start_ns: window.start_ns, end_ns: window.end_ns });
         }
+    }
+
+    /// Draws ratatui's scroll bar in the last column: lines of a list from `top`, of which `visible` are displayed. Draws nothing if
+    /// that is all of them.
+    pub fn scroll_bar(&mut self, lines: usize, top: usize, visible: usize) {
+        let Some(hidden) = lines.checked_sub(visible).filter(|&hidden| hidden > 0) else { return };
+        let mut place = ScrollbarState::new(hidden + 1).position(top).viewport_content_length(visible);
+        let style = self.theme.graph_style(StyleRole::Dim);
+        Scrollbar::new(ScrollbarOrientation::VerticalRight)
+            .symbols(scrollbar::Set { track: "│", thumb: "█", begin: "│", end: "│" })
+            .begin_symbol(None)
+            .end_symbol(None)
+            .style(style)
+            .render(self.area, self.buffer, &mut place);
+    }
+
+    /// Draws ratatui's tabs on the first row, a blank between two. A click on one has its target. Returns their width.
+    pub fn tabs(&mut self, tabs: Vec<(SafeLine, ClickTarget)>, selected: Option<usize>) -> u16 {
+        let mut x: u16 = 0;
+        let mut titles = Vec::with_capacity(tabs.len());
+        for (title, target) in tabs {
+            let width = u16::try_from(title.width()).unwrap_or(u16::MAX);
+            self.subarea(x, 0, width, 1).on_click(target);
+            x = x.saturating_add(width).saturating_add(1);
+            titles.push(title.into_styled(self.theme));
+        }
+        let tabs = Tabs::new(titles).select(selected).style(Style::new()).highlight_style(self.theme.cursor_style());
+        tabs.divider(" ").padding("", "").render(self.area, self.buffer);
+        x.saturating_sub(1)
     }
 
     /// Draws a line at the left end of a row; what does not fit is cut with `…`.

@@ -1,7 +1,7 @@
-//! The tasks screen: processes, threads or wait classes, and how they spent their time.
+//! The tasks screen: processes, threads, cgroups or wait classes, and how they spent their time.
 
+mod cgroups;
 mod columns;
-mod panes;
 
 pub use columns::command_line;
 use columns::{TaskLine, table};
@@ -24,7 +24,7 @@ use crate::safe;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
-use crate::state::{Row, State};
+use crate::state::{Row, State, TaskRows};
 use crate::units::Ratio;
 use crate::units::format;
 
@@ -56,8 +56,15 @@ const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
 
 pub const SCREEN: ScreenView = ScreenView {
     draw,
-    panes: &[|state, evaluation, _, pane| thread_states::draw(state, evaluation, pane), panes::cgroups, panes::list],
+    panes: &[|state, evaluation, _, pane| thread_states::draw(state, evaluation, pane), cgroups::pane, draw_pane],
 };
+
+/// The list, below the numbers of tasks by state.
+fn draw_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("c by wait class  u by unit  t threads  T tree", StyleRole::Dim);
+    let mut inner = pane.framed(("Tasks", StyleRole::Bold), note);
+    draw(state, evaluation, layout, &mut inner);
+}
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
@@ -86,15 +93,16 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     });
     let end = list_end(layout, &visible);
     let body = &mut pane.subarea(0, 1, u16::MAX, layout.list_rows + 1);
-    match state.shows_wait_classes() {
-        true => classes.draw(body, Some(state.sort()), rows),
-        false => table.draw(body, Some(state.sort()), rows),
+    match state.task_rows {
+        TaskRows::Tasks(_) => table.draw(body, Some(state.sort()), rows),
+        TaskRows::WaitClasses(_) => classes.draw(body, Some(state.sort()), rows),
+        TaskRows::Cgroups(_) => cgroups::draw_list(state, evaluation, &visible, body),
     }
     if let Some(limits) = hidden_tasks_note(state) {
         pane.line(layout.rows_before_list + layout.list_rows, (&limits, StyleRole::Dim));
     }
     if state.rows.is_empty() {
-        pane.line(end, ("no task matches the filter (Esc clears it)", StyleRole::Dim));
+        pane.line(end, ("nothing matches the filter (Esc clears it)", StyleRole::Dim));
     }
 }
 

@@ -89,6 +89,21 @@ fn every_thread_keeps_only_the_capabilities_for_sampling_and_gains_none() {
 }
 
 #[test]
+fn only_a_screen_that_sends_signals_keeps_cap_kill() {
+    const KILL: u64 = 1 << 5;
+    let [_, permitted, _, _] = rights(std::process::id())[0];
+    for (options, kept) in [(&[][..], 0), (&["--allow-signals"], permitted & KILL)] {
+        let mut session = Session::start(harness::stalltop(options), 80, 24);
+        session.until_text("busy");
+        for [_, _, effective, _] in rights(session.pid().as_raw().cast_unsigned()) {
+            assert_eq!(effective & KILL, kept, "{options:?}");
+        }
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
 fn a_replay_keeps_only_capabilities_for_files() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
     let mut session = Session::start(harness::stalltop(&["replay", file.to_str().unwrap()]), 80, 24);

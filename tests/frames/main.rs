@@ -12,6 +12,7 @@
 )]
 
 mod agreement;
+mod cgroup_tasks;
 mod clocks;
 mod colors;
 mod demo;
@@ -25,6 +26,7 @@ mod palette;
 mod pressure;
 mod scenes;
 mod screen;
+mod signals;
 mod sizes;
 #[path = "../support/synthetic.rs"]
 mod synthetic;

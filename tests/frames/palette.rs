@@ -175,7 +175,7 @@ fn columns_are_chosen_per_screen() {
     assert!(text(&state).contains("[x] infl"), "{}", text(&state));
     click(&mut state, "[x] infl");
     assert!(text(&state).contains("[ ] infl"));
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
     press(&mut state, "4");
     assert!(!state.hides_column("infl"), "of the disk screen alone");
@@ -185,7 +185,7 @@ fn columns_are_chosen_per_screen() {
         press(&mut state, "j");
     }
     press(&mut state, " ");
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveColumns);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(state.hidden_columns.is_empty() && text(&state).contains("infl"));
 }
 
@@ -211,6 +211,9 @@ fn y_copies_the_sentence_the_row_or_the_command() {
     assert!(!row.contains('\n') && row.trim_start().starts_with(|first: char| first.is_ascii_digit()), "{row:?}");
     press(&mut state, "g");
     assert!(copied_text(&state).unwrap().contains("postgres"));
+    press(&mut state, "\x1b5tg");
+    let row = copied_text(&state).unwrap();
+    assert!(row.contains("postgres") && !row.ends_with(['█', '│']), "without the scroll bar: {row}");
     assert_eq!(command_text(&state).as_deref(), Some("/usr/bin/postgres -D /var/lib/pg"));
     press(&mut state, "6");
     assert_eq!(command_text(&state).as_deref(), Some("the device's await against its baseline"), "the next steps");

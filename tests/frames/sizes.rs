@@ -43,7 +43,7 @@ fn no_footer_is_cut() {
 fn every_screen_at_every_size() {
     for (share, machine) in [scenes::lock_convoy(), scenes::hot_core(), scenes::shaped_network()].iter().enumerate() {
         let mut state = live(machine, (80, 24));
-        for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "6", "7"].into_iter().enumerate() {
+        for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "5u", "6", "7"].into_iter().enumerate() {
             press(&mut state, keys);
             sweep(&mut state, (share + at) % SHARES);
         }

@@ -65,6 +65,8 @@ pub struct Phase {
     #[serde(default)]
     pub waiting: Vec<Waiting>,
     #[serde(default)]
+    pub unix_sender: Vec<UnixSender>,
+    #[serde(default)]
     pub namespace: Vec<Namespace>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
@@ -165,6 +167,9 @@ pub struct Process {
     /// Whether it is on another CPU at each sample
     #[serde(default)]
     pub moves: bool,
+    /// The first CPU and the number of CPUs between which it moves, if these are not all CPUs
+    #[serde(skip)]
+    pub moves_on: Option<(u32, u32)>,
     /// CPUs that children used which ended and that it waited for
     #[serde(default)]
     pub ended: f64,
@@ -191,6 +196,9 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    /// Threads of it that each wait for a lock in nine of ten sub-samples, and sleep for a fixed time in the other one
+    #[serde(default)]
+    pub turns: u32,
     /// Connections with requests that it has not read, at each sample
     #[serde(default)]
     pub unread_connections: u16,
@@ -336,6 +344,8 @@ pub struct Qdisc {
     pub overlimits: f64,
     /// Drops of its ingress filters
     pub ingress_dropped: Option<f64>,
+    /// The rate of a shaper, in Mbit/s as tc prints it
+    pub rate_mbit: Option<u64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -413,6 +423,8 @@ pub struct Namespace {
     pub tcp: Option<Tcp>,
     pub udp: Option<Udp>,
     pub listen: Option<Listen>,
+    /// The remote host to which all segments are retransmitted
+    pub retransmits_to: Option<std::net::IpAddr>,
 }
 
 fn yes() -> bool {
@@ -458,6 +470,38 @@ pub struct Waiting {
     pub unread_kb: u64,
     #[serde(default)]
     pub receiving_threads: u32,
+    #[serde(default)]
+    pub polling_threads: u32,
+}
+
+/// Threads of one process that wait for a receiver on a Unix socket.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UnixSender {
+    /// Name and pid of the process
+    pub owner: String,
+    #[serde(default = "pid_of_owner")]
+    pub pid: u32,
+    #[serde(default)]
+    pub threads: u32,
+    #[serde(default)]
+    pub polling_threads: u32,
+    #[serde(default = "one_u32")]
+    pub sockets: u32,
+    #[serde(default)]
+    pub datagrams: bool,
+    pub address: Option<String>,
+    /// Name of the process at the other end, with pid 901
+    pub receiver: Option<String>,
+    /// For how long at each sample
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub unread_kb: u64,
+}
+
+fn pid_of_owner() -> u32 {
+    900
 }
 
 /// A remote host.

@@ -36,6 +36,9 @@ const MONITORING_CAPABILITIES: [Capability; 5] = [
 /// have with CAP_SYS_PTRACE, which controls any process. The unit does not grant it.
 const NAMESPACE_CAPABILITY: Capability = 21;
 
+/// CAP_KILL, to send signals to processes of other users as root: only with `--allow-signals`.
+const SIGNAL_CAPABILITY: Capability = 5;
+
 /// For the loader of the task iterator.
 const BPF_CAPABILITIES: [Capability; 2] = [38, 39];
 
@@ -64,7 +67,10 @@ pub fn drop_privileges_for(command: &Command) {
         Command::Table(table) => table.from.is_none(),
         _ => false,
     };
-    let effective = set_of(FILE_CAPABILITIES.iter().chain(MONITORING_CAPABILITIES.iter().filter(|_| samples_machine)));
+    let sends_signals = matches!(command, Command::Live(live) if live.allow_signals);
+    let monitoring = MONITORING_CAPABILITIES.iter().filter(|_| samples_machine);
+    let signals = [SIGNAL_CAPABILITY].iter().filter(|_| sends_signals);
+    let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals));
     let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
     drop_all_except(effective, effective | only_permitted);
 }

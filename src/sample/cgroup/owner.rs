@@ -117,6 +117,16 @@ impl<'a> CgroupOwner<'a> {
     }
 }
 
+/// The path of the cgroup of the container, pod or unit; the whole path of any other cgroup.
+pub fn owner_path(path: &[u8]) -> &[u8] {
+    let Some(owner) = CgroupOwner::from_path(path) else { return path };
+    let own = path.strip_suffix(owner.below).unwrap_or(path);
+    match owner.kind {
+        OwnerKind::Container { .. } => own.strip_suffix(b"/container").unwrap_or(own),
+        _ => own,
+    }
+}
+
 /// The components of a path, each with what follows it.
 fn components(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = path;

@@ -1,4 +1,4 @@
-//! The tasks screen: processes, threads or wait classes.
+//! The tasks screen: processes, threads, cgroups or wait classes.
 
 use crate::state::layout::{self, ListLines};
 use crate::state::panes::Band;

@@ -1,6 +1,7 @@
-//! The page of a cgroup: its limits by controller, its pressure, its members.
+//! The page of a cgroup: its limits by controller, its pressure, where the time of its tasks goes, its members.
 
 use super::device::{graph, subject_findings};
+use super::task::time_breakdown;
 use super::{Page, StyleRole};
 use crate::figures::cgroup::{self as figures};
 use crate::figures::{Column, FigureInput};
@@ -10,6 +11,8 @@ use crate::ids::{CgroupId, CgroupVersion};
 use crate::interval::Interval;
 use crate::interval::cgroup::{CgroupSpan, IoLimitKind, IoLimitUsage};
 use crate::interval::cgroup_names::{CgroupName, NameKind};
+use crate::interval::cgroup_tasks::owning_cgroup;
+use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::cgroup::{Controller, StallAverages};
 use crate::sample::task::Process;
@@ -17,16 +20,22 @@ use crate::state::State;
 use crate::state::history::{CgroupShare, GraphFigure};
 use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
+use crate::view::task_states::throttled_threads;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::wait_location;
 
 /// Members that are listed: those that use or want most CPU time first.
 const MAX_MEMBERS: usize = 20;
 
-/// The page of a cgroup with a limit.
+/// The page of a cgroup with a limit, or of one that is a row of the tasks screen. A limit applies to all groups below; without one
+/// the members are those of the row.
 pub fn page(state: &State, evaluation: &Evaluation, id: &CgroupId, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let Some(group) = interval.cgroups.iter().find(|group| group.id == *id) else { return };
+    let group = interval.cgroups.iter().find(|group| group.id == *id);
+    let inside = members(interval, id, group.is_some());
+    if group.is_none() && inside.is_empty() {
+        return;
+    }
     let name = CgroupName::from_path(&interval.newer, id.path.as_bytes());
     page.line(0, SafeText::sanitize(name.describe()), StyleRole::Bold);
     if name.kind != NameKind::Path {
@@ -34,11 +43,16 @@ pub fn page(state: &State, evaluation: &Evaluation, id: &CgroupId, page: &mut Pa
     }
     page.labelled("hierarchy", if id.version == CgroupVersion::V1 { "cgroup v1".into() } else { "cgroup v2".into() });
     subject_findings(evaluation, page, |subject| matches!(subject, Subject::Cgroup(other) if other == id));
-    cpu(state, evaluation, group, page);
-    memory(state, evaluation, group, page);
-    io(state, evaluation, group, page);
-    pressure(group, page);
-    members(interval, id, page);
+    match group {
+        Some(group) => {
+            cpu(state, evaluation, group, page);
+            memory(state, evaluation, group, page);
+            io(state, evaluation, group, page);
+            pressure(group, page);
+        }
+        None => page.labelled("limits", "none of its own for CPU, memory or I/O".into()),
+    }
+    list_members(interval, inside, page);
 }
 
 /// The figure as on the list.
@@ -147,37 +161,57 @@ fn pressure(group: &CgroupSpan, page: &mut Page) {
     }
 }
 
-fn members(interval: &Interval, id: &CgroupId, page: &mut Page) {
-    let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return };
+/// A process, and the mean number of its threads that ran, waited for a CPU, or were blocked.
+struct Member<'a> {
+    process: &'a Process,
+    span: ProcessSpan,
+    cpu: f64,
+    waits: f64,
+    blocked: f64,
+}
+
+/// The processes in the group, with those in the groups below it if a limit `applies_below`, the most active first.
+fn members<'a>(interval: &'a Interval, id: &CgroupId, applies_below: bool) -> Vec<Member<'a>> {
+    let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return Vec::new() };
     let controllers = [Controller::Cpu, Controller::Memory, Controller::Io, Controller::Cpuset];
-    let inside = |process: &Process| {
-        controllers.iter().any(|&controller| process.cgroup_for(controller).is_some_and(|own| contains(id, own)))
+    let inside = |process: &Process| match applies_below {
+        true => controllers.iter().any(|&controller| process.cgroup_for(controller).is_some_and(|own| contains(id, own))),
+        false => owning_cgroup(process) == Some((id.version, id.path.as_bytes())),
     };
-    let mut members: Vec<_> = tasks
-        .processes
-        .iter()
-        .filter(|process| inside(process))
-        .map(|process| {
-            let span = spans.process(process);
-            let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
-            let waits = span.run_queue_wait.map_or(0.0, |wait| wait.0);
-            let blocked = span.states.disk + span.states.lock + span.states.other_blocked;
-            (cpu, waits, blocked, process)
+    let with_spans = spans.processes_with_spans(&tasks.processes).filter(|(process, _)| inside(process));
+    let mut members: Vec<Member> = with_spans
+        .map(|(process, span)| Member {
+            process,
+            span,
+            cpu: span.cpu.map_or(0.0, |cpu| cpu.0),
+            waits: span.run_queue_wait.map_or(0.0, |wait| wait.0),
+            blocked: span.states.disk + span.states.lock + span.states.other_blocked,
         })
         .collect();
+    members.sort_by(|a, b| (b.cpu + b.waits + b.blocked).total_cmp(&(a.cpu + a.waits + a.blocked)));
+    members
+}
+
+fn list_members(interval: &Interval, members: Vec<Member>, page: &mut Page) {
+    if !members.is_empty() {
+        let mut states = Microstates::default();
+        members.iter().for_each(|member| states.add(&member.span.states));
+        let throttled = |member: &Member| throttled_threads(interval, member.process, &member.span.states, member.span.threads);
+        let hidden = members.iter().any(|member| wait_location::waits_are_hidden(interval, member.process));
+        time_breakdown(&states, members.iter().map(throttled).sum(), hidden, page);
+    }
     page.heading("MEMBERS");
     if members.is_empty() {
         page.line(2, "no task visible to this user".into(), StyleRole::Dim);
         return;
     }
-    members.sort_by(|a, b| (b.0 + b.1 + b.2).total_cmp(&(a.0 + a.1 + a.2)));
     const PLACES: [u16; 5] = [2, 11, 20, 29, 39];
     let row = |cells: [SafeText; 5]| PLACES.into_iter().zip(cells).collect::<Vec<_>>();
     page.row(
         row(["    pid".into(), "    %CPU".into(), "   runq".into(), "  blocked".into(), "command".into()]),
         StyleRole::Heading,
     );
-    for (cpu, waits, blocked, process) in members.iter().take(MAX_MEMBERS) {
+    for Member { process, cpu, waits, blocked, .. } in members.iter().take(MAX_MEMBERS) {
         page.row(
             row([
                 safe!("{:>7}", process.pid),

@@ -178,7 +178,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
 }
 
 /// If waits are `hidden`, a lock wait cannot be distinguished from sleep.
-fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: &mut Page) {
+pub fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
     page.microstates_bar(*states, throttled);
     let shares = [

@@ -121,3 +121,16 @@ fn other_paths_and_hostile_ones() {
     let binary: Vec<u8> = (0..=255).collect();
     assert_eq!(CgroupOwner::from_path(&binary), None);
 }
+
+#[test]
+fn paths_of_one_owner_have_one_path() {
+    let path = |text: &str| String::from_utf8(owner_path(text.replace("ID", ID).as_bytes()).to_vec()).unwrap();
+    let docker = format!("/system.slice/docker-{ID}.scope");
+    assert_eq!(path("/system.slice/docker-ID.scope"), docker);
+    assert_eq!(path("/system.slice/docker-ID.scope/init.scope"), docker);
+    let podman = format!("/machine.slice/libpod-{ID}.scope");
+    assert_eq!(path("/machine.slice/libpod-ID.scope/container"), podman);
+    assert_eq!(path("/system.slice/nginx.service/runtime"), "/system.slice/nginx.service");
+    assert_eq!(path("/batch/job"), "/batch/job", "no unit");
+    assert_eq!(path("/"), "/");
+}

@@ -1,0 +1,167 @@
+//! The question before a signal is sent: it names the process, its command and the signal; only `y` sends it. It opens where the
+//! processes are those of this machine, and signals were allowed on the command line.
+
+use super::State;
+use super::event::{Effect, Key, Notice};
+use super::rows::Item;
+use super::{Details, Source};
+use crate::ids::ProcessId;
+use crate::sample::task::Process;
+
+/// Bytes of the command line in the question at most.
+const MAX_COMMAND_BYTES: usize = 512;
+
+/// A signal that can be sent to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessSignal {
+    Terminate,
+    Interrupt,
+    Hangup,
+    Quit,
+    Abort,
+    Kill,
+    Stop,
+    Continue,
+    User1,
+    User2,
+}
+
+impl ProcessSignal {
+    /// The signals in the order of the list; the first one is proposed.
+    pub const ALL: [ProcessSignal; 10] = [
+        ProcessSignal::Terminate,
+        ProcessSignal::Interrupt,
+        ProcessSignal::Hangup,
+        ProcessSignal::Quit,
+        ProcessSignal::Abort,
+        ProcessSignal::Kill,
+        ProcessSignal::Stop,
+        ProcessSignal::Continue,
+        ProcessSignal::User1,
+        ProcessSignal::User2,
+    ];
+
+    /// As in signal(7).
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessSignal::Terminate => "SIGTERM",
+            ProcessSignal::Interrupt => "SIGINT",
+            ProcessSignal::Hangup => "SIGHUP",
+            ProcessSignal::Quit => "SIGQUIT",
+            ProcessSignal::Abort => "SIGABRT",
+            ProcessSignal::Kill => "SIGKILL",
+            ProcessSignal::Stop => "SIGSTOP",
+            ProcessSignal::Continue => "SIGCONT",
+            ProcessSignal::User1 => "SIGUSR1",
+            ProcessSignal::User2 => "SIGUSR2",
+        }
+    }
+
+    /// The default action, and what it is used for.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ProcessSignal::Terminate => "asks it to end",
+            ProcessSignal::Interrupt => "as Ctrl-C",
+            ProcessSignal::Hangup => "ends it; many daemons read their configuration again",
+            ProcessSignal::Quit => "ends it with a core dump; a JVM prints its threads",
+            ProcessSignal::Abort => "ends it with a core dump",
+            ProcessSignal::Kill => "ends it at once, without cleanup",
+            ProcessSignal::Stop => "stops it until SIGCONT",
+            ProcessSignal::Continue => "continues it after SIGSTOP",
+            ProcessSignal::User1 | ProcessSignal::User2 => "ends it, unless the program has a use of its own for it",
+        }
+    }
+}
+
+/// The open question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignalQuestion {
+    pub process: ProcessId,
+    /// Name and command line; not sanitized
+    pub command: String,
+    /// Index in `ProcessSignal::ALL`
+    pub selected: usize,
+}
+
+impl SignalQuestion {
+    pub fn signal(&self) -> ProcessSignal {
+        ProcessSignal::ALL.get(self.selected).copied().unwrap_or(ProcessSignal::Terminate)
+    }
+
+    pub(super) fn select(&mut self, index: usize) {
+        self.selected = index.min(ProcessSignal::ALL.len() - 1);
+    }
+
+    pub(super) fn select_by(&mut self, by: i64) {
+        self.select(self.selected.saturating_add_signed(isize::try_from(by).unwrap_or(0)));
+    }
+}
+
+impl State {
+    /// Opens the question for the process of the open page or the selected row; without one a notice says why.
+    pub(super) fn ask_for_signal(&mut self) {
+        match self.signal_question() {
+            Ok(question) => self.signal_question = Some(question),
+            Err(reason) => self.notify(Notice::new(reason)),
+        }
+    }
+
+    fn signal_question(&self) -> Result<SignalQuestion, &'static str> {
+        match self.setup.source {
+            _ if self.demo.is_some() => return Err("no signals in the demo: its processes are not on this machine"),
+            Source::Replay { .. } | Source::Pipe { .. } => {
+                return Err("no signals in a replay: its processes may be gone, or on another machine");
+            }
+            Source::Live if !self.allows_signals => {
+                return Err("signals are not enabled: start stalltop with --allow-signals");
+            }
+            Source::Live => {}
+        }
+        let process = self.selected_process().ok_or("no process is selected: ↑ ↓ select one, then K")?;
+        if process.kernel_thread {
+            return Err("this is a kernel thread: it takes no signals");
+        }
+        Ok(SignalQuestion { process: process.id(), command: command(process), selected: 0 })
+    }
+
+    /// The process of the open page or the selected row; of a thread, the process to which it belongs.
+    fn selected_process(&self) -> Option<&Process> {
+        let open = self.details.as_ref().map(|Details { item, .. }| item.clone());
+        let tasks = self.current.as_ref()?.interval.newer.tasks.as_ref().ok()?;
+        match open.or_else(|| self.selected_item())? {
+            Item::Process(id) => tasks.process(id.pid).map(|process| &**process).filter(|process| process.id() == id),
+            Item::Thread(id) => tasks.thread(id).map(|(process, _)| &**process),
+            _ => None,
+        }
+    }
+
+    /// A key while the question is open.
+    pub(super) fn answer_signal_question(&mut self, key: Key) -> Effect {
+        let Some(question) = &mut self.signal_question else { return Effect::Nothing };
+        match key {
+            Key::Char('y') => {
+                let effect = Effect::SendSignal { process: question.process, signal: question.signal() };
+                self.signal_question = None;
+                return effect;
+            }
+            Key::Escape | Key::Char('n' | 'q') => self.signal_question = None,
+            Key::Up | Key::Char('k') => question.select_by(-1),
+            Key::Down | Key::Char('j') => question.select_by(1),
+            Key::Home => question.select(0),
+            Key::End => question.select(usize::MAX),
+            _ => return Effect::Nothing,
+        }
+        Effect::Redraw
+    }
+}
+
+/// The name, and the command line with blanks between its arguments.
+fn command(process: &Process) -> String {
+    let name = process.comm.to_string_lossy();
+    let line = process.facts.cmdline.as_ref().map_or(&b""[..], |line| line.as_bytes());
+    let line = String::from_utf8_lossy(line.get(..MAX_COMMAND_BYTES).unwrap_or(line)).replace('\0', " ");
+    match line.trim_end() {
+        "" => name,
+        line => format!("{name}: {line}"),
+    }
+}

@@ -1,0 +1,157 @@
+//! The table of containers, pods and units with their tasks added up: the list of the tasks screen grouped by cgroup, and a pane
+//! beside the list of tasks.
+
+use crate::figures::{load, task};
+use crate::findings::Evaluation;
+use crate::interval::cgroup_names::CgroupName;
+use crate::interval::cgroup_tasks::{CgroupTasks, active_cgroup_tasks, cgroup_tasks};
+use crate::interval::throttling::throttling;
+use crate::safe;
+use crate::state::layout::ScreenLayout;
+use crate::state::{Row, SortColumn, State};
+use crate::units::PerSecond;
+use crate::units::format;
+use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::list::VisibleRow;
+use crate::view::pane::Pane;
+use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
+use crate::view::task_states::state_segments;
+use crate::view::text::{format_number, format_optional, format_percent};
+use crate::view::theme::{StyleRole, blocked_role, used_role};
+use crate::view::widgets::bar::StackedBar;
+
+/// A row of the table.
+struct CgroupLine<'a> {
+    evaluation: &'a Evaluation,
+    group: &'a CgroupTasks<'a>,
+}
+
+type Spec = ColumnSpec<fn(&CgroupLine, CellContent)>;
+
+const PROCESSES: Spec =
+    Spec::figure(&load::PROCESSES, 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim));
+const THREADS: Spec =
+    Spec::figure(&task::THREADS, 5, |line, cell| cell.text(safe!("{}", line.group.span.threads), StyleRole::Dim))
+        .sorted_by(SortColumn::TASK_THREADS)
+        .min_table_width(60);
+const CPU: Spec = Spec::figure(&task::CPU_RATIO, 5, |line, cell| {
+    let cpu = line.group.span.cpu.map(|cpu| cpu.0);
+    cell.text(safe!("{}", format_percent(cpu, 5)), used_role(cpu.unwrap_or(0.0)));
+})
+.sorted_by(SortColumn::TASK_CPU);
+const RUN_QUEUE: Spec = Spec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
+    let waited = line.group.span.run_queue_wait.map(|wait| wait.0);
+    cell.text(safe!("{}", format_optional(waited, 5)), used_role(waited.unwrap_or(0.0)));
+})
+.sorted_by(SortColumn::TASK_RUN_QUEUE);
+const DISK: Spec = Spec::figure(&task::DISK_RATIO, 5, |line, cell| {
+    let disk = line.group.span.states.disk;
+    cell.text(safe!("{}", format_number(disk, 5)), blocked_role(disk));
+})
+.sorted_by(SortColumn::TASK_DISK);
+const LOCK: Spec = Spec::figure(&task::LOCK_RATIO, 5, |line, cell| {
+    let lock = line.group.span.states.lock;
+    cell.text(safe!("{}", format_number(lock, 5)), blocked_role(lock));
+})
+.sorted_by(SortColumn::TASK_LOCK);
+const MEMORY: Spec = Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| {
+    let bytes = line.group.span.resident_pages as f64 * line.evaluation.interval.host.page_size as f64;
+    cell.text(if bytes > 0.0 { safe!("{}", format::short_bytes(bytes)) } else { "-".into() }, StyleRole::Plain);
+})
+.sorted_by(SortColumn::TASK_RESIDENT);
+const READ: Spec = Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| byte_rate(cell, line.group.span.read_bytes))
+    .sorted_by(SortColumn::TASK_READ);
+const WRITE: Spec = Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| byte_rate(cell, line.group.span.write_bytes))
+    .sorted_by(SortColumn::TASK_WRITE);
+const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
+    let width = cell.width;
+    cell.glyphs(StackedBar(&state_segments(&line.group.span.states, throttled_threads(line))).glyphs(width));
+});
+const NAME: Spec = Spec::text("container, pod, unit or cgroup", 0, |line, cell| match line.group.cgroup {
+    Some((_, path)) => {
+        let name = CgroupName::from_path(&line.evaluation.interval.newer, path);
+        cell.text(SafeText::sanitize(name.label()), StyleRole::Bold);
+    }
+    None => cell.text("- cannot be read", StyleRole::Dim),
+})
+.sorted_by(SortColumn::TASK_COMMAND);
+const MEMBERS: Spec = Spec::text("processes", 34, |line, cell| cell.text(members(line.group), StyleRole::Dim));
+
+const PANE_COLUMNS: [Spec; 8] = [PROCESSES, THREADS, CPU, RUN_QUEUE, DISK, LOCK, STATES.min_table_width(64), NAME];
+
+const LIST_COLUMNS: [Spec; 12] = [
+    NAME,
+    PROCESSES,
+    THREADS,
+    CPU,
+    RUN_QUEUE.min_table_width(66),
+    DISK,
+    LOCK,
+    MEMORY.min_table_width(72),
+    READ.min_table_width(104),
+    WRITE.min_table_width(104),
+    STATES.min_table_width(96),
+    MEMBERS.min_table_width(MIN_MEMBERS_WIDTH),
+];
+
+/// Columns from which the names of the processes are shown.
+const MIN_MEMBERS_WIDTH: u16 = 150;
+
+fn byte_rate(cell: CellContent, rate: Option<PerSecond>) {
+    let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
+    cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
+}
+
+/// The part of the run-queue wait in which a CPU quota throttled its threads.
+fn throttled_threads(line: &CgroupLine) -> f64 {
+    let interval = &*line.evaluation.interval;
+    let span = &line.group.span;
+    let first = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.process(span.id.pid));
+    let share = first.and_then(|process| throttling(interval, process)).map_or(0.0, |throttling| throttling.share);
+    (share * f64::from(span.threads)).min(span.states.run_queue)
+}
+
+/// `postgres ×60, psql`
+fn members(group: &CgroupTasks) -> SafeText {
+    let words: Vec<String> = (group.names.iter())
+        .map(|(name, count)| match count {
+            1 => name.to_string_lossy(),
+            count => format!("{} ×{count}", name.to_string_lossy()),
+        })
+        .collect();
+    SafeText::sanitize(words.join(", "))
+}
+
+/// The rows of the list.
+pub fn draw_list(state: &State, evaluation: &Evaluation, visible: &[VisibleRow], pane: &mut Pane) {
+    let mut columns = LIST_COLUMNS;
+    if pane.width() >= MIN_MEMBERS_WIDTH
+        && let [name, .., members] = &mut columns
+    {
+        // The names of the processes take the remaining width.
+        (name.width, members.width) = (48, 0);
+    }
+    let table = Columns::chosen(state, &columns, pane.width());
+    let groups = cgroup_tasks(&evaluation.interval);
+    let rows = visible.iter().filter_map(|visible| {
+        let Row::CgroupTasks { first_process } = visible.row else { return None };
+        let at = groups.binary_search_by_key(&first_process, |group| group.first_process).ok()?;
+        let line = CgroupLine { evaluation, group: groups.get(at)? };
+        Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
+    });
+    table.draw(pane, Some(state.sort()), rows);
+}
+
+/// Active processes by container, pod or unit.
+pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("active processes", StyleRole::Dim);
+    let mut inner = pane.framed(("Cgroups: where their time goes", StyleRole::Bold), note);
+    let table = Columns::new(&PANE_COLUMNS, inner.width());
+    let groups = active_cgroup_tasks(&evaluation.interval);
+    let lines = groups.iter().map(|group| CgroupLine { evaluation, group });
+    table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
+    if groups.is_empty() {
+        inner.line(1, ("all asleep", StyleRole::Dim));
+    }
+}
