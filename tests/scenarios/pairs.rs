@@ -74,6 +74,7 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
         (a.udp.is_some(), b.udp.is_some()),
         (a.listen.is_some(), b.listen.is_some()),
         (!a.waiting.is_empty(), !b.waiting.is_empty()),
+        (!a.unix_sender.is_empty(), !b.unix_sender.is_empty()),
         (!a.softnet.is_empty(), !b.softnet.is_empty()),
         (a.memory.is_some(), b.memory.is_some()),
         (has_peer(a), has_peer(b)),
@@ -97,6 +98,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.peer.extend(b.peer);
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);
+    both.unix_sender.extend(b.unix_sender);
     both.cgroup.extend(b.cgroup);
     both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);
