@@ -256,9 +256,9 @@ fn the_key_line_depends_on_the_state() {
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
     // A replay displays quit too.
     let mut state = State::new(setup((100, 24), Source::Replay { name: "x".to_owned() }));
-    assert!(keys(&state).contains("Space pause [ ] time next finding"), "{}", keys(&state));
+    assert!(keys(&state).contains("Space pause [ ] time"), "{}", keys(&state));
     press(&mut state, " ");
-    assert!(keys(&state).contains("Space go on [ ] time next finding"), "{}", keys(&state));
+    assert!(keys(&state).contains("Space go on [ ] time"), "{}", keys(&state));
 }
 
 #[test]
