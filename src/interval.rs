@@ -18,6 +18,7 @@ pub mod idle_blocked;
 mod ipc_peers;
 pub mod mean;
 pub mod memory;
+pub mod mutex_queues;
 pub mod network;
 pub mod new_tasks;
 mod pairing;
@@ -96,6 +97,8 @@ pub struct Interval {
     pub stuck_servers: Vec<stuck_servers::StuckServers>,
     /// Queues for file locks whose holder is known
     pub file_lock_queues: Vec<file_lock_queues::FileLockQueue>,
+    /// Queues for mutexes whose holder sleeps for a fixed time
+    pub mutex_queues: Vec<mutex_queues::MutexQueue>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
     pub self_cpus: Option<f64>,
 }
@@ -180,6 +183,7 @@ impl Interval {
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
             file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
+            mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts),
             pressure,
             disks,
             cpu,

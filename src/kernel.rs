@@ -265,6 +265,7 @@ impl Sampler {
         sample.nics = self.network.sample(&self.root);
         sample.protocols = self.network.protocols(&self.root);
         sample.read_delays.cgroups_us = self.read_delay_us(&sample);
+        self.cgroup.set_host_oom_kills(sample.memory.as_ref().ok().and_then(|memory| memory.oom_kills));
         (sample.cgroups, sample.io_limits) = self.cgroup.sample(&self.root);
 
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);

@@ -18,7 +18,7 @@ pub use format::wire::Malformed;
 pub use read::damage::{Damage, DamageKind, Tail};
 pub use read::decoder::SampleParts;
 pub use read::inspection::Inspection;
-pub use read::parallel::{DecodedSample, DecodedSamples};
+pub use read::parallel::{DecodedSample, DecodedSamples, MAX_WORKERS};
 pub use read::replayer::{Growth, Replayer, UnreadableFile};
 pub use read::stream::{StreamEvent, StreamReader};
 pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, save_recording};

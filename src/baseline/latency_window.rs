@@ -185,17 +185,17 @@ impl LatencyWindow {
         let mut known = std::mem::take(&mut self.windows).into_iter().peekable();
         for span in &interval.disks {
             let load = DeviceLoad::from_span(span, interval.seconds);
-            while known.next_if(|gathered| gathered.id < span.id).is_some() {}
-            let mut gathered = match known.next_if(|gathered| gathered.id == span.id) {
-                Some(gathered) => gathered,
+            while known.next_if(|window| window.id < span.id).is_some() {}
+            let mut window = match known.next_if(|window| window.id == span.id) {
+                Some(window) => window,
                 None if load.is_idle() => continue,
                 None => {
                     DiskWindow { id: span.id, recent: VecDeque::new(), accumulating: DeviceLoad::default(), finished: None }
                 }
             };
-            gathered.push(load);
-            if !gathered.is_idle() {
-                disks.push(gathered);
+            window.push(load);
+            if !window.is_idle() {
+                disks.push(window);
             }
         }
         // A device that is missing in an interval starts anew when it comes back.
@@ -204,9 +204,9 @@ impl LatencyWindow {
 
     /// The load by which an operation of a device is evaluated; `None` if a second had too few completions.
     pub fn window_load(&self, disk: DiskId, operation: Operation) -> Option<DeviceLoad> {
-        let gathered = self.windows.get(self.windows.binary_search_by_key(&disk, |gathered| gathered.id).ok()?)?;
+        let window = self.windows.get(self.windows.binary_search_by_key(&disk, |window| window.id).ok()?)?;
         let mut sum = DeviceLoad::default();
-        gathered.recent.iter().rev().find_map(|load| {
+        window.recent.iter().rev().find_map(|load| {
             sum.add(load);
             (sum.completed(operation) >= MIN_COMPLETIONS).then_some(sum)
         })
@@ -214,7 +214,7 @@ impl LatencyWindow {
 
     /// Loads that become observations now, each second once.
     pub fn finished_loads(&self) -> impl Iterator<Item = (DiskId, &DeviceLoad)> {
-        self.windows.iter().filter_map(|gathered| Some((gathered.id, gathered.finished.as_ref()?)))
+        self.windows.iter().filter_map(|window| Some((window.id, window.finished.as_ref()?)))
     }
 }
 

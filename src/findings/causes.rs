@@ -11,7 +11,7 @@ use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
-use crate::interval::idle_blocked::IdleBlocked;
+use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
 
@@ -20,6 +20,9 @@ pub const DOMINANT_SHARE: f64 = 0.5;
 
 /// Share of the blocked threads that must wait for pages, so that a lack of memory is the cause.
 const MIN_PAGE_WAIT_SHARE: f64 = 0.5;
+
+/// Mean number of threads of a group on storage from which any busy device may be the one that they wait for.
+const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 
 /// A finding of lost time comes before one of used time if it explains at least this share of the host.
 const MIN_LOST_SHARE: f64 = 0.25;
@@ -63,6 +66,7 @@ pub fn direct_cause(context: &RuleContext, finding: &Finding, causes: &[Arc<Find
 fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
     let blocked = context.interval.idle_blocked.as_ref();
     let is_waited_for = |device: DiskId| blocked.is_some_and(|blocked| waits_for_device(context, blocked, device));
+    let may_be_waited_for = |device: DiskId| is_waited_for(device) || blocked.is_some_and(has_group_of_unknown_device);
     match (finding.kind, cause.kind) {
         (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, finding, &cause.subject),
         (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context, &cause.subject),
@@ -73,9 +77,9 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
         (Kind::IdleButBlocked, Kind::DiskLatency) => is_slower_device(cause) && disk(&cause.subject).is_some_and(is_waited_for),
         (Kind::DiskLatency, Kind::IdleButBlocked) => {
-            !is_slower_device(finding) && disk(&finding.subject).is_some_and(is_waited_for)
+            !is_slower_device(finding) && disk(&finding.subject).is_some_and(may_be_waited_for)
         }
-        (Kind::DiskBusyNotSaturated, Kind::IdleButBlocked) => disk(&finding.subject).is_some_and(is_waited_for),
+        (Kind::DiskBusyNotSaturated, Kind::IdleButBlocked) => disk(&finding.subject).is_some_and(may_be_waited_for),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskDrift, Kind::DiskStalled)
         | (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskStalled | Kind::DiskDrift, Kind::DiskLatency) => {
             is_above(context, &finding.subject, &cause.subject)
@@ -153,6 +157,13 @@ fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
 fn waits_for_device(context: &RuleContext, blocked: &IdleBlocked, device: DiskId) -> bool {
     let devices = blocked.groups.iter().filter_map(|group| Some(group.holder_device?.0));
     devices.into_iter().any(|of_group| leads_to_device(context.interval, of_group, device))
+}
+
+/// Whether a group has threads on storage whose device is not known: several devices have requests in flight.
+fn has_group_of_unknown_device(blocked: &IdleBlocked) -> bool {
+    let is_unknown = |group: &BlockedGroup| group.holder_device.is_none() && !group.is_non_block_storage();
+    let on_storage = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
+    blocked.groups.iter().any(|group| is_unknown(group) && reaches_threshold(on_storage(group), MIN_ON_UNKNOWN_DEVICE))
 }
 
 /// Whether both are one device, or the requests of the first become requests of the second. A finding is not above itself.
@@ -325,6 +336,7 @@ mod tests {
             evidence: Vec::new(),
             next: Vec::new(),
             explained_share: share,
+            cgroup_name: None,
             follows_from: cause.map(|cause| FindingKey { kind, subject: subject(cause) }),
         }
     }

@@ -11,9 +11,10 @@ use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
 use super::rules::RULES;
-use super::{ActiveFindings, Evaluation, Finding, FindingKey, RuleConfig, Severity};
+use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
+use crate::interval::cgroup_names::CgroupName;
 use crate::sample::{Instant, Sample};
 
 /// The evaluator and all its state. It keeps no interval and no sample, so that checkpoints of it are small.
@@ -214,7 +215,7 @@ impl Evaluator {
         let began = interval.older.at;
         let limit_seconds = self.rule_config.thresholds.limit_seconds;
         let key = FindingKey { kind: rule.kind, subject: candidate.subject.clone() };
-        let new = || TrackedFinding::new(new_finding(rule, candidate.clone(), began), interval.at());
+        let new = || TrackedFinding::new(new_finding(rule, candidate.clone(), began, interval), interval.at());
         let tracked = self.tracked.entry(key).or_insert_with(new);
         tracked.observe(rule, candidate, interval, limit_seconds);
     }
@@ -232,9 +233,17 @@ impl Evaluator {
         }
     }
 
-    /// Active findings, root causes first.
+    /// Active findings, root causes first. A device that was found slow is not called "not saturated" before that ends.
     fn active_findings(&self) -> ActiveFindings {
-        let raised = self.tracked.values().filter(|tracked| tracked.is_raised());
+        let raised = || self.tracked.values().filter(|tracked| tracked.is_raised());
+        let slow: Vec<&Subject> = raised()
+            .map(|tracked| &tracked.finding)
+            .filter(|finding| finding.kind == Kind::DiskLatency)
+            .map(|finding| &finding.subject)
+            .collect();
+        let is_contradicted =
+            |finding: &Finding| finding.kind == Kind::DiskBusyNotSaturated && slow.contains(&&finding.subject);
+        let raised = raised().filter(|tracked| !is_contradicted(&tracked.finding));
         let finding =
             |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
         causes::order(raised.map(finding).collect(), &self.order).into()
@@ -301,7 +310,7 @@ impl TrackedFinding {
         let severity = raised.map_or(candidate.severity, |(_, severity)| severity);
         // An interval of lower severity changes the finding only once the higher severity has ended.
         if candidate.severity >= severity {
-            self.finding = Arc::new(new_finding(rule, Candidate { severity, ..candidate }, since));
+            self.finding = Arc::new(new_finding(rule, Candidate { severity, ..candidate }, since, interval));
         }
     }
 
@@ -317,7 +326,11 @@ impl TrackedFinding {
     }
 }
 
-fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
+fn new_finding(rule: &Rule, candidate: Candidate, since: Instant, interval: &Interval) -> Finding {
+    let cgroup_name = match &candidate.subject {
+        Subject::Cgroup(id) => Some(Box::new(CgroupName::from_path(&interval.newer, id.path.as_bytes()))),
+        _ => None,
+    };
     Finding {
         kind: rule.kind,
         severity: candidate.severity,
@@ -332,6 +345,7 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant) -> Finding {
         evidence: candidate.evidence,
         // A sum of nothing is −0.0.
         explained_share: candidate.explained_share + 0.0,
+        cgroup_name,
         follows_from: None,
     }
 }

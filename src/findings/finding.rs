@@ -3,6 +3,7 @@
 use super::formatting::{bytes, latency, multiple, percent, significant_digits};
 use crate::findings::wait_chain::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
+use crate::interval::cgroup_names::CgroupName;
 use crate::sample::{Instant, Name};
 use crate::units::Millis;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ pub enum Kind {
     KernelLockContention,
     StuckServer,
     FileLockQueue,
+    MutexQueue,
     SaturatedCore,
     SaturatedThread,
     CpuSaturated,
@@ -50,6 +52,7 @@ impl Kind {
             Kind::KernelLockContention => "kernel-lock-contention",
             Kind::StuckServer => "stuck-server",
             Kind::FileLockQueue => "file-lock-queue",
+            Kind::MutexQueue => "mutex-queue",
             Kind::SaturatedCore => "saturated-core",
             Kind::SaturatedThread => "saturated-thread",
             Kind::CpuSaturated => "cpu-saturated",
@@ -232,6 +235,8 @@ pub struct Finding {
     pub next: Vec<String>,
     /// Share of the host that it explains, 0 … 1: orders findings of equal severity
     pub explained_share: f64,
+    /// What the cgroup that it is about is named after; `None` for other subjects
+    pub cgroup_name: Option<Box<CgroupName>>,
     /// The active finding that is its cause; `None`: it is a root cause, as far as is known
     pub follows_from: Option<FindingKey>,
 }

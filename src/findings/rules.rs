@@ -14,6 +14,7 @@ use crate::findings::rules::blocked_tasks::hung_task::HUNG_TASK;
 use crate::findings::rules::blocked_tasks::idle_but_blocked::IDLE_BUT_BLOCKED;
 use crate::findings::rules::blocked_tasks::io_throttled::IO_THROTTLED;
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::KERNEL_LOCK_CONTENTION;
+use crate::findings::rules::blocked_tasks::mutex_queue::MUTEX_QUEUE;
 use crate::findings::rules::blocked_tasks::stuck_server::STUCK_SERVER;
 use crate::findings::rules::cpu::cpu_saturated::CPU_SATURATED;
 use crate::findings::rules::cpu::cpu_stolen::CPU_STOLEN;
@@ -45,6 +46,7 @@ pub const RULES: &[Rule] = &[
     KERNEL_LOCK_CONTENTION,
     STUCK_SERVER,
     FILE_LOCK_QUEUE,
+    MUTEX_QUEUE,
     SATURATED_CORE,
     SATURATED_THREAD,
     CPU_SATURATED,

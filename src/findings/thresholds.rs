@@ -54,6 +54,8 @@ thresholds! {
     file_lock_threads(FileLockQueue): Threads = 1.5,
     /// Mean number of them from which it is a warning
     file_lock_warning_threads(FileLockQueue): Threads = 2.5,
+    /// Mean number of threads that wait for a mutex whose holder sleeps
+    mutex_queue_threads(MutexQueue): Threads = 2.5,
     /// Busy share of the CPU
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time

@@ -20,7 +20,8 @@ pub struct CpuAccounting {
     pub task_tick_cpus: f64,
     /// `task_tick_cpus` + irq + softirq. Whether a task's run time contains interrupts depends on the kernel.
     pub tick_cpus: f64,
-    pub steal_cpus: f64,
+    /// Interrupt and stolen time that the run time of tasks may contain
+    pub interrupting_cpus: f64,
     /// All fields minus the elapsed time: above 0 where ticks count time twice
     pub excess_cpus: f64,
     /// Possible difference because /proc/stat and the tasks are read one after the other
@@ -60,6 +61,7 @@ impl CpuAccounting {
         let task_ticks = field(|t| t.user_ticks)? + field(|t| t.nice_ticks)? + field(|t| t.system_ticks)?;
         let ticks = task_ticks + field(|t| t.irq_ticks)? + field(|t| t.softirq_ticks)?;
         let steal = delta(now.total.steal_ticks, was.total.steal_ticks).unwrap_or(0) as f64 / whole;
+        let interrupting = interrupting_cpus(cpus, tasks.busy_cpus? + ended.and_then(|ended| ended.cpus).unwrap_or(0.0));
         let (idle, iowait) = idle_ticks(&was.total, &now.total)?;
         let available = idle as f64 / whole + iowait as f64 / whole;
         let scheduler = tasks.busy_cpus? + ended.and_then(|ended| ended.cpus).unwrap_or(0.0);
@@ -69,7 +71,7 @@ impl CpuAccounting {
             scheduler_cpus: scheduler,
             task_tick_cpus: task_ticks,
             tick_cpus: ticks,
-            steal_cpus: steal,
+            interrupting_cpus: interrupting.min(ticks - task_ticks + steal),
             excess_cpus: ticks + steal + available - now.cpus.len() as f64,
             read_skew_cpus: scheduler.max(ticks) * reading,
             variance: cpus.iter().map(|cpu| variance(cpu, seconds)).sum(),
@@ -79,7 +81,7 @@ impl CpuAccounting {
 
     /// Run time minus ticks, in CPUs. Above 0: run time that no tick counted. Below 0: ticks without run time of a task.
     pub fn difference(&self) -> f64 {
-        let hidden = self.scheduler_cpus - self.tick_cpus - self.steal_cpus;
+        let hidden = self.scheduler_cpus - self.task_tick_cpus - self.interrupting_cpus;
         let counted_too_much = self.task_tick_cpus - self.scheduler_cpus;
         match (hidden > 0.0, counted_too_much > 0.0 && self.complete) {
             (true, _) => hidden,
@@ -116,6 +118,24 @@ impl CpuAccounting {
             }
         }
     }
+}
+
+/// Interrupt and stolen time that the run time of tasks may contain: of a CPU no more than the run time of its threads beyond its task
+/// ticks; of threads that migrate no more than their run time beyond the ticks for which no thread stayed. Softirqs of one CPU do not
+/// explain the run time on another.
+fn interrupting_cpus(cpus: &[CpuUsage], scheduler_cpus: f64) -> f64 {
+    let (mut contained, mut left, mut stayed, mut without_run_time) = (0.0, 0.0, 0.0, 0.0);
+    for cpu in cpus {
+        let shares = &cpu.shares;
+        let interrupting = shares.irq + shares.softirq + shares.steal;
+        let beyond_ticks = cpu.scheduler_busy - shares.user - shares.nice - shares.system;
+        let room = beyond_ticks.clamp(0.0, interrupting);
+        contained += room;
+        left += interrupting - room;
+        stayed += cpu.scheduler_busy;
+        without_run_time += (-beyond_ticks).max(0.0);
+    }
+    contained + left.min((scheduler_cpus - stayed - without_run_time).max(0.0))
 }
 
 /// Adds the run time of the threads that stayed on one CPU.

@@ -6,8 +6,8 @@ use super::ipc_peers::IpcPeers;
 use super::wait_counts::{ThreadWaits, WaitCounts};
 use super::wait_queues::{WaitQueueKind, WaitQueueSpan, file_lock_holders, wait_queues};
 use crate::ids::GroupId;
-use crate::sample::Sample;
-use crate::sample::waits::WaitClass;
+use crate::sample::waits::{WaitClass, WaitQueue};
+use crate::sample::{Name, Sample};
 
 /// Threads of a group that wait for the lock of a file, and the process that holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct FileLockQueue {
     pub holder: u32,
     /// What the holder did in the interval
     pub activity: HolderActivity,
+    /// File and holder of the lock that the holder waits for itself, if that is another one
+    pub next: Option<(Option<Name>, u32)>,
 }
 
 /// What the holder of a lock does meanwhile.
@@ -32,12 +34,20 @@ pub enum HolderActivity {
     Running,
     /// It waits for locks itself: the lock is passed on
     InQueue,
+    /// It waits for a lock all the time, has not run for `MIN_STANDING_NS`, and its group is not on storage: no lock is passed on
+    InStandingQueue,
     /// None of these: it sleeps, or is stopped
     Asleep,
 }
 
 /// Share of the sub-samples from which a holder is on storage, runs, or waits for locks itself.
 const MIN_ACTIVITY_SHARE: f64 = 0.2;
+
+/// A process that was given a lock has run since.
+const MIN_STANDING_NS: u64 = 2_000_000_000;
+
+/// Share of the sub-samples in which such a holder waits for a lock.
+const MIN_STANDING_SHARE: f64 = 0.9;
 
 /// The queues of an interval, longest first.
 pub fn file_lock_queues(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedThread]) -> Vec<FileLockQueue> {
@@ -58,17 +68,29 @@ pub fn file_lock_queues(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedT
         if newer.tasks.as_ref().is_ok_and(|tasks| tasks.process(holder).is_none()) {
             continue;
         }
-        let activity = HolderActivity::new(counts, blocked, holder);
+        let activity = HolderActivity::new(newer, counts, blocked, holder);
         found.push(FileLockQueue {
             group: id.clone(),
             label: waiters_label(newer, counts, group, id),
             queue,
             holder,
             activity,
+            next: next_lock(newer, counts, holder),
         });
     }
     found.sort_by(|a, b| b.queue.threads.total_cmp(&a.queue.threads).then_with(|| a.group.cmp(&b.group)));
     found
+}
+
+/// File and holder of the file lock that the group of a process waits for, if another process holds it.
+fn next_lock(newer: &Sample, counts: &WaitCounts, pid: u32) -> Option<(Option<Name>, u32)> {
+    let group = newer.tasks.as_ref().ok()?.process(pid)?.group();
+    let index = newer.waits.groups.iter().position(|other| *other == group)?;
+    let is_other =
+        |queue: &&WaitQueue| usize::from(queue.group) == index && queue.lock_holder.is_some_and(|other| other != pid);
+    let is_file_lock = |queue: &&WaitQueue| counts.class_of(queue.wait).is_some_and(|wait| wait.is_file_lock);
+    let queue = newer.waits.wait_queues.iter().filter(is_file_lock).find(is_other)?;
+    Some((queue.file.clone(), queue.lock_holder?))
 }
 
 /// The processes of a group that wait for locks: the holder may be of the same group.
@@ -88,7 +110,7 @@ fn waiters_label(newer: &Sample, counts: &WaitCounts, group: u16, id: &GroupId) 
 }
 
 impl HolderActivity {
-    fn new(counts: &WaitCounts, blocked: &[BlockedThread], holder: u32) -> HolderActivity {
+    fn new(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedThread], holder: u32) -> HolderActivity {
         let threads = counts.process_threads(holder);
         let least = counts.sub_samples.len().max(1) as f64 * MIN_ACTIVITY_SHARE;
         let is_in = |classes: &[WaitClass]| {
@@ -100,11 +122,29 @@ impl HolderActivity {
             let there = of_holder.filter(|thread| matches!(thread.class, WaitClass::Disk | WaitClass::Memory));
             there.map(|thread| u32::from(thread.seen_count)).sum::<u32>() >= 1
         };
+        let stands = || {
+            let in_lock: u32 = threads.iter().map(|thread| thread.count(WaitClass::Lock)).sum();
+            let on_storage = counts.groups_on_storage(newer.waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
+            let is_group_on_storage =
+                threads.iter().any(|thread| on_storage.get(usize::from(thread.group)).copied().unwrap_or(false));
+            f64::from(in_lock) >= counts.sub_samples.len().max(1) as f64 * MIN_STANDING_SHARE
+                && !has_run(newer, holder)
+                && !is_group_on_storage
+                && !is_on_storage()
+        };
         match () {
+            () if stands() => HolderActivity::InStandingQueue,
             () if is_in(&[WaitClass::Lock]) => HolderActivity::InQueue,
             () if is_in(&[WaitClass::Disk, WaitClass::Memory]) || is_on_storage() => HolderActivity::OnStorage,
             () if is_in(&[WaitClass::Running]) => HolderActivity::Running,
             () => HolderActivity::Asleep,
         }
     }
+}
+
+/// Whether a thread of the process ran lately.
+fn has_run(newer: &Sample, pid: u32) -> bool {
+    let Some(process) = newer.tasks.as_ref().ok().and_then(|tasks| tasks.process(pid)) else { return true };
+    let last_ns = process.threads.iter().filter_map(|thread| thread.last_timeslice_ns).max();
+    last_ns.is_some_and(|last_ns| newer.at.boottime_ns.saturating_sub(last_ns) < MIN_STANDING_NS)
 }

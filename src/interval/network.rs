@@ -92,6 +92,8 @@ pub struct QdiscSpan {
     pub overlimits: Option<PerSecond>,
     /// Received packets that filters of the interface dropped (ingress, clsact); `None` without such
     pub ingress_dropped: Option<PerSecond>,
+    /// Bytes per second to which the discipline limits the interface; `None` where it has no rate of its own
+    pub rate: Option<PerSecond>,
 }
 
 impl DirectionSpan {
@@ -169,6 +171,7 @@ impl QdiscSpan {
             dropped: rate(|qdisc| qdisc.dropped),
             overlimits: rate(|qdisc| qdisc.overlimits),
             ingress_dropped: PerSecond::between(newer.ingress_dropped, same.and_then(|qdisc| qdisc.ingress_dropped), seconds),
+            rate: newer.rate_bytes_per_second.map(|rate| PerSecond(rate as f64)),
         }
     }
 }

@@ -20,6 +20,7 @@ use super::root::Root;
 use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Reading};
+use crate::units::Counter;
 
 /// Time for the walk in one sample.
 const WALK_TIME_PER_SAMPLE: Duration = Duration::from_millis(4);
@@ -42,10 +43,17 @@ pub struct CgroupReader {
     /// Index of the part of `groups` for the next sample.
     next_part: usize,
     weights: WeightReader,
+    /// oom_kill of /proc/vmstat at this sample: the files of groups are read again when it has changed.
+    host_oom_kills: Option<Counter>,
     buffer: Vec<u8>,
 }
 
 impl CgroupReader {
+    /// Says how many processes the OOM killer has killed on the host, before `sample`.
+    pub fn set_host_oom_kills(&mut self, kills: Option<Counter>) {
+        self.host_oom_kills = kills;
+    }
+
     /// The known groups that have a limit, or as many as one sample may read, sorted by id; and their I/O on devices where it
     /// is limited.
     pub fn sample(&mut self, root: &Root) -> (Reading<Vec<Cgroup>>, Vec<IoLimit>) {
@@ -76,7 +84,7 @@ impl CgroupReader {
         self.continue_walk(root);
         let mut plan = ReadPlan::new(&self.groups, self.next_part);
         let mut cgroups = Vec::with_capacity(self.groups.len().min(MAX_GROUPS_PER_SAMPLE));
-        let buffer = &mut self.buffer;
+        let (buffer, host_oom_kills) = (&mut self.buffer, self.host_oom_kills);
         let mut at = 0;
         self.groups.retain_mut(|group| {
             let wanted = plan.includes(at, group);
@@ -84,7 +92,7 @@ impl CgroupReader {
             if !wanted {
                 return true;
             }
-            let cgroup = group.sample(root, buffer, io);
+            let cgroup = group.sample(root, host_oom_kills, buffer, io);
             let alive = cgroup.is_some();
             cgroups.extend(cgroup);
             alive

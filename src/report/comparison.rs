@@ -1,7 +1,6 @@
 //! Compares recordings with the first one: median and 95th percentile of each figure, how much it changed, how certain that
 //! is, and whether it got worse; findings of one recording only; the cost per operation.
 
-mod decimation;
 mod json;
 mod operation_counter;
 mod per_operation;

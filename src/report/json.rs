@@ -12,6 +12,7 @@ use super::report_data::{Chart, Gap, ReportData};
 use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
+use crate::interval::cgroup_names::{CgroupName, NameKind};
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
@@ -208,7 +209,7 @@ impl FindingJson {
         FindingJson {
             kind: finding.kind,
             severity: finding.severity,
-            subject: SubjectJson::new(&finding.subject),
+            subject: SubjectJson::new(&finding.subject, finding.cgroup_name.as_deref()),
             value: finding.value,
             threshold: finding.threshold,
             unit: finding.unit,
@@ -221,7 +222,7 @@ impl FindingJson {
             follows_from: finding
                 .follows_from
                 .as_ref()
-                .map(|cause| FindingKeyJson { kind: cause.kind, subject: SubjectJson::new(&cause.subject) }),
+                .map(|cause| FindingKeyJson { kind: cause.kind, subject: SubjectJson::new(&cause.subject, None) }),
         }
     }
 }
@@ -256,6 +257,8 @@ enum SubjectJson {
     Cgroup {
         path: String,
         version: u8,
+        #[serde(flatten)]
+        owner: CgroupOwnerJson,
     },
     Socket {
         address: String,
@@ -271,8 +274,39 @@ enum SubjectJson {
     },
 }
 
+/// The container, pod or unit of a cgroup, where it is known.
+#[derive(Default, Serialize)]
+struct CgroupOwnerJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+}
+
+impl CgroupOwnerJson {
+    fn new(name: &CgroupName) -> CgroupOwnerJson {
+        let own = Some(name.name.clone());
+        match name.kind {
+            NameKind::Container => CgroupOwnerJson {
+                container: own,
+                runtime: name.detail.clone(),
+                pod: name.pod.clone(),
+                ..CgroupOwnerJson::default()
+            },
+            NameKind::Pod => CgroupOwnerJson { pod: own, ..CgroupOwnerJson::default() },
+            NameKind::Unit => CgroupOwnerJson { unit: own, ..CgroupOwnerJson::default() },
+            NameKind::Path => CgroupOwnerJson::default(),
+        }
+    }
+}
+
 impl SubjectJson {
-    fn new(subject: &Subject) -> SubjectJson {
+    /// `name`: what a cgroup is named after.
+    fn new(subject: &Subject, name: Option<&CgroupName>) -> SubjectJson {
         match subject {
             Subject::Host => SubjectJson::Box,
             Subject::Cpu(id) => SubjectJson::Cpu { cpu: id.0 },
@@ -290,6 +324,7 @@ impl SubjectJson {
             Subject::Cgroup(id) => SubjectJson::Cgroup {
                 path: id.path.to_string_lossy(),
                 version: if id.version == CgroupVersion::V1 { 1 } else { 2 },
+                owner: name.map(CgroupOwnerJson::new).unwrap_or_default(),
             },
             Subject::Socket(address) => SubjectJson::Socket { address: address.to_string_lossy() },
             Subject::RemoteHost(address) => SubjectJson::Peer { address: address.to_string_lossy() },
@@ -323,7 +358,7 @@ impl Serialize for EvidenceJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{DiskId, TaskId};
+    use crate::ids::{CgroupId, DiskId, TaskId};
     use crate::sample::{Instant, Name};
 
     fn finding(subject: Subject, evidence: Vec<Evidence>) -> Finding {
@@ -340,6 +375,7 @@ mod tests {
             evidence,
             next: Vec::new(),
             explained_share: 0.5,
+            cgroup_name: None,
             follows_from: None,
         }
     }
@@ -361,6 +397,29 @@ mod tests {
         assert_eq!(parsed["since"], "2027-01-15T08:00:00.123Z");
         assert_eq!(parsed["until"], serde_json::Value::Null);
         assert_eq!(parsed["evidence"], serde_json::json!({"await_seconds": 0.1087, "queue": null, "nan": null}));
+    }
+
+    #[test]
+    fn a_cgroup_has_its_container_or_unit() {
+        let id = CgroupId { version: CgroupVersion::V2, path: Name::from("/some/path") };
+        let mut found = finding(Subject::Cgroup(id), Vec::new());
+        let mut subject = |name: Option<CgroupName>| {
+            found.cgroup_name = name.map(Box::new);
+            serde_json::to_value(FindingJson::new(&found)).unwrap()["subject"].clone()
+        };
+        let named = |kind, name: &str| CgroupName { kind, name: name.into(), detail: None, pod: None, below: String::new() };
+        let web = CgroupName { detail: Some("docker".into()), ..named(NameKind::Container, "web-1") };
+        let plain = serde_json::json!({"type": "cgroup", "path": "/some/path", "version": 2});
+        let with = |key: &str, value: &str| {
+            let mut with = plain.clone();
+            with[key] = value.into();
+            with
+        };
+        assert_eq!((subject(None), subject(Some(named(NameKind::Path, "/some/path")))), (plain.clone(), plain.clone()));
+        assert_eq!(subject(Some(named(NameKind::Unit, "nginx.service"))), with("unit", "nginx.service"));
+        let mut expected = with("container", "web-1");
+        expected["runtime"] = "docker".into();
+        assert_eq!(subject(Some(web)), expected);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Cgroup {
     /// v1 memory.failcnt, v2 `max` and `high` of memory.events.local (before 5.2 memory.events): how often an allocation
     /// met this group's own limit; read only near the limit
     pub memory_limit_hits: Option<Counter>,
-    /// `oom_kill` of v1 memory.oom_control, v2 memory.events; read only near the limit
+    /// `oom_kill` of v1 memory.oom_control, v2 memory.events; read again only after `Memory::oom_kills` of the host has grown
     pub oom_kills: Option<Counter>,
     /// The CPUs that its tasks may use, as the kernel lists them (`0-3,8`), where they are fewer than those of the group
     /// above: v1 cpuset.effective_cpus, v2 cpuset.cpus.effective. `None` is no limit of its own.

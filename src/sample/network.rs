@@ -78,6 +78,8 @@ pub struct Qdisc {
     pub requeues: Counter,
     /// Drops of the ingress or clsact discipline of the same interface: by filters (tc police, eBPF); `None` without one
     pub ingress_dropped: Option<Counter>,
+    /// The rate to which the root discipline limits the interface: of tbf, cake and netem (TCA_OPTIONS); `None` for others
+    pub rate_bytes_per_second: Option<u64>,
 }
 
 /// Counters of the whole network namespace.

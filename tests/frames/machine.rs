@@ -381,6 +381,7 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
         ],
         next: vec!["the device's await against its baseline".to_owned()],
         explained_share: 0.46,
+        cgroup_name: None,
         follows_from: None,
     }
 }

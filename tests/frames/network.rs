@@ -57,6 +57,7 @@ impl Network {
                 overlimits: Counter(overlimits * k),
                 requeues: Counter(0),
                 ingress_dropped: None,
+                rate_bytes_per_second: None,
             });
         }
         if let Some((cpu, packets, squeezes, drops)) = self.softnet {

@@ -65,6 +65,20 @@ fn processes_behind_the_file_lock_of_a_process_that_sleeps() {
     });
 }
 
+/// They are siblings of one executable, so that only one of the two queues is known.
+#[test]
+fn two_processes_in_a_deadlock() {
+    check("deadlock", 2, |said| {
+        let queue = said.must("file-lock-queue", "import", "warning");
+        said.says(&queue, &["2 threads of", "wait for the lock of /tmp/held-", "which waits for the lock of a file itself"]);
+    });
+}
+
+#[test]
+fn two_processes_that_pass_two_locks_on() {
+    check("ordered", 2, |said| said.must_not("file-lock-queue"));
+}
+
 /// Threads at a condition variable, and connections on which nothing is asked.
 #[test]
 fn a_parked_pool_with_silent_clients() {
@@ -73,4 +87,20 @@ fn a_parked_pool_with_silent_clients() {
         said.must_not("file-lock-queue");
         said.must_not("idle-but-blocked");
     });
+}
+
+/// Thirty threads; the holder of their mutex sleeps for 20 ms at a time, and no client asks.
+#[test]
+fn a_mutex_whose_holder_sleeps() {
+    check("mutex", 30, |said| {
+        let queue = said.must("mutex-queue", "sleeper", "warning");
+        said.evidence(&queue, "waiting_threads", 28.0, 29.5);
+        said.says(&queue, &["threads of sleeper (", "wait for a mutex, whose holder sleeps for a fixed time"]);
+    });
+}
+
+/// The same threads, each of which sleeps after it has released the mutex.
+#[test]
+fn a_mutex_that_is_held_shortly() {
+    check("mutex-short", 30, |said| said.must_not("mutex-queue"));
 }

@@ -418,6 +418,7 @@ fn nic(d: &mut Dice) -> Nic {
             overlimits: d.counter(),
             requeues: d.counter(),
             ingress_dropped: d.maybe(Dice::counter),
+            rate_bytes_per_second: d.maybe(Dice::u64),
         }),
     }
 }

@@ -16,7 +16,7 @@ fn samples_of(
     range: Range<usize>,
     parts: SampleParts,
 ) -> impl Iterator<Item = (usize, Result<Arc<Sample>, RecordingError>)> {
-    replayer.decode_parallel(range, parts, || Box::new(|decoded| (decoded.index, decoded.sample)))
+    replayer.decode_parallel(range, parts, |_| Box::new(|decoded| (decoded.index, decoded.sample)))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn samples_come_in_order_and_are_those_of_a_sequential_read() {
 #[test]
 fn each_key_group_has_work_of_its_own() {
     let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let count_in_group = || -> Box<dyn FnMut(_) -> _> {
+    let count_in_group = |_| -> Box<dyn FnMut(_) -> _> {
         let mut count = 0;
         Box::new(move |_| {
             count += 1;
@@ -56,7 +56,7 @@ fn each_key_group_has_work_of_its_own() {
 #[test]
 fn a_panic_on_a_worker_ends_the_samples() {
     let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let index = || -> Box<dyn FnMut(DecodedSample) -> usize> {
+    let index = |_| -> Box<dyn FnMut(DecodedSample) -> usize> {
         Box::new(|decoded| {
             assert_ne!(decoded.index, 120, "the panic of this test");
             decoded.index

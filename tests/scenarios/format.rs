@@ -165,6 +165,9 @@ pub struct Process {
     /// Whether it is on another CPU at each sample
     #[serde(default)]
     pub moves: bool,
+    /// The first CPU and the number of CPUs between which it moves, if these are not all CPUs
+    #[serde(skip)]
+    pub moves_on: Option<(u32, u32)>,
     /// CPUs that children used which ended and that it waited for
     #[serde(default)]
     pub ended: f64,
@@ -191,6 +194,9 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    /// Threads of it that each wait for a lock in nine of ten sub-samples, and sleep for a fixed time in the other one
+    #[serde(default)]
+    pub turns: u32,
     /// Connections with requests that it has not read, at each sample
     #[serde(default)]
     pub unread_connections: u16,
@@ -336,6 +342,8 @@ pub struct Qdisc {
     pub overlimits: f64,
     /// Drops of its ingress filters
     pub ingress_dropped: Option<f64>,
+    /// The rate of a shaper, in Mbit/s as tc prints it
+    pub rate_mbit: Option<u64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -23,7 +23,7 @@ use stalltop::sample::waits::{
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
-use super::network::Network;
+use super::network::{Network, ifindex};
 use super::synthetic;
 use crate::format::{self, Case, Phase, Shares};
 
@@ -386,7 +386,7 @@ impl Machine {
     }
 
     fn peers(&self, phase: &Phase) -> RemoteHosts {
-        let mut rows: Vec<RemoteHost> = phase.peer.iter().map(|peer| self.peer(peer)).collect();
+        let mut rows: Vec<RemoteHost> = phase.peer.iter().map(|peer| self.peer(phase, peer)).collect();
         rows.sort_by_key(|peer| peer.address);
         RemoteHosts {
             scan_boottime_ns: self.boottime_ns,
@@ -397,7 +397,7 @@ impl Machine {
         }
     }
 
-    fn peer(&self, peer: &format::Peer) -> RemoteHost {
+    fn peer(&self, phase: &Phase, peer: &format::Peer) -> RemoteHost {
         let read = |word: &str| self.read(&format!("peer {} {word}", peer.address));
         let round_trips = |word: &str| RttSums {
             count: read(&format!("{word} scans")),
@@ -407,7 +407,7 @@ impl Machine {
         RemoteHost {
             address: peer.address,
             local: peer.local,
-            ifindex: peer.via.as_ref().map(|_| 2),
+            ifindex: peer.via.as_ref().map(|via| ifindex(phase.nic.iter().position(|nic| nic.name == *via).unwrap_or(0))),
             connections: peer.connections,
             bytes_acked: Some(read("acked")),
             bytes_received: Some(Counter(0)),
@@ -492,7 +492,8 @@ impl Machine {
                 _ => thread.ran(if process.spread { run_ns.0 / u64::from(process.threads) } else { 0 }, 0, timeslices),
             };
             thread.state(TaskState::from_stat_char(process.state as u8)).with(|thread| {
-                thread.processor = (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus;
+                let (first, cpus) = process.moves_on.unwrap_or((0, self.cpus));
+                thread.processor = first + (process.on_cpu - first + if process.moves { self.samples } else { 0 }) % cpus;
                 thread.user_ticks = Counter(0);
                 if index == 0 {
                     thread.major_faults = self.read(&format!("task {pid} major"));
@@ -564,7 +565,12 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
         let pids = process.pid..process.pid + process.count;
         pids.flat_map(move |pid| synthetic::waits::thread(task(pid), group_index(process, groups), &seen))
     });
-    let mut rows: Vec<ThreadWait> = rows.chain(asleep).collect();
+    let turns = phase.process.iter().flat_map(|process| {
+        let task = |at| TaskId { pid: process.pid, tid: process.pid + at, start_ticks: 1 };
+        let seen = [(WaitClass::Lock, 9), (WaitClass::Timer, 1)];
+        (0..process.turns).flat_map(move |at| synthetic::waits::thread(task(at), group_index(process, groups), &seen))
+    });
+    let mut rows: Vec<ThreadWait> = rows.chain(asleep).chain(turns).collect();
     rows.sort_by_key(|row| (row.task, row.wait));
     rows
 }

@@ -16,6 +16,7 @@ mod format;
 mod machine;
 mod network;
 mod pairs;
+mod placed;
 #[path = "../support/synthetic.rs"]
 mod synthetic;
 

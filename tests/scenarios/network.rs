@@ -35,6 +35,11 @@ impl<'a> Network<'a> {
     }
 }
 
+/// The index of the interface at this place of the list.
+pub fn ifindex(at: usize) -> u32 {
+    2 + u32::try_from(at).unwrap()
+}
+
 pub fn owner(name: &str) -> (ProcessId, Name) {
     (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name))
 }
@@ -82,7 +87,7 @@ impl Machine {
 
     /// The network namespace of stalltop.
     pub fn fill_network(&self, sample: &mut Sample, network: &Network) {
-        sample.nics = Ok(network.nics.iter().map(|nic| self.nic("", nic)).collect());
+        sample.nics = Ok(network.nics.iter().enumerate().map(|(at, nic)| self.nic("", at, nic)).collect());
         let protocols = &mut sample.protocols;
         (protocols.tcp, protocols.udp) = (self.tcp("", network), self.udp("", network));
         protocols.tcp_ext = Ok(self.tcp_ext(""));
@@ -119,8 +124,8 @@ impl Machine {
                 fullest_syn_queue: sockets.and_then(syn_queue),
                 top_udp_socket: network.udp.and_then(|udp| self.udp_sockets(&prefix, udp).into_iter().next()),
             });
-            all.nics.extend(network.nics.iter().map(|nic| {
-                let mut nic = self.nic(&prefix, nic);
+            all.nics.extend(network.nics.iter().enumerate().map(|(at, nic)| {
+                let mut nic = self.nic(&prefix, at, nic);
                 if !namespace.socket {
                     (nic.qdisc, nic.id.ifindex) = (None, 0);
                 }
@@ -171,7 +176,7 @@ impl Machine {
         (5000..).zip(&udp.socket).map(socket).collect()
     }
 
-    fn nic(&self, prefix: &str, nic: &format::Nic) -> Nic {
+    fn nic(&self, prefix: &str, at: usize, nic: &format::Nic) -> Nic {
         let name = &nic.name;
         let read = |word: &str| self.read(&format!("{prefix}nic {name} {word}"));
         let direction = |word: &str| Direction {
@@ -188,13 +193,14 @@ impl Machine {
             overlimits: read("qdisc overlimits"),
             requeues: Counter(0),
             ingress_dropped: qdisc.ingress_dropped.map(|_| read("ingress dropped")),
+            rate_bytes_per_second: qdisc.rate_mbit.map(|rate| rate * 125_000),
         });
         let facts = |facts: &mut NicFacts| {
             facts.speed_mbps = nic.mbps.ok_or(Absent::Unsupported);
             facts.duplex = Ok(if nic.half_duplex { Duplex::Half } else { Duplex::Full });
             facts.virtual_device = nic.r#virtual;
         };
-        synthetic::nic(2, name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
+        synthetic::nic(ifindex(at), name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
     }
 }
 

@@ -6,18 +6,13 @@ use std::env;
 
 use stalltop::findings::{Finding, FindingKey, Kind, Severity, Subject};
 
-use crate::format::{Case, Core, Phase};
+use crate::format::{Case, Phase};
 use crate::machine::Machine;
+use crate::placed::placed;
 use crate::{evaluate, files, sentences};
 
-/// Intervals of each pair: findings are raised, and the order has settled, before the last third of them.
-const INTERVALS: u32 = 12;
-
-/// Pids of the second scenario are higher by this.
-const PID_OFFSET: u32 = 200_000;
-
 /// Findings about the sum of both scenarios: neither alone needs to have them.
-const SUMS: [Kind; 4] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated, Kind::HiddenCpu];
+const SUMS: [Kind; 3] = [Kind::IdleButBlocked, Kind::LoadNotCpu, Kind::CpuSaturated];
 
 #[test]
 fn of_two_scenarios_on_one_machine_both_faults_are_found() {
@@ -88,48 +83,12 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
     both.iter().all(|&(in_a, in_b)| !(in_a && in_b))
 }
 
-/// A case on the CPUs from `first_cpu` of a machine whose other CPUs are idle; the second of a pair has other names.
-fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
-    let mut phase = case.phase[0].clone();
-    let of_cpu = |cpu: u32| phase.core.iter().find(|core| core.cpu == cpu).map_or(&phase.cpu, |core| &core.shares).clone();
-    let core = (0..case.cpus).map(|cpu| Core { cpu: cpu + first_cpu, shares: of_cpu(cpu) }).collect();
-    phase.core = core;
-    phase.cpu = crate::format::Shares::default();
-    phase.softnet.iter_mut().for_each(|softnet| softnet.cpu += first_cpu);
-    phase.intervals = INTERVALS;
-    for process in &mut phase.process {
-        process.on_cpu += first_cpu;
-        if is_second {
-            process.pid += PID_OFFSET;
-            process.parent += if process.parent > 2 { PID_OFFSET } else { 0 };
-            process.queue.iter_mut().filter_map(|queue| queue.holder.as_mut()).for_each(|pid| *pid += PID_OFFSET);
-            process.pipe.iter_mut().for_each(|pipe| pipe.other += PID_OFFSET);
-        }
-    }
-    if is_second {
-        let rename = |name: &mut String| name.push_str("-second");
-        let disks = phase.disk.iter_mut();
-        disks
-            .flat_map(|disk| std::iter::once(&mut disk.name).chain(&mut disk.stands_on).chain(&mut disk.serial))
-            .for_each(rename);
-        phase.process.iter_mut().filter_map(|process| process.holder.as_mut()?.disk.as_mut()).for_each(rename);
-        phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
-        phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
-        phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);
-        phase.namespace.iter_mut().for_each(|namespace| namespace.pid += PID_OFFSET);
-        phase.peer.iter_mut().filter_map(|peer| peer.via.as_mut()).for_each(rename);
-        let groups = phase.cgroup.iter_mut();
-        groups
-            .flat_map(|group| std::iter::once(&mut group.path).chain(group.io.iter_mut().map(|io| &mut io.disk)))
-            .for_each(rename);
-    }
-    Case { title: case.title.clone(), must_not_raise: None, cpus, hidepid: false, phase: vec![phase] }
-}
-
 /// The phase in which both happen.
 fn merged(a: &Phase, b: &Phase) -> Phase {
     let mut both = a.clone();
     let b = b.clone();
+    // The packets of all interfaces are segments of one counter.
+    let (sent_a, sent_b) = (sent_packets(a), sent_packets(&b));
     both.core.extend(b.core);
     both.process.extend(b.process);
     both.disk.extend(b.disk);
@@ -141,7 +100,9 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.cgroup.extend(b.cgroup);
     both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);
-    both.tcp = both.tcp.or(b.tcp);
+    both.tcp.iter_mut().for_each(|tcp| tcp.out += sent_b);
+    let tcp_b = b.tcp.map(|tcp| crate::format::Tcp { out: tcp.out + sent_a, ..tcp });
+    both.tcp = both.tcp.or(tcp_b);
     both.udp = both.udp.or(b.udp);
     both.listen = both.listen.or(b.listen);
     both.memory = both.memory.or(b.memory);
@@ -151,6 +112,17 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.load += b.load;
     both.runnable = both.runnable.zip(b.runnable).map(|(a, b)| a + b);
     both
+}
+
+fn sent_packets(phase: &Phase) -> f64 {
+    phase.nic.iter().map(|nic| nic.tx_packets).sum()
+}
+
+fn segment_parts(a: &Phase, b: &Phase) -> [f64; 2] {
+    [(a, b), (b, a)].map(|(phase, other)| {
+        let own = phase.tcp.as_ref().map_or(0.0, |tcp| tcp.out);
+        own / (own + sent_packets(other)).max(f64::MIN_POSITIVE)
+    })
 }
 
 /// The active findings after each interval.
@@ -173,6 +145,7 @@ impl Key {
 fn about(subject: &Subject) -> String {
     match subject {
         Subject::Disk { name, .. } => name.to_string_lossy(),
+        Subject::Nic(id) => id.name.to_string_lossy(),
         other => format!("{other:?}"),
     }
 }
@@ -183,6 +156,8 @@ struct Pair {
     on_own: [Vec<Finding>; 2],
     /// Its part of the CPUs
     parts: [f64; 2],
+    /// Its part of the segments that TCP sends
+    segments: [f64; 2],
     together: Vec<Vec<Finding>>,
 }
 
@@ -192,15 +167,12 @@ impl Pair {
         let placed = [placed(a, 0, cpus, false), placed(b, a.cpus, cpus, true)];
         let both = Case { phase: vec![merged(&placed[0].phase[0], &placed[1].phase[0])], ..placed[0].clone() };
         let last = |case: &Case| play(case).pop().unwrap_or_default();
-        let own = |case: &Case, is_second| {
-            let mut own = self::placed(case, 0, case.cpus, is_second);
-            own.phase[0].intervals = INTERVALS;
-            last(&own)
-        };
+        let own = |case: &Case, is_second| last(&self::placed(case, 0, case.cpus, is_second));
         Pair {
             alone: [last(&placed[0]), last(&placed[1])],
             on_own: [own(a, false), own(b, true)],
             parts: [a, b].map(|case| f64::from(case.cpus) / f64::from(cpus)),
+            segments: segment_parts(&placed[0].phase[0], &placed[1].phase[0]),
             together: play(&both),
         }
     }
@@ -240,6 +212,7 @@ impl Pair {
                 complain(format!("follows from a fault of the other one, {cause:?}: {}", finding.sentence));
             }
         }
+        self.check_consequences(last, &mut complain);
         self.check_first(last, &mut complain);
         let settled: BTreeSet<Vec<FindingKey>> = self.together[self.together.len() * 2 / 3..]
             .iter()
@@ -255,21 +228,32 @@ impl Pair {
     fn is_required(&self, finding: &Finding, at: usize) -> bool {
         let own = self.on_own[at].iter().find(|own| Key::new(own) == Key::new(finding));
         match finding.subject {
-            // A difference of sums: ticks of the other scenario for which no task ran hide it.
-            _ if finding.kind == Kind::HiddenCpu => false,
+            // A share of the segments that the host sends.
+            _ if finding.kind == Kind::TcpRetransmits => {
+                own.is_some_and(|own| own.value * self.segments[at] >= own.threshold * 1.05)
+            }
             // A function that is not known may wait for a device of the other scenario.
             _ if finding.sentence.contains("not for storage") => false,
             Subject::Host if finding.unit == "ratio" => {
                 own.is_some_and(|own| own.value * self.parts[at] >= own.threshold * 1.05 && own.severity > Severity::Note)
             }
-            // Where the other scenario fills the remaining CPUs the host is saturated, and no single thread is.
-            _ if finding.kind == Kind::SaturatedThread => {
-                let saturated = |now: &Finding| now.kind == Kind::CpuSaturated && now.severity > Severity::Note;
-                own.is_some() && !self.together.last().is_some_and(|last| last.iter().any(saturated))
-            }
+            _ if finding.kind == Kind::SaturatedThread => own.is_some(),
             // On a busy host a CPU that no single thread fills is not reported.
             _ if finding.kind == Kind::SaturatedCore => false,
             _ => true,
+        }
+    }
+
+    /// What follows from a cause alone follows from it beside the other scenario, too, while the cause is active.
+    fn check_consequences(&self, last: &[Finding], mut complain: impl FnMut(String)) {
+        // What blocked threads wait for, or the load average, may be mostly that of the other scenario.
+        for consequence in self.alone.iter().flatten().filter(|finding| finding.subject != Subject::Host) {
+            let Some(cause) = &consequence.follows_from else { continue };
+            let is_active = last.iter().any(|finding| Key::new(finding) == Key(cause.kind, about(&cause.subject)));
+            let now = last.iter().find(|finding| Key::new(finding) == Key::new(consequence));
+            if let Some(now) = now.filter(|finding| is_active && finding.follows_from.is_none()) {
+                complain(format!("follows from nothing, alone from {cause:?}: {}", now.sentence));
+            }
         }
     }
 

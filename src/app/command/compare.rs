@@ -43,19 +43,19 @@ fn load_side(
         let middle = interval.older.at.boottime_ns.midpoint(interval.at().boottime_ns);
         marked.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
     };
-    let mut gathered = RecordingFigures::new(compare.disks.clone());
+    let mut figures = RecordingFigures::new(compare.disks.clone(), sample_count(&recorded, marked));
     for evaluation in recorded.by_ref().filter(within) {
-        gathered.add(&evaluation);
+        figures.add(&evaluation);
     }
     recorded.warn_of_damage();
-    if gathered.window.is_empty() {
+    if figures.window.is_empty() {
         let why = "it holds no two samples that make an interval";
         return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
     }
     // --ops comes first, then the marks in the recording, then the counter that was recorded.
     let counted = operations.or(marked.map(|(.., operations)| operations));
-    let work = counted.map(|operations| gathered.totals_for_operations(operations)).or_else(|| gathered.counted_operations());
-    Ok(ComparedRecording { name: file_label(file), figures: gathered, operation_totals: work })
+    let work = counted.map(|operations| figures.totals_for_operations(operations)).or_else(|| figures.counted_operations());
+    Ok(ComparedRecording { name: file_label(file), figures, operation_totals: work })
 }
 
 /// The counts of `--ops`, for each file in its order.
@@ -86,6 +86,14 @@ fn operation_counts(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64
 /// Its file's name without the ending.
 fn file_label(file: &Path) -> String {
     file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Number of samples between the marks; without marks, of all.
+fn sample_count(recorded: &EvaluatedRecording, marked: Option<(Instant, Instant, f64)>) -> usize {
+    let replayer = recorded.replayer();
+    let Some((from, to, _)) = marked else { return replayer.len() };
+    let times = (0..replayer.len()).filter_map(|index| replayer.timestamp(index));
+    times.filter(|at| (from.boottime_ns..=to.boottime_ns).contains(&at.boottime_ns)).count()
 }
 
 /// From the first to the last mark that has a running total ('ops 1234'), and how many operations came between them.

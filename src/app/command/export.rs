@@ -25,11 +25,11 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
     if let Output::NewFile(_) = output {
         recorded = recorded.with_progress();
     }
-    let sheet = WideTable::new(&tables, options.idle);
+    let wide = WideTable::new(&tables, options.idle);
     output.write_with(|sink| match format {
-        Format::Csv => csv(&sheet, &mut recorded, sink, options.safe_formulas),
-        Format::Jsonl => jsonl(&sheet, &mut recorded, sink),
-        Format::Parquet => parquet(&sheet, &mut recorded, sink),
+        Format::Csv => csv(&wide, &mut recorded, sink, options.safe_formulas),
+        Format::Jsonl => jsonl(&wide, &mut recorded, sink),
+        Format::Parquet => parquet(&wide, &mut recorded, sink),
     })?;
     recorded.warn_of_damage();
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
@@ -72,33 +72,33 @@ fn intervals(recorded: &mut EvaluatedRecording) -> impl Iterator<Item = (RowTime
 }
 
 fn csv(
-    sheet: &WideTable,
+    wide: &WideTable,
     recorded: &mut EvaluatedRecording,
     sink: &mut (dyn Write + Send),
     safe_formulas: bool,
 ) -> io::Result<()> {
-    sheet.write_csv_header(&mut *sink)?;
+    wide.write_csv_header(&mut *sink)?;
     intervals(recorded)
-        .try_for_each(|(stamp, evaluated)| sheet.write_csv_rows(&mut *sink, &stamp, &(&evaluated).into(), safe_formulas))
+        .try_for_each(|(stamp, evaluated)| wide.write_csv_rows(&mut *sink, &stamp, &(&evaluated).into(), safe_formulas))
 }
 
 /// The lines of `table --format json`, each with what its own table has.
-fn jsonl(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+fn jsonl(wide: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
     let printer =
         |choice: &table::ResolvedSelection| Printer::new(choice.table(), &choice.columns, table::Format::Json, Headings::Once);
-    let mut printers: Vec<Printer> = sheet.selections().map(printer).collect();
+    let mut printers: Vec<Printer> = wide.selections().map(printer).collect();
     intervals(recorded).try_for_each(|(stamp, evaluated)| {
         let input = (&evaluated).into();
-        let mut pairs = sheet.selections().zip(&mut printers);
+        let mut pairs = wide.selections().zip(&mut printers);
         pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&input))?.as_bytes()))
     })
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
-    let mut file = table::ParquetWriter::new(&sheet.columns, sink)?;
+fn parquet(wide: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    let mut file = table::ParquetWriter::new(&wide.columns, sink)?;
     for (stamp, evaluated) in intervals(recorded) {
-        sheet.for_each_row(&(&evaluated).into(), |table, cells| file.write_row(&stamp, table, cells))?;
+        wide.for_each_row(&(&evaluated).into(), |table, cells| file.write_row(&stamp, table, cells))?;
     }
     file.finish()
 }

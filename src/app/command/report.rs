@@ -22,23 +22,23 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     let zone = TimeZone::system();
     let mut recorded = EvaluatedRecording::open(&report.file, &settings)?.with_progress();
     recorded.narrow(&report.range, &zone)?;
-    let mut chronicle = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
+    let mut data = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
     for evaluation in recorded.by_ref() {
-        chronicle.add(&evaluation);
+        data.add(&evaluation);
     }
-    add_gaps_and_marks(&recorded, &mut chronicle);
+    add_gaps_and_marks(&recorded, &mut data);
     // A range that was asked for with --to is never truncated.
-    chronicle.truncation = if report.range.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
-    let origin = ReportSource {
+    data.truncation = if report.range.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
+    let source = ReportSource {
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
         recorder_version: recorded.replayer().meta().version.clone(),
         samples: recorded.replayer().len(),
         zone,
     };
     let text = match format {
-        Format::Html => html::render(&chronicle, &origin),
-        Format::Md => markdown::markdown(&chronicle, &origin),
-        Format::Json => Some(json::report(&chronicle)).filter(|_| !chronicle.window.is_empty()),
+        Format::Html => html::render(&data, &source),
+        Format::Md => markdown::markdown(&data, &source),
+        Format::Json => Some(json::report(&data)).filter(|_| !data.window.is_empty()),
     };
     let Some(text) = text else {
         let why = format!("it holds {} of the two samples that make an interval", recorded.replayer().len());
@@ -78,7 +78,7 @@ fn incomplete_reason(tail: Tail) -> Option<&'static str> {
     }
 }
 
-fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut ReportData) {
+fn add_gaps_and_marks(recorded: &EvaluatedRecording, data: &mut ReportData) {
     let replayer = recorded.replayer();
     let gaps = replayer.gaps().iter().map(|gap| Gap {
         from: Instant::from(gap.from),
@@ -95,7 +95,6 @@ fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut ReportData)
             reason: format!("damaged: {}", damage.kind),
         })
     });
-    chronicle.gaps = gaps.chain(damage).collect();
-    chronicle.marks =
-        replayer.marks().iter().map(|mark| Mark { at: Instant::from(mark.at), text: mark.text.clone() }).collect();
+    data.gaps = gaps.chain(damage).collect();
+    data.marks = replayer.marks().iter().map(|mark| Mark { at: Instant::from(mark.at), text: mark.text.clone() }).collect();
 }

@@ -1,4 +1,4 @@
-//! Rules about blocked tasks: idle-but-blocked, locks of the kernel and of files, stuck servers, I/O throttled above the device, hung
+//! Rules about blocked tasks: idle-but-blocked, locks of the kernel, of files and of programs, stuck servers, I/O throttled above the device, hung
 //! tasks.
 
 pub mod file_lock_queue;
@@ -8,6 +8,7 @@ pub mod io_limit;
 pub mod io_throttled;
 pub mod kernel_lock_contention;
 mod lock_holder;
+pub mod mutex_queue;
 pub mod stuck_server;
 
 /// Mean number of requests in flight from which a device is not idle. docs/metrics.md, "Fixed thresholds".

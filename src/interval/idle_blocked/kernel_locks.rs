@@ -2,8 +2,8 @@
 //! in a function whose purpose is not known.
 //!
 //! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there; those of a
-//! group with a thread in memory reclaim count in neither. The same
-//! idle CPU may be explained by both: each figure is an upper bound, and neither fault hides the other.
+//! group with a thread in memory reclaim count in neither. The same idle CPU may be explained by both: each figure is an upper
+//! bound, and neither fault hides the other.
 
 use rustc_hash::FxHashMap;
 

@@ -73,6 +73,8 @@ pub struct Group {
     limit_counters: [Option<Counter>; 3],
     is_constrained: bool,
     was_near_limit: bool,
+    /// Its OOM kills, and those of the host when they were read: they change together.
+    oom_kills: Option<(Option<Counter>, Counter)>,
 }
 
 impl Group {
@@ -91,6 +93,7 @@ impl Group {
             limit_counters: [None; 3],
             is_constrained: false,
             was_near_limit: false,
+            oom_kills: None,
         }
     }
 
@@ -106,8 +109,8 @@ impl Group {
     /// Takes over the open files and the name of the same group from an earlier walk.
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
-        (self.limit_counters, self.is_constrained, self.was_near_limit) =
-            (older.limit_counters, older.is_constrained, older.was_near_limit);
+        (self.limit_counters, self.is_constrained, self.was_near_limit, self.oom_kills) =
+            (older.limit_counters, older.is_constrained, older.was_near_limit, older.oom_kills);
         if self.limits.directories == older.limits.directories {
             self.cpu_stat = older.cpu_stat.take();
             self.cpu_usage = older.cpu_usage.take();
@@ -124,7 +127,14 @@ impl Group {
 
     /// The group's counters, and its I/O on devices where it is limited (into `io`). `None` when its files are gone, or belong
     /// to another group that now has its name: the next walk finds that one, and no interval spans both.
-    pub fn sample(&mut self, root: &Root, buffer: &mut Vec<u8>, io: &mut Vec<IoLimit>) -> Option<Cgroup> {
+    /// `host_kills`: oom_kill of /proc/vmstat, if the kernel has it.
+    pub fn sample(
+        &mut self,
+        root: &Root,
+        host_kills: Option<Counter>,
+        buffer: &mut Vec<u8>,
+        io: &mut Vec<IoLimit>,
+    ) -> Option<Cgroup> {
         let before = io.len();
         let mut cgroup = Cgroup {
             quota_us: self.limits.quota_us,
@@ -156,6 +166,16 @@ impl Group {
             files.read_memory(directory, &mut cgroup);
         }
         self.was_near_limit = near;
+        if let (Some(directory), Some(host)) = (&self.limits.directories.memory, host_kills) {
+            // A group is far from its limit after a kill.
+            let kills = match self.oom_kills {
+                _ if cgroup.oom_kills.is_some() => cgroup.oom_kills,
+                Some((known, then)) if then == host => known,
+                _ => files.read_oom_kills(directory),
+            };
+            self.oom_kills = Some((kills, host));
+            cgroup.oom_kills = kills;
+        }
         if let Some(directory) = &self.limits.directories.cpuset {
             cgroup.cpus = files.read_cpus(directory);
             alive |= cgroup.cpus.is_some();
@@ -210,8 +230,7 @@ impl GroupFiles<'_> {
         match self.version {
             CgroupVersion::V1 => {
                 cgroup.memory_limit_hits = self.read(directory, "memory.failcnt").and_then(parse_single_u64).map(Counter);
-                cgroup.oom_kills =
-                    self.read(directory, "memory.oom_control").and_then(|bytes| parse_named_counter(bytes, b"oom_kill"));
+                cgroup.oom_kills = self.read_oom_kills(directory);
             }
             CgroupVersion::V2 => {
                 let both = |bytes: &[u8]| {
@@ -230,6 +249,14 @@ impl GroupFiles<'_> {
                 (cgroup.pressure.memory_full_us, cgroup.pressure_averages.memory_full) = stalls.full;
             }
         }
+    }
+
+    fn read_oom_kills(&mut self, directory: &Path) -> Option<Counter> {
+        let file = match self.version {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        self.read(directory, file).and_then(|bytes| parse_named_counter(bytes, b"oom_kill"))
     }
 
     fn read_cpus(&mut self, directory: &Path) -> Option<Name> {

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use libc::{NLM_F_DUMP, NLM_F_REQUEST, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_STATS2};
+use libc::{NLM_F_DUMP, NLM_F_REQUEST, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_OPTIONS, TCA_STATS2};
 use linux_raw_sys::netlink::tcmsg;
 use netlink_packet_core::{NLA_HEADER_SIZE, NlasIterator};
 use nix::sys::socket::SockProtocol;
@@ -18,6 +18,16 @@ const TC_H_ROOT: u32 = 0xffff_ffff;
 const TC_H_INGRESS: u32 = 0xffff_fff1;
 /// Of include/uapi/linux/gen_stats.h.
 const TCA_STATS_QUEUE: u16 = 3;
+/// Of include/uapi/linux/pkt_sched.h: rates in bytes per second. The 64-bit ones exist where 32 bits are too few.
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_CAKE_BASE_RATE64: u16 = 2;
+const TCA_NETEM_RATE: u16 = 6;
+const TCA_NETEM_RATE64: u16 = 8;
+/// `rate.rate` in `struct tc_tbf_qopt`.
+const TBF_RATE_OFFSET: usize = 8;
+/// `struct tc_netem_qopt`, before the attributes of netem.
+const NETEM_OPTIONS_BYTES: usize = 24;
 
 /// Requests a dump for each sample, over one socket.
 #[derive(Debug, Default)]
@@ -79,7 +89,7 @@ impl QdiscTrees {
         else {
             return;
         };
-        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
+        let Some((name, queue, rate)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
         // Ingress and clsact have filters and no queue.
         if parent == TC_H_INGRESS {
             self.ingress_drops.insert(interface, Counter(u64::from(queue.drops)));
@@ -98,6 +108,7 @@ impl QdiscTrees {
             overlimits: Counter(u64::from(queue.overlimits)),
             requeues: Counter(u64::from(queue.requeues)),
             ingress_dropped: None,
+            rate_bytes_per_second: rate,
         };
         self.roots.insert(interface, discipline);
     }
@@ -119,20 +130,53 @@ impl QdiscTrees {
     }
 }
 
-/// Kind and queue statistics. The options of the discipline are not parsed.
-fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], QueueStatistics)> {
-    let (mut kind, mut queue) = (None, None);
+/// Kind, queue statistics and rate.
+fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], QueueStatistics, Option<u64>)> {
+    let (mut kind, mut queue, mut options) = (None, None, None);
     for attribute in NlasIterator::new(bytes).map_while(Result::ok) {
         match attribute.kind() {
-            TCA_KIND => {
-                let end = usize::from(attribute.length());
-                kind = attribute.into_inner().get(NLA_HEADER_SIZE..end).map(|name| name.strip_suffix(b"\0").unwrap_or(name));
-            }
             TCA_STATS2 => queue = parse_queue_statistics(attribute.value()),
+            wanted @ (TCA_KIND | TCA_OPTIONS) => {
+                let end = usize::from(attribute.length());
+                let value = attribute.into_inner().get(NLA_HEADER_SIZE..end);
+                match wanted {
+                    TCA_KIND => kind = value.map(|name| name.strip_suffix(b"\0").unwrap_or(name)),
+                    _ => options = value,
+                }
+            }
             _ => {}
         }
     }
-    kind.zip(queue)
+    let (kind, queue) = kind.zip(queue)?;
+    Some((kind, queue, options.and_then(|options| parse_rate(kind, options))))
+}
+
+/// The rate of a shaper in bytes per second, by the options of its kind. htb and hfsc have rates in their classes only.
+fn parse_rate(kind: &[u8], options: &[u8]) -> Option<u64> {
+    let rate = match kind {
+        b"tbf" => {
+            let wide = attribute_u64(options, TCA_TBF_RATE64);
+            wide.or_else(|| Some(u64::from(u32_at(attribute(options, TCA_TBF_PARMS)?, TBF_RATE_OFFSET)?)))
+        }
+        b"cake" => attribute_u64(options, TCA_CAKE_BASE_RATE64),
+        b"netem" => {
+            let attributes = options.get(NETEM_OPTIONS_BYTES..)?;
+            let wide = attribute_u64(attributes, TCA_NETEM_RATE64);
+            wide.or_else(|| Some(u64::from(u32_at(attribute(attributes, TCA_NETEM_RATE)?, 0)?)))
+        }
+        _ => None,
+    };
+    rate.filter(|&rate| rate > 0)
+}
+
+fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let found = NlasIterator::new(bytes).map_while(Result::ok).find(|attribute| attribute.kind() == kind)?;
+    let end = usize::from(found.length());
+    found.into_inner().get(NLA_HEADER_SIZE..end)
+}
+
+fn attribute_u64(bytes: &[u8], kind: u16) -> Option<u64> {
+    attribute(bytes, kind)?.first_chunk::<8>().map(|rate| u64::from_ne_bytes(*rate))
 }
 
 fn parse_queue_statistics(bytes: &[u8]) -> Option<QueueStatistics> {
@@ -165,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + value.len()).unwrap();
         let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
         bytes.extend_from_slice(value);
@@ -176,8 +220,8 @@ mod tests {
     fn discipline(interface: u32, parent: u32, kind: &str, drops: u32, overlimits: u32) -> Vec<u8> {
         let header = [0, interface, 0, parent, 0].map(u32::to_ne_bytes).concat();
         let queue = [3, 4500, drops, 0, overlimits].map(u32::to_ne_bytes).concat();
-        let statistics = attribute(TCA_STATS2, &attribute(TCA_STATS_QUEUE, &queue));
-        [header, attribute(TCA_KIND, format!("{kind}\0").as_bytes()), statistics].concat()
+        let statistics = encode(TCA_STATS2, &encode(TCA_STATS_QUEUE, &queue));
+        [header, encode(TCA_KIND, format!("{kind}\0").as_bytes()), statistics].concat()
     }
 
     #[test]
@@ -195,6 +239,27 @@ mod tests {
         assert_eq!((tree.dropped, tree.overlimits), (Counter(5), Counter(90)));
         assert_eq!((tree.ingress_dropped, whole[&8].ingress_dropped), (Some(Counter(900)), None));
         assert_eq!((whole[&8].dropped, whole[&8].overlimits), (Counter(1), Counter(2)));
+    }
+
+    #[test]
+    fn the_rate_of_a_shaper_is_read_from_its_options() {
+        let header = [0, 7_u32, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes).concat();
+        let statistics = encode(TCA_STATS2, &encode(TCA_STATS_QUEUE, &[0_u32; 5].map(u32::to_ne_bytes).concat()));
+        let rate_of = |kind: &str, options: &[u8]| {
+            let kind = encode(TCA_KIND, format!("{kind}\0").as_bytes());
+            let message = [&header[..], &kind, &encode(TCA_OPTIONS, options), &statistics].concat();
+            let mut trees = QdiscTrees::default();
+            trees.add_message(RTM_NEWQDISC, &message, &mut Vec::new());
+            trees.into_root_qdiscs()[&7].rate_bytes_per_second
+        };
+        let tbf = encode(TCA_TBF_PARMS, &[0, 0, 12_500_000_u32, 0, 0, 0, 0, 0, 0].map(u32::to_ne_bytes).concat());
+        let wide = encode(TCA_TBF_RATE64, &5_000_000_000_u64.to_ne_bytes());
+        assert_eq!(rate_of("tbf", &tbf), Some(12_500_000));
+        assert_eq!(rate_of("tbf", &[tbf.clone(), wide].concat()), Some(5_000_000_000));
+        assert_eq!(rate_of("cake", &encode(TCA_CAKE_BASE_RATE64, &0_u64.to_ne_bytes())), None, "unlimited");
+        let netem = encode(TCA_NETEM_RATE, &[250_000_u32, 0, 0, 0].map(u32::to_ne_bytes).concat());
+        assert_eq!(rate_of("netem", &[&[0; NETEM_OPTIONS_BYTES], &netem[..]].concat()), Some(250_000));
+        assert_eq!(rate_of("htb", &tbf), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Protobuf messages for facts that change rarely: stored like names, by number, or in the meta
-//! frame. A tag is never reused for another field.
+//! Protobuf messages for facts that change rarely: stored like names, by number, or in the meta frame. A tag is never reused for
+//! another field.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

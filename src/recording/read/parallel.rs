@@ -47,7 +47,7 @@ struct Job<T> {
 }
 
 /// More would not be faster: the consumer does work too.
-const MAX_WORKERS: usize = 8;
+pub const MAX_WORKERS: usize = 8;
 
 /// Samples that are handed over at once: the consumer is not woken for each.
 const BATCH: usize = 10;
@@ -57,12 +57,12 @@ const BATCHES_A_GROUP: usize = 12;
 
 impl Replayer {
     /// Decodes these samples on all CPUs, and applies what `work` returns to each sample there: `work` is called once a key
-    /// group.
+    /// group, with the number of the worker thread, below `MAX_WORKERS`.
     pub fn decode_parallel<T: Send + 'static>(
         &self,
         range: Range<usize>,
         parts: SampleParts,
-        work: impl Fn() -> Work<T> + Send + Sync + 'static,
+        work: impl Fn(usize) -> Work<T> + Send + Sync + 'static,
     ) -> DecodedSamples<T> {
         let workers = std::thread::available_parallelism().map_or(1, |count| count.get()).min(MAX_WORKERS);
         let range = range.start.min(self.len())..range.end.min(self.len());
@@ -74,14 +74,14 @@ impl Replayer {
         let waiting = starts.iter().zip(ends).map(|(&start, end)| start..end).filter(|group| !group.is_empty()).collect();
         let (jobs, queue) = channel::<Job<T>>();
         let (queue, work) = (Arc::new(Mutex::new(queue)), Arc::new(work));
-        let spawn = |_| {
+        let spawn = |worker| {
             let (mut replayer, queue, work) = (self.reopen(parts), Arc::clone(&queue), Arc::clone(&work));
             let shape = (self.len(), self.is_indexed());
             let run = move || {
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = job else { return };
-                    replayer.decode_group(job, shape, work());
+                    replayer.decode_group(job, shape, work(worker));
                 }
             };
             std::thread::Builder::new().name("decoder".to_owned()).spawn(run).ok()

@@ -1,5 +1,5 @@
-//! A recording in one file, or in a directory of segments that are read as one, with
-//! a gap wherever samples are missing between two of them.
+//! A recording in one file, or in a directory of segments. Segments are read as one recording, with a gap where samples are missing
+//! between two of them.
 
 mod directory;
 mod segments;

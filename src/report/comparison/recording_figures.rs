@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
 use super::totals::Totals;
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit, cpu, disk, load, memory, network, pressure, protocols};
@@ -21,6 +20,9 @@ static COMPARED_TABLES: [&dyn Table; 8] = [
     &protocols::TCP_TABLE,
     &protocols::UDP_TABLE,
 ];
+
+/// Intervals whose values are kept at most: enough for a median, a 95th percentile and the overlap of two recordings.
+const MAX_INTERVALS: usize = 1 << 13;
 
 /// A figure of a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,48 +60,83 @@ pub struct WorstFinding {
 }
 
 /// Intervals are added in the order of time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RecordingFigures {
     pub window: Window,
     pub totals: Totals,
     operation_counter: OperationCounter,
-    /// By index in `COMPARED_TABLES` and name of the row: the values of each column
-    values: BTreeMap<(usize, String), Vec<DecimatedValues>>,
+    /// By index in `COMPARED_TABLES` and name of the row: the values of each column, in the order of time
+    values: BTreeMap<(usize, String), Vec<Vec<f64>>>,
+    /// In the order of `COMPARED_TABLES`
+    selections: Vec<ColumnSelection>,
     /// Devices whose requests are in the totals; empty: all that are not stacked on other devices
     disks: Vec<String>,
+    /// Of the values of so many intervals those of one are kept
+    stride: usize,
+    intervals: usize,
+}
+
+/// The columns of a table that are read for each row.
+#[derive(Debug)]
+struct ColumnSelection {
+    /// The columns of the table
+    count: usize,
+    /// How many of `read` are the name of the row
+    keys: usize,
+    /// The name of the row, then the figures that are compared
+    read: Vec<usize>,
+}
+
+impl ColumnSelection {
+    fn new(table: &dyn Table) -> ColumnSelection {
+        let columns = table.columns();
+        let mut read: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
+        let keys = read.len();
+        read.extend((0..columns.len()).filter(|index| columns.get(*index).is_some_and(|column| is_compared(column))));
+        ColumnSelection { count: columns.len(), keys, read }
+    }
 }
 
 impl RecordingFigures {
-    /// Totals count the requests of these devices; without any, those of all devices that are not stacked on others.
-    pub fn new(disks: Vec<String>) -> RecordingFigures {
-        RecordingFigures { disks, ..RecordingFigures::default() }
+    /// Of a recording with about that many intervals. Totals count the requests of these devices; without any, those of all
+    /// devices that are not stacked on others.
+    pub fn new(disks: Vec<String>, intervals: usize) -> RecordingFigures {
+        RecordingFigures {
+            window: Window::default(),
+            totals: Totals::default(),
+            operation_counter: OperationCounter::default(),
+            values: BTreeMap::new(),
+            selections: COMPARED_TABLES.iter().map(|table| ColumnSelection::new(*table)).collect(),
+            disks,
+            stride: intervals.div_ceil(MAX_INTERVALS).max(1),
+            intervals: 0,
+        }
     }
 
     pub fn add(&mut self, evaluation: &Evaluation) {
         self.window.add(evaluation);
         self.totals.add(&evaluation.interval, &self.disks);
         self.operation_counter.add(&evaluation.interval, &self.disks);
-        let input = FigureInput::from(evaluation);
-        for (table_index, table) in COMPARED_TABLES.iter().enumerate() {
-            self.add_rows(table_index, *table, &input);
+        if self.intervals.is_multiple_of(self.stride) {
+            let input = FigureInput::from(evaluation);
+            for (table_index, table) in COMPARED_TABLES.iter().enumerate() {
+                self.add_rows(table_index, *table, &input);
+            }
         }
+        self.intervals += 1;
     }
 
     fn add_rows(&mut self, table_index: usize, table: &dyn Table, input: &FigureInput) {
-        let columns = table.columns();
-        let keys: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
-        let figures: Vec<usize> =
-            (0..columns.len()).filter(|index| columns.get(*index).is_some_and(|column| is_compared(column))).collect();
-        let selected: Vec<usize> = keys.iter().chain(&figures).copied().collect();
-        for row in table.rows(input, &selected) {
-            let (names, cells) = row.cells.split_at(keys.len().min(row.cells.len()));
+        let Some(selection) = self.selections.get(table_index) else { return };
+        let figures = selection.read.get(selection.keys..).unwrap_or_default();
+        for row in table.rows(input, &selection.read) {
+            let (names, cells) = row.cells.split_at(selection.keys.min(row.cells.len()));
             let names = names.iter().filter_map(|cell| match cell {
                 Cell::Text(text) => Some(text.as_str()),
                 Cell::Number(_) | Cell::Bound(..) | Cell::Unknown => None,
             });
             let row = names.collect::<Vec<_>>().join(" ");
-            let values = self.values.entry((table_index, row)).or_default();
-            values.resize_with(columns.len(), DecimatedValues::default);
+            let values = self.values.entry((table_index, row)).or_insert_with(|| vec![Vec::new(); selection.count]);
             for (column, number) in figures.iter().zip(cells).filter_map(|(column, cell)| Some((column, cell.number()?))) {
                 values.get_mut(*column).into_iter().for_each(|values| values.push(number));
             }
@@ -116,16 +153,16 @@ impl RecordingFigures {
         self.operation_counter.operation_totals()
     }
 
-    /// In the order of time; of a long recording every n-th.
+    /// In the order of time; of a long recording those of every n-th interval.
     pub fn values(&self, key: &FigureKey) -> &[f64] {
         let row = self.values.get(&(key.table_index, key.row.clone()));
-        row.and_then(|row| row.get(key.column_index)).map(DecimatedValues::values).unwrap_or_default()
+        row.and_then(|row| row.get(key.column_index)).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The figures that have values.
     pub fn keys(&self) -> impl Iterator<Item = FigureKey> {
         self.values.iter().flat_map(|((table_index, row), columns)| {
-            let known = columns.iter().enumerate().filter(|(_, values)| !values.values().is_empty());
+            let known = columns.iter().enumerate().filter(|(_, values)| !values.is_empty());
             known.map(|(column_index, _)| FigureKey { table_index: *table_index, row: row.clone(), column_index })
         })
     }

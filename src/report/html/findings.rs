@@ -172,6 +172,7 @@ mod tests {
             evidence: Vec::new(),
             next: Vec::new(),
             explained_share: 0.0,
+            cgroup_name: None,
             follows_from: None,
         };
         let time = TimeAxis::new(at(0), at(86_400), false, TimeZone::UTC);

@@ -92,6 +92,7 @@ mod tests {
             evidence: Vec::new(),
             next: Vec::new(),
             explained_share: explains,
+            cgroup_name: None,
             follows_from: None,
         }
     }

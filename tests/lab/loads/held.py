@@ -2,8 +2,10 @@
 counterparts.
 stop, freeze: a server with COUNT clients that is stopped by SIGSTOP; by the freezer of its cgroup. stop-quiet: the same without clients.
 sleep-lock: a server of four threads that sleeps under its mutex. flock-server: a server that waits for the lock of a file that another
-process holds asleep. flock: COUNT processes that wait for that lock. pool: a server of COUNT threads parked at a condition variable,
-with clients that ask nothing."""
+process holds asleep. flock: COUNT processes that wait for that lock. deadlock: two processes that each hold a lock and wait for that of
+the other one; ordered: the same in one order, so that the locks are passed on. mutex: COUNT threads that each sleep for 20 ms under one
+mutex; mutex-short: that sleep after they released it. pool: a server of COUNT threads parked at a condition variable, with clients that
+ask nothing."""
 import ctypes, fcntl, os, signal, socket, sys, threading, time
 mode, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 children = []
@@ -29,6 +31,26 @@ def queue():
     time.sleep(0.3)
     lock = open(lock_file, 'w')
     fcntl.flock(lock, fcntl.LOCK_EX)
+
+def pair(first, second):
+    """Takes two locks, and keeps both for 50 ms."""
+    locks = [open(lock_file + word, 'w') for word in (first, second)]
+    while True:
+        for lock in locks:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if mode == 'deadlock': time.sleep(0.3)
+        time.sleep(0.05)
+        for lock in locks: fcntl.flock(lock, fcntl.LOCK_UN)
+
+def sleeper():
+    def turn():
+        while True:
+            libc.pthread_mutex_lock(mutex)
+            if mode == 'mutex': time.sleep(0.02)
+            libc.pthread_mutex_unlock(mutex)
+            if mode != 'mutex': time.sleep(0.02)
+    for _ in range(count): threading.Thread(target=turn, daemon=True).start()
+    forever()
 
 listener = socket.socket()
 listener.bind(('127.0.0.1', 0))
@@ -75,6 +97,11 @@ freezer = '/sys/fs/cgroup/freezer/lab-held'
 if mode in ('flock', 'flock-server'): child(hold, 'holder')
 if mode == 'flock':
     for _ in range(count): child(queue, 'worker')
+elif mode.startswith('mutex'):
+    child(sleeper, 'sleeper')
+elif mode in ('deadlock', 'ordered'):
+    child(lambda: pair('a', 'b'), 'import')
+    child(lambda: pair(*('ab' if mode == 'ordered' else 'ba')), 'export')
 else:
     pid = child(server, 'server')
     if mode != 'stop-quiet': child(clients, 'clients')
@@ -91,7 +118,8 @@ def end(*_):
     for pid in children: os.kill(pid, signal.SIGKILL)
     for pid in children: os.waitpid(pid, 0)
     if mode == 'freeze': os.rmdir(freezer)
-    if os.path.exists(lock_file): os.unlink(lock_file)
+    for path in (lock_file, lock_file + 'a', lock_file + 'b'):
+        if os.path.exists(path): os.unlink(path)
     os._exit(0)
 signal.signal(signal.SIGTERM, end)
 time.sleep(1)

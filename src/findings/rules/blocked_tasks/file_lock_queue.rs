@@ -4,7 +4,7 @@
 use super::lock_holder::describe_lock_holder;
 use super::stuck_server::file_lock;
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::plural;
+use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::describe_process_group;
@@ -19,7 +19,9 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
               something else, or is stopped. Nothing in the queue goes on before it releases the lock.",
     computed: "Threads in the kernel's wait for a file lock, by wait channel, as a mean over the sub-samples, and the process that \
                /proc/locks names as holder. Reported from two threads; a warning from three. Not while the holder is on storage (that \
-               is idle-but-blocked), runs, or waits for locks itself, which passes the lock on.",
+               is idle-but-blocked), runs, or waits for locks itself and has run in the last 2 s, which passes the lock on. If it has not \
+               run, no lock is passed on, which is a warning; if it waits for a lock that a process of the queue holds, it is a \
+               deadlock, which is reported from one thread.",
     caveats: "Processes of which only one may be active use such locks, and wait on purpose: two of them are a note. The kernel does \
               not name the holder of a lock of an open file description (OFD), nor one in another pid namespace.",
     next_steps: &["what the holder waits for: screen 5, Enter; /proc/PID/stack", "all locks and their holders: lslocks"],
@@ -29,12 +31,25 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
 };
 
 fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
-    let is_told = |queue: &&FileLockQueue| {
-        queue.activity == HolderActivity::Asleep
-            && reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads)
-            && !is_of_stuck_server(context, queue)
+    let is_told = |queue: &&FileLockQueue| match queue.activity {
+        HolderActivity::InStandingQueue if is_deadlock(context, queue) => is_first_of_deadlock(context, queue),
+        HolderActivity::Asleep | HolderActivity::InStandingQueue => {
+            reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads) && !is_of_stuck_server(context, queue)
+        }
+        _ => false,
     };
     context.interval.file_lock_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
+}
+
+/// Whether the holder waits for a lock that a process of the queue holds.
+fn is_deadlock(context: &RuleContext, found: &FileLockQueue) -> bool {
+    let holder = found.next.as_ref().and_then(|&(_, holder)| context.process(holder));
+    found.activity == HolderActivity::InStandingQueue && holder.is_some_and(|holder| holder.group() == found.group)
+}
+
+/// A deadlock is a queue of each of its groups, and one finding.
+fn is_first_of_deadlock(context: &RuleContext, found: &FileLockQueue) -> bool {
+    context.process(found.holder).is_none_or(|holder| found.group <= holder.group())
 }
 
 /// Whether connections wait behind the queue: then `stuck-server` says it.
@@ -45,12 +60,15 @@ fn is_of_stuck_server(context: &RuleContext, queue: &FileLockQueue) -> bool {
 
 fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
     let threads = plural(found.queue.threads, "thread", "threads");
+    let waits = if threads == "1 thread" { "waits" } else { "wait" };
     let label = describe_process_group(&found.group, &found.label);
-    let holder = describe_lock_holder(context, found.holder);
+    let holder = describe_holder(context, found);
     let lock = file_lock(&found.queue);
+    let deadlock = is_deadlock(context, found);
+    let is_standing = found.activity == HolderActivity::InStandingQueue;
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
-        severity: match reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
+        severity: match is_standing || reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
             true => Severity::Warning,
             false => Severity::Note,
         },
@@ -58,7 +76,10 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
         value: found.queue.threads,
         threshold: context.thresholds.file_lock_threads,
         unit: "threads",
-        sentence: format!("{threads} of {label} wait for {lock}, held by {holder}"),
+        sentence: match deadlock {
+            true => format!("deadlock: {threads} of {label} {waits} for {lock}, held by {holder}"),
+            false => format!("{threads} of {label} {waits} for {lock}, held by {holder}"),
+        },
         evidence: vec![
             evidence_text("group", found.label.name.clone()),
             evidence_number("waiting_threads", found.queue.threads),
@@ -69,5 +90,24 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
                 .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
         ],
         explained_share: available.min(found.queue.threads) / context.cpu_count(),
+    }
+}
+
+/// The holder, and what it does: of one in a queue for another lock, which one.
+fn describe_holder(context: &RuleContext, found: &FileLockQueue) -> String {
+    if found.activity != HolderActivity::InStandingQueue {
+        return describe_lock_holder(context, found.holder);
+    }
+    let label = |pid: u32| match context.process(pid) {
+        Some(process) => format!("{} ({pid})", lossy_name(&process.comm)),
+        None => format!("process {pid}"),
+    };
+    let holder = label(found.holder);
+    match &found.next {
+        Some((Some(file), next)) => {
+            format!("{holder}, which waits for the lock of {}, held by {}", lossy_name(file), label(*next))
+        }
+        Some((None, next)) => format!("{holder}, which waits for the lock of a file, held by {}", label(*next)),
+        None => format!("{holder}, which waits for the lock of a file itself: none of them goes on, as in a deadlock"),
     }
 }

@@ -8,7 +8,7 @@ use crate::findings::formatting::{more_threads_at, percent, plural, threads_at};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
-use crate::findings::wait_chain::holder::describe_group;
+use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
@@ -56,14 +56,12 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
     let least = if blocked.lower_bound { "≥ " } else { "" };
-    let mut sentence = format!(
-        "idle but blocked: {least}{} of the host ({}). {}.",
-        percent(blocked.ratio),
-        context.of_all_cpus(blocked.cpus),
-        group_summary(context, top)
-    );
-    for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * MIN_SECONDARY_SHARE) {
-        sentence.push_str(&format!(" {}.", group_summary(context, group)));
+    let mut sentence =
+        format!("idle but blocked: {least}{} of the host ({}).", percent(blocked.ratio), context.of_all_cpus(blocked.cpus));
+    let others = blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * MIN_SECONDARY_SHARE);
+    let listed: Vec<&BlockedGroup> = std::iter::once(top).chain(others).collect();
+    for group in &listed {
+        sentence.push_str(&format!(" {}.", group_summary(context, group, &listed)));
     }
     vec![Candidate {
         severity: severity(context, blocked, top),
@@ -97,8 +95,8 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 
 /// What the threads of a group wait for: `postgres (64 processes): 61 threads wait for a lock (by inference) behind 1 in
 /// fdatasync on sdb: flushes 40.3 ms = 1.00× its baseline`.
-fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
-    let label = describe_group(group);
+fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&BlockedGroup]) -> String {
+    let label = describe_group_among(group, listed);
     let mut waits = Vec::new();
     // A few threads that occasionally wait behind those on storage are not reported.
     let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);

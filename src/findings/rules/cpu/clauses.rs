@@ -27,7 +27,8 @@ const MAX_NAMED_GROUPS: usize = 3;
 /// CPUs that a process group uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_CPUS: f64 = 0.05;
 
-/// `; most CPU time: cc1 (4711) 1.20 CPUs, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains.
+/// `; most CPU time: cc1 (4711) 1.20 CPUs, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains. Groups of one
+/// name count as one if they have several processes: the compilers of two builds.
 pub fn top_cpu_users(context: &RuleContext) -> String {
     let (Some(spans), Ok(sample)) = (&context.interval.tasks, &context.interval.newer.tasks) else { return String::new() };
     let mut groups: FxHashMap<GroupId, GroupUse> = FxHashMap::default();
@@ -40,11 +41,18 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
             (group.most, group.pid, group.name) = (used, process.pid, process.comm.clone());
         }
     }
-    let mut users: Vec<(GroupId, GroupUse)> = groups.into_iter().filter(|(_, group)| group.cpus >= MIN_NAMED_CPUS).collect();
-    users.sort_by(|(_, a), (_, b)| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
-    let listed = users.iter().take(MAX_NAMED_GROUPS).map(|(id, group)| {
-        let members = match sample.members(id).count() {
-            0 | 1 => group.pid.to_string(),
+    let mut users: Vec<GroupUse> = groups
+        .into_iter()
+        .filter(|(_, group)| group.cpus >= MIN_NAMED_CPUS)
+        .map(|(id, group)| GroupUse { processes: sample.members(&id).count().max(1), ..group })
+        .collect();
+    let order = |a: &GroupUse, b: &GroupUse| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid));
+    users.sort_by(order);
+    let mut users = sum_same_names(users);
+    users.sort_by(order);
+    let listed = users.iter().take(MAX_NAMED_GROUPS).map(|group| {
+        let members = match group.processes {
+            1 => group.pid.to_string(),
             many => format!("{many} processes"),
         };
         // Each process has its own times of reading, so that their sum may exceed what there is.
@@ -52,6 +60,19 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
     });
     let listed: Vec<_> = listed.collect();
     if listed.is_empty() { String::new() } else { format!("; most CPU time: {}", listed.join(", ")) }
+}
+
+/// Adds groups to an earlier one of the same name where either has several processes: they could not be told apart.
+fn sum_same_names(users: Vec<GroupUse>) -> Vec<GroupUse> {
+    let mut summed: Vec<GroupUse> = Vec::new();
+    for group in users {
+        let is_same = |other: &&mut GroupUse| other.name == group.name && other.processes.max(group.processes) > 1;
+        match summed.iter_mut().find(is_same) {
+            Some(first) => (first.cpus, first.processes) = (first.cpus + group.cpus, first.processes + group.processes),
+            None => summed.push(group),
+        }
+    }
+    summed
 }
 
 /// CPU use of a process group.
@@ -62,4 +83,5 @@ struct GroupUse {
     most: f64,
     pid: u32,
     name: Name,
+    processes: usize,
 }

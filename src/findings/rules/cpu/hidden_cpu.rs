@@ -58,7 +58,10 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
         .filter(|core| core.hidden >= MIN_DIFFERENCE_CPUS)
         .map(|core| hidden_on_cpu(context, cpu, core))
         .collect();
-    if hiding.is_empty() { vec![hidden_across_cpus(context, cpu, gap)] } else { hiding }
+    // What no named CPU explains.
+    let rest = gap - hiding.iter().map(|found| found.value).sum::<f64>();
+    let elsewhere = (hiding.is_empty() || rest >= MIN_WARNING_CPUS).then(|| hidden_across_cpus(context, cpu, rest));
+    hiding.into_iter().chain(elsewhere).collect()
 }
 
 fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candidate {

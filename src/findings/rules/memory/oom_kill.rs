@@ -26,7 +26,8 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
     // v2 counts a kill in ancestor groups, too: the group with the longest path is the one at its limit, or the nearest to it.
     let counted = groups.iter().filter(|group| group.oom_kills.is_some_and(|kills| kills > 0));
     let counted = counted.max_by_key(|group| group.id.path.as_bytes().len());
-    let at_limit = groups.iter().find(|group| {
+    // A group at its limit whose own count did not grow had no kill.
+    let at_limit = groups.iter().filter(|group| group.oom_kills != Some(0)).find(|group| {
         let limit = group.memory_limit.map_or(f64::INFINITY, |limit| limit.0 as f64);
         group.memory_used.is_some_and(|used| used.0 as f64 >= limit * context.thresholds.memory_limit_ratio)
     });

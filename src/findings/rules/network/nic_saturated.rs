@@ -59,8 +59,8 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
-            "{device}: tx is limited by its queueing discipline{}: {} ({}){}{}",
-            qdisc_kind(nic),
+            "{device}: {}: {} ({}){}{}",
+            describe_limit(nic, qdisc),
             describe_backlog(qdisc),
             carried(),
             most.unwrap_or_default(),
@@ -166,8 +166,27 @@ fn format_kilobytes_per_second(kilobytes: f64) -> String {
     format!("{}/s", bytes(kilobytes * 1024.0))
 }
 
-fn qdisc_kind(nic: &Nic) -> String {
-    nic.qdisc.as_ref().map(|qdisc| format!(" ({})", lossy_name(&qdisc.kind))).unwrap_or_default()
+/// Disciplines that count early drops and marks as overlimits, and have no rate.
+const WITHOUT_RATE: [&[u8]; 4] = [b"red", b"gred", b"choke", b"sfb"];
+
+/// `a traffic shaper (tbf, 100 Mbit/s) limits what it sends`. Without a shaper packets wait for the link.
+fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
+    let kind = nic.qdisc.as_ref().map(|qdisc| &qdisc.kind);
+    let name = kind.map_or_else(|| "tc".into(), lossy_name);
+    let delays =
+        qdisc.overlimits.is_some_and(|rate| rate.0 > 0.0) && kind.is_none_or(|kind| !WITHOUT_RATE.contains(&kind.as_bytes()));
+    match qdisc.rate {
+        Some(rate) => format!("a traffic shaper ({name}, {}) limits what it sends", megabits_per_second(rate)),
+        None if delays => format!("tx is limited by its queueing discipline ({name})"),
+        None => format!("packets wait for the link in its queueing discipline ({name})"),
+    }
+}
+
+/// As tc prints rates: `100 Mbit/s`.
+fn megabits_per_second(bytes: PerSecond) -> String {
+    let megabits = bytes.0 * 8.0 / 1e6;
+    let digits = if megabits.fract() == 0.0 { format!("{megabits:.0}") } else { significant_digits(megabits) };
+    format!("{digits} Mbit/s")
 }
 
 fn describe_backlog(qdisc: &QdiscSpan) -> String {
@@ -194,5 +213,6 @@ fn nic_evidence(span: &NicSpan) -> Vec<Evidence> {
         evidence_optional("qdisc_dropped_per_second", qdisc.and_then(|qdisc| qdisc.dropped).map(|rate| rate.0)),
         evidence_optional("ingress_dropped_per_second", qdisc.and_then(|qdisc| qdisc.ingress_dropped).map(|rate| rate.0)),
         evidence_optional("qdisc_overlimits_per_second", qdisc.and_then(|qdisc| qdisc.overlimits).map(|rate| rate.0)),
+        evidence_optional("shaper_rate_bytes_per_second", qdisc.and_then(|qdisc| qdisc.rate).map(|rate| rate.0)),
     ]
 }

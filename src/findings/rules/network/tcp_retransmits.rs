@@ -39,9 +39,11 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let (share, again) = (protocols.retransmitted_share?, protocols.segments_retransmitted?);
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
     // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
-    // takes its connection for established; each is counted as a listen drop. The rule listen-overflow reports them.
+    // takes its connection for established; each is counted as an overflow. The rule listen-overflow reports them. Requests that a
+    // full SYN queue dropped are among `requests` if they are this host's.
     let refused_here = state.had_listen_drop(context.interval.at().boottime_ns);
-    let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
+    let overflows = protocols.listen_overflows.or(protocols.listen_drops);
+    let in_vain = overflows.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
     // So are the SYN/ACKs of requests in a full SYN queue; the rule syn-queue-overflow reports them.
     let unfinished_here = state.had_full_syn_queue(context.interval.at().boottime_ns);
     let in_vain = if refused_here { in_vain } else { requests };

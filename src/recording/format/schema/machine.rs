@@ -95,7 +95,16 @@ columns! { Nic: 40 {
     qdisc,
 } }
 columns! { Direction: 8 { bytes, packets, errors, dropped, fifo_errors } }
-columns! { Qdisc: 8 { kind, backlog_bytes, backlog_packets, dropped, overlimits, requeues, ingress_dropped } }
+columns! { Qdisc: 12 {
+    kind,
+    backlog_bytes,
+    backlog_packets,
+    dropped,
+    overlimits,
+    requeues,
+    ingress_dropped,
+    rate_bytes_per_second,
+} }
 
 columns! { Tcp: 15 {
     active_opens,

@@ -1,0 +1,74 @@
+//! Rule mutex-queue: threads wait for a mutex of their program whose holder sleeps for a fixed time. `interval::mutex_queues` finds
+//! them.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::plural;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::wait_chain::holder::describe_process_group;
+use crate::interval::mutex_queues::MutexQueue;
+use crate::interval::stuck_servers::StuckCause;
+use crate::units::reaches_threshold;
+
+pub const MUTEX_QUEUE: Rule = Rule {
+    kind: Kind::MutexQueue,
+    title: "Queue for a mutex",
+    meaning: "Threads of a program wait for a mutex, and the thread that holds it sleeps for a fixed time (nanosleep, a poll interval, \
+              a back-off). One thread at a time goes on, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
+    computed: "Threads in a futex call that shows a held mutex, several at one address, as a mean over the sub-samples; threads that \
+               were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
+               ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
+               a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
+    caveats: "A program that limits its own rate under a lock works like this by design.",
+    next_steps: &["what sleeps under the lock: gdb -p PID, thread apply all bt", "perf trace -s -p PID: futex and nanosleep"],
+    reference: "Mutex queues",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: mutex_queue,
+};
+
+fn mutex_queue(context: &RuleContext) -> Vec<Candidate> {
+    let is_told = |queue: &&MutexQueue| {
+        reaches_threshold(queue.threads, context.thresholds.mutex_queue_threads) && !is_of_stuck_server(context, queue)
+    };
+    context.interval.mutex_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
+}
+
+/// Whether connections wait behind the queue: then `stuck-server` says it.
+fn is_of_stuck_server(context: &RuleContext, queue: &MutexQueue) -> bool {
+    let is_lock = |cause: &StuckCause| matches!(cause, StuckCause::Lock(_));
+    context.interval.stuck_servers.iter().any(|server| server.group == queue.group && is_lock(&server.cause))
+}
+
+fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
+    let label = describe_process_group(&queue.group, &queue.label);
+    let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
+    Candidate {
+        severity: Severity::Warning,
+        subject: Subject::Group { id: queue.group.clone(), name: queue.label.name.clone() },
+        value: queue.threads,
+        threshold: context.thresholds.mutex_queue_threads,
+        unit: "threads",
+        sentence: format!(
+            "{} of {label} wait for a mutex, whose holder sleeps for a fixed time: one thread at a time goes on{}",
+            plural(queue.threads, "thread", "threads"),
+            idle_clause(context, available),
+        ),
+        evidence: vec![
+            evidence_text("group", queue.label.name.clone()),
+            evidence_number("waiting_threads", queue.threads),
+            evidence_number("holders_seen", f64::from(queue.holders)),
+        ],
+        explained_share: available.min(queue.threads) / context.cpu_count(),
+    }
+}
+
+/// `, while 1.97 of 2 CPUs are idle`; empty on a busy host.
+fn idle_clause(context: &RuleContext, cpus: f64) -> String {
+    match cpus >= MIN_REPORTED_IDLE_CPUS {
+        true => format!(", while {} {} idle", context.of_all_cpus(cpus), if cpus < 1.005 { "is" } else { "are" }),
+        false => String::new(),
+    }
+}
+
+/// Idle CPUs from which the sentence says them.
+const MIN_REPORTED_IDLE_CPUS: f64 = 0.1;

@@ -1,0 +1,66 @@
+//! Threads that wait for a mutex of their program whose holder sleeps for a fixed time. docs/metrics.md, "Mutex queues".
+
+use super::idle_blocked::{GroupLabel, group_label};
+use super::ipc_peers::IpcPeers;
+use super::wait_counts::{ThreadWaits, WaitCounts};
+use super::wait_queues::{WaitQueueKind, wait_queues};
+use crate::ids::GroupId;
+use crate::sample::Sample;
+use crate::sample::waits::WaitClass;
+
+/// Threads of a group that wait for a mutex, and their holders, which sleep in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MutexQueue {
+    pub group: GroupId,
+    pub label: GroupLabel,
+    /// Mean number of threads that wait for the mutex
+    pub threads: f64,
+    /// Threads that were seen in it and asleep for a fixed time: each was the holder
+    pub holders: u32,
+}
+
+/// Mean number of threads asleep for a fixed time among those of the queue: one holder at a time.
+const ONE_HOLDER: std::ops::RangeInclusive<f64> = 0.5..=1.25;
+
+/// Mean number of threads that run up to which the holder uses no CPU.
+const MAX_RUNNING_HOLDERS: f64 = 0.2;
+
+/// Fewer threads that were both waiter and holder prove nothing.
+const MIN_HOLDERS: u32 = 2;
+
+/// The queues of an interval, longest first.
+pub fn mutex_queues(newer: &Sample, counts: &WaitCounts) -> Vec<MutexQueue> {
+    let waits = &newer.waits;
+    let sub_samples = counts.sub_samples.len().max(1);
+    let mean = |seen_count: u32| f64::from(seen_count) / sub_samples as f64;
+    let mut groups: Vec<u16> =
+        waits.wait_queues.iter().filter(|queue| queue.futex_address.is_some()).map(|queue| queue.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let on_storage = counts.groups_on_storage(waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
+    let mut found: Vec<MutexQueue> = Vec::new();
+    for group in groups {
+        let Some(id) = waits.groups.get(usize::from(group)) else { continue };
+        let threads: Vec<&ThreadWaits> = counts.threads.iter().filter(|thread| thread.group == group).collect();
+        let seen = |class: WaitClass, of: &dyn Fn(&ThreadWaits) -> bool| -> u32 {
+            threads.iter().filter(|thread| of(thread)).map(|thread| thread.count(class)).sum()
+        };
+        let was_both = |thread: &ThreadWaits| thread.count(WaitClass::Lock) > 0 && thread.count(WaitClass::Timer) > 0;
+        let holders = u32::try_from(threads.iter().filter(|thread| was_both(thread)).count()).unwrap_or(u32::MAX);
+        let is_one_at_a_time = ONE_HOLDER.contains(&mean(seen(WaitClass::Timer, &was_both)));
+        let runs = mean(seen(WaitClass::Running, &|_| true)) > MAX_RUNNING_HOLDERS;
+        if holders < MIN_HOLDERS || !is_one_at_a_time || runs || on_storage.get(usize::from(group)).copied().unwrap_or(false) {
+            continue;
+        }
+        let queues = wait_queues(waits, counts, &IpcPeers::default(), group, u32::try_from(sub_samples).unwrap_or(u32::MAX));
+        if let Some(queue) = queues.into_iter().find(|queue| queue.kind == WaitQueueKind::Mutex) {
+            let label = group_label(id, newer, newer);
+            found.push(MutexQueue { group: id.clone(), label, threads: queue.threads, holders });
+        }
+    }
+    found.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
+    found
+}
