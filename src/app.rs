@@ -62,6 +62,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     if invocation.command.evaluates_whole_recording() {
         allocator::configure_for_batch();
+    } else if invocation.command.shows_recording() {
+        allocator::configure_for_replay();
     }
     privileges::drop_privileges_for(&invocation.command);
     exit_code(panics::catch(|| command::run(invocation)))

@@ -49,6 +49,11 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it shows a recording on the screen.
+    pub fn shows_recording(&self) -> bool {
+        matches!(self, Command::Replay(_) | Command::Demo(_))
+    }
 }
 
 /// Options of all commands follow those of each command in help and manual pages.

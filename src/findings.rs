@@ -37,6 +37,7 @@ mod syn_queue_conditions;
 mod tests;
 mod threshold;
 mod thresholds;
+mod unix_senders;
 mod wait_chain;
 
 use std::sync::Arc;

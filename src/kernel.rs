@@ -85,6 +85,7 @@ pub struct Sampler {
     pressure: pressure::PressureReader,
     disk: disk::DiskReader,
     network: network::NetworkReader,
+    unix_senders: network::unix_senders::UnixSenderReader,
     cgroup: cgroup::CgroupReader,
     containers: containers::ContainerReader,
     delays: delays::DelayReader,
@@ -123,6 +124,7 @@ impl Sampler {
             pressure: pressure::PressureReader::default(),
             disk: disk::DiskReader::default(),
             network: network::NetworkReader::default(),
+            unix_senders: network::unix_senders::UnixSenderReader::default(),
             cgroup: cgroup::CgroupReader::default(),
             containers: containers::ContainerReader::default(),
             delays: delays::DelayReader::default(),
@@ -311,6 +313,9 @@ impl Sampler {
         let machine = self.host.machine.as_bytes();
         let known = (disks, sample.tasks.as_ref().ok());
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
+        let read = (sample.tasks.as_ref().ok(), &sample.waits);
+        let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
+        sample.protocols.unix_senders = self.unix_senders.sample(root, files, machine, now_ns, read);
 
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),

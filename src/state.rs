@@ -32,6 +32,7 @@ mod span;
 mod task_rows;
 pub mod terminal_capabilities;
 pub mod theme_choice;
+pub mod timeline_runs;
 pub mod update;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ use history::History;
 use list::ListState;
 use recording_series::RecordingSeries;
 use signal_question::SignalQuestion;
+use timeline_runs::TimelineRuns;
 
 /// Settings that exist before the first sample.
 #[derive(Clone, Debug)]
@@ -129,6 +131,8 @@ pub struct State {
     pub finding_history: FindingHistory,
     /// Replay: one tick per interval of the recording; empty in live mode
     pub timeline: Arc<[TimelineTick]>,
+    /// The same, as the timeline draws it
+    pub timeline_runs: TimelineRuns,
     /// All marks, sorted by time
     pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
@@ -200,16 +204,21 @@ pub enum SourceStatus {
 
 impl State {
     pub fn new(setup: Setup) -> State {
+        let history = match setup.source {
+            Source::Replay { .. } => History::of_recording(),
+            Source::Live | Source::Pipe { .. } => History::default(),
+        };
         State {
             setup,
             current: None,
             newest: None,
             demo: None,
-            history: History::default(),
+            history,
             recording_series: RecordingSeries::default(),
             graph_length_ns: None,
             finding_history: FindingHistory::default(),
             timeline: Arc::from([]),
+            timeline_runs: TimelineRuns::default(),
             marks: Arc::from([]),
             position: None,
             span: None,

@@ -16,6 +16,7 @@ use crate::app::program::signals::{self, SignalEvent, SignalEvents};
 use crate::app::saved_lists;
 use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal::keyboard::{self, Input};
+use crate::app::terminal::line_speed::LineSpeed;
 use crate::app::terminal::{self, Terminal};
 use crate::app::timeline::Timeline;
 use crate::kernel;
@@ -26,13 +27,8 @@ use crate::view::hit_area::{self, HitArea};
 /// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 
-/// The same for the answer to a key, and on a slow terminal.
+/// The same for the answer to a key.
 const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(8);
-const SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(2);
-
-/// A terminal is slow when it has not accepted so many frames in a row within this time. One frame is a user who stopped it.
-const SLOW_WRITE: Duration = Duration::from_millis(500);
-const SLOW_FRAMES: u32 = 3;
 
 /// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -58,11 +54,10 @@ pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>)
             frame_due: Some(Instant::now()),
             last_drawn: None,
             answers_input: false,
-            frame_begun: None,
-            slow_frames: 0,
+            line_speed: LineSpeed::default(),
             reinitialized: false,
             hit_areas: Vec::new(),
-            drags_timeline: false,
+            dragged: None,
             next_input: None,
             saved_screens: SavedScreens::default(),
         };
@@ -88,16 +83,13 @@ struct EventLoop {
     last_drawn: Option<Instant>,
     /// The next frame answers a key or the mouse
     answers_input: bool,
-    /// When the frame was drawn that the terminal has not accepted
-    frame_begun: Option<Instant>,
-    /// Frames in a row that the terminal was slow to accept
-    slow_frames: u32,
+    line_speed: LineSpeed,
     /// The terminal was initialized again, and no frame has been drawn since
     reinitialized: bool,
     /// What a click on the last frame does
     hit_areas: Vec<HitArea>,
-    /// The button was pressed on the timeline
-    drags_timeline: bool,
+    /// The graph or timeline on which the button was pressed
+    dragged: Option<HitArea>,
     /// An input that was read ahead
     next_input: Option<Input>,
     saved_screens: SavedScreens,
@@ -126,6 +118,7 @@ impl EventLoop {
     async fn run(&mut self) -> Result<Exit, Failure> {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
+            self.timeline.show_stretch(self.state.stretch_of_intervals());
             let event = {
                 let draw = self.next_draw();
                 let EventLoop { signals, keys, next_input, timeline, saved_screens, .. } = self;
@@ -193,9 +186,9 @@ impl EventLoop {
             LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
             LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
             LoopEvent::Input(Input::Click { column, row }) => {
-                let target = hit_area::target_at(&self.hit_areas, column, row);
-                self.drags_timeline = matches!(target, ClickTarget::Timeline(_));
-                return self.apply(Event::Click(target));
+                let hit = hit_area::area_at(&self.hit_areas, column, row);
+                self.dragged = hit.filter(|hit| hit.time_at(column).is_some()).cloned();
+                return self.apply(Event::Click(hit_area::target_at(&self.hit_areas, column, row)));
             }
             LoopEvent::Input(Input::Drag { column }) => return self.drag(column),
             LoopEvent::ScreenSaved(notice) => return self.apply(Event::Notice(notice)),
@@ -221,8 +214,8 @@ impl EventLoop {
             };
             column = later;
         }
-        match hit_area::time_near(&self.hit_areas, column).filter(|_| self.drags_timeline) {
-            Some(at) => self.apply(Event::Click(ClickTarget::Timeline(at))),
+        match self.dragged.as_ref().and_then(|hit| hit.time_at(column)) {
+            Some(at) => self.apply(Event::Click(ClickTarget::Time(at))),
             None => Ok(LoopControl::Continue),
         }
     }
@@ -309,21 +302,17 @@ impl EventLoop {
             self.frame_due = None;
             self.answers_input = false;
             self.reinitialized = false;
-            self.frame_begun = Some(Instant::now());
+            self.line_speed.frame_begins(self.terminal.accepted(), Instant::now());
             self.measure_speed();
         }
         self.last_drawn = Some(Instant::now());
         Ok(())
     }
 
-    /// Finds out a terminal that does not drain as fast as frames are drawn.
+    /// After each write.
     fn measure_speed(&mut self) {
-        if self.terminal.has_pending() || self.state.setup.terminal.is_slow {
-            return;
-        }
-        let Some(begun) = self.frame_begun.take() else { return };
-        self.slow_frames = if begun.elapsed() >= SLOW_WRITE { self.slow_frames + 1 } else { 0 };
-        if self.slow_frames >= SLOW_FRAMES {
+        let is_slow = self.line_speed.is_slow(self.terminal.accepted(), self.terminal.has_pending(), Instant::now());
+        if is_slow && !self.state.setup.terminal.is_slow {
             update(&mut self.state, Event::TerminalIsSlow);
             self.frame_due.get_or_insert_with(Instant::now);
         }
@@ -334,7 +323,7 @@ impl EventLoop {
         let interval = match (self.terminal.has_pending(), self.answers_input, self.state.setup.terminal.is_slow) {
             (true, ..) => WRITE_RETRY_INTERVAL,
             (false, true, _) => MIN_ANSWER_INTERVAL,
-            (false, false, true) => SLOW_FRAME_INTERVAL,
+            (false, false, true) => self.line_speed.slow_frame_interval(),
             (false, false, false) => MIN_FRAME_INTERVAL,
         };
         let earliest = self.last_drawn.map(|drawn| drawn + interval);

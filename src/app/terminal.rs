@@ -5,6 +5,7 @@ mod ansi_backend;
 mod clipboard;
 pub mod hangup;
 pub mod keyboard;
+pub mod line_speed;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -35,12 +36,22 @@ pub struct Terminal {
     /// Its backend has the bytes of the last frame that have not been written
     frames: ratatui::Terminal<AnsiBackend>,
     output: TerminalOutput,
+    accepted: Accepted,
+}
+
+/// What the terminal has accepted so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accepted {
+    pub bytes: usize,
+    /// Number of writes of which it accepted at least a part
+    pub writes: u32,
 }
 
 impl Terminal {
     /// Enables raw mode, the alternate screen and the mouse.
     pub fn init() -> io::Result<Terminal> {
-        let mut terminal = Terminal { frames: blank_frames(Vec::new())?, output: TerminalOutput::open() };
+        let mut terminal =
+            Terminal { frames: blank_frames(Vec::new())?, output: TerminalOutput::open(), accepted: Accepted::default() };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -86,13 +97,17 @@ impl Terminal {
         !self.frames.backend().pending.is_empty()
     }
 
+    pub fn accepted(&self) -> Accepted {
+        self.accepted
+    }
+
     fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.frames.backend_mut().pending
     }
 
     /// Writes what the terminal accepts without blocking.
     pub fn write_pending(&mut self) -> io::Result<()> {
-        let Terminal { frames, output } = self;
+        let Terminal { frames, output, accepted } = self;
         let pending = &mut frames.backend_mut().pending;
         // The panic hook may have restored the terminal meanwhile.
         if !ACTIVE.load(Ordering::SeqCst) {
@@ -105,6 +120,8 @@ impl Terminal {
                 Ok(written) => {
                     let written = written.min(pending.len());
                     pending.drain(..written);
+                    accepted.bytes = accepted.bytes.wrapping_add(written);
+                    accepted.writes = accepted.writes.wrapping_add(1);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

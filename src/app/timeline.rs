@@ -8,7 +8,9 @@
 mod background_analysis;
 mod background_jobs;
 pub mod checkpoints;
+mod file_input;
 mod finding_starts;
+mod graph_intervals;
 mod live_input;
 mod navigation;
 mod playback;
@@ -24,7 +26,6 @@ mod synthetic;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,11 +43,13 @@ use crate::findings::Evaluator;
 use crate::kernel;
 use crate::recording::{HistoryRing, Meta, Replayer};
 use crate::report::formatting::pluralize;
+use crate::state::history::MAX_INTERVALS;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::{BackgroundJobs, JobResult};
 use checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use finding_starts::FindingStarts;
+use graph_intervals::{GraphIntervals, KnownIntervals};
 use live_input::LiveInput;
 use playback::Playback;
 use recording_samples::RecordingSamples;
@@ -71,8 +74,8 @@ pub struct Timeline {
     analysis: Option<BackgroundAnalysis>,
     /// The second step of the last move in time
     refinement: Option<Refinement>,
-    /// Intervals before the one on the screen whose figures the screen has
-    known_lead: Range<u64>,
+    known_intervals: KnownIntervals,
+    graph_intervals: GraphIntervals,
     /// Where a span begins, by the sample that ends its interval
     span_anchor: Option<u64>,
     span_totals: Option<SpanTotals>,
@@ -101,6 +104,8 @@ enum Input {
     Analysis(Batch),
     /// The next interval of the recording is due
     Playback,
+    /// Intervals of the displayed stretch can be evaluated
+    GraphIntervals,
 }
 
 impl Timeline {
@@ -122,7 +127,8 @@ impl Timeline {
             playback: None,
             analysis: None,
             refinement: None,
-            known_lead: 0..0,
+            known_intervals: KnownIntervals::new(MAX_INTERVALS / 2),
+            graph_intervals: GraphIntervals::default(),
             span_anchor: None,
             span_totals: None,
             file: None,
@@ -162,7 +168,8 @@ impl Timeline {
             playback: Some(Playback::new(speed, interval)),
             analysis: Some(analysis),
             refinement: None,
-            known_lead: 0..0,
+            known_intervals: KnownIntervals::new(MAX_INTERVALS),
+            graph_intervals: GraphIntervals::default(),
             span_anchor: None,
             span_totals: None,
             file: Some(file.clone()),
@@ -204,12 +211,15 @@ impl Timeline {
                 continue;
             }
             let due = self.next_due();
+            let has_graph_intervals = self.has_graph_intervals_to_add();
             let Timeline { source, live, analysis, jobs, .. } = self;
             let input = tokio::select! {
                 result = jobs.next() => Input::SavedSpan(result),
                 input = next_input(source, live.as_mut()) => input,
                 batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
                 () = sleep_until_some(due) => Input::Playback,
+                // Behind all else.
+                () = tokio::task::yield_now(), if has_graph_intervals => Input::GraphIntervals,
             };
             let events = self.respond(input);
             self.queued_events.extend(events);
@@ -227,6 +237,7 @@ impl Timeline {
             Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => self.play(),
+            Input::GraphIntervals => self.add_graph_intervals(),
         }
     }
 
@@ -312,64 +323,6 @@ impl Timeline {
             Store::File(samples) => Some(samples),
             Store::Ring(_) => None,
         }
-    }
-
-    fn queue_opening_events(&mut self) {
-        let problem = self.recording().and_then(RecordingSamples::problem);
-        self.queued_events.extend(problem.map(|text| Event::Notice(Notice::failure(text))));
-        self.queued_events.push(Event::Marks(self.store.marks()));
-        let ticks = self.analysis.as_ref().map(BackgroundAnalysis::timeline_ticks).filter(|ticks| !ticks.is_empty());
-        self.queued_events.extend(ticks.map(Event::Timeline));
-    }
-
-    /// The results of the analysis so far.
-    fn add_analysis(&mut self, mut batch: Batch) -> Vec<Event> {
-        let (Store::File(samples), Some(analysis)) = (&mut self.store, &mut self.analysis) else { return Vec::new() };
-        let mut events = analysis.add(&mut batch);
-        if let Some(damage) = batch.damage {
-            samples.add_damage(damage);
-            events.extend(samples.problem().map(|text| Event::Notice(Notice::failure(text))));
-        }
-        let was_exact = self.evaluation.is_exact();
-        self.evaluation.extend(batch.until, batch.checkpoints);
-        self.finding_starts.append(batch.finding_starts);
-        // The interval on the screen was evaluated ahead of the analysis: it may know less.
-        if let Position::At(index) = self.position
-            && !was_exact
-            && index < batch.until
-        {
-            events.extend(self.seek(index, true));
-        }
-        events
-    }
-
-    /// Checks whether a growing recording has new samples.
-    fn poll_growth(&mut self) -> Vec<Event> {
-        let Store::File(samples) = &mut self.store else { return Vec::new() };
-        let growth = match samples.replayer.refresh() {
-            Ok(growth) if growth.new_samples > 0 || !growth.growing => growth,
-            Ok(_) => return Vec::new(),
-            Err(error) => {
-                self.source = SampleSource::Closed;
-                return vec![Event::SourceEnded(Some(error.to_string()))];
-            }
-        };
-        if let Some(analysis) = &mut self.analysis {
-            analysis.refresh();
-        }
-        let mut events = vec![Event::Marks(self.store.marks())];
-        events.extend(self.position_event());
-        let due = self.next_due();
-        if let (Some(playback), Some(due)) = (&mut self.playback, due) {
-            playback.skip_wait(due, Instant::now());
-        }
-        if !growth.growing {
-            self.source = SampleSource::Closed;
-            if due.is_none() && self.playback.as_ref().is_some_and(|playback| !playback.paused) {
-                events.push(Event::SourceEnded(None));
-            }
-        }
-        events
     }
 }
 

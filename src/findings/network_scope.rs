@@ -8,7 +8,7 @@ use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::network::namespaces::{NamespaceSpan, drop_rate};
 use crate::interval::network::{NicSpan, ProtocolSpan};
-use crate::sample::network::namespaces::NetworkNamespace;
+use crate::sample::network::namespaces::{NetworkNamespace, RetransmitHost};
 use crate::sample::network::{Listener, Nic, SynQueue, UdpSocket};
 use crate::sample::{Name, Sample};
 use crate::units::PerSecond;
@@ -80,6 +80,17 @@ impl<'a> NetworkScope<'a> {
         let mut sockets: Vec<_> = with_rate.filter(|(_, rate)| rate.is_none_or(|rate| rate.0 > 0.0)).collect();
         sockets.sort_by(|a, b| b.1.map_or(0.0, |rate| rate.0).total_cmp(&a.1.map_or(0.0, |rate| rate.0)));
         sockets.into_iter().next()
+    }
+
+    /// The remote host with most retransmits, how many per second, and the process of its worst connection. `None` for the namespace of
+    /// stalltop, whose remote hosts are all known.
+    pub fn top_retransmit_host(&self) -> Option<(&'a RetransmitHost, PerSecond)> {
+        let inode = self.namespace?.inode;
+        let host = |sample: &'a Sample| sample.network_namespaces.as_ref().ok()?.namespace(inode)?.top_retransmit_host.as_ref();
+        let (older, newer) = (host(&self.interval.older)?, host(&self.interval.newer)?);
+        let counters = (newer.segments_retransmitted, older.segments_retransmitted);
+        let rate = PerSecond::between(Some(counters.0), Some(counters.1), self.interval.seconds)?;
+        (older.address == newer.address && rate.0 > 0.0).then_some((newer, rate))
     }
 
     /// For a sentence: ` in the network of container web-1 (docker)`, ` in the network namespace of nginx (1234)`; empty

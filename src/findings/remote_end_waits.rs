@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use crate::findings::formatting::{lossy_name, plural};
+use crate::ids::ProcessId;
 use crate::interval::Interval;
+use crate::sample::Name;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 
 /// Processes that a sentence names.
@@ -18,18 +20,29 @@ pub struct RemoteEndWait<'a> {
 }
 
 impl<'a> RemoteEndWait<'a> {
-    /// Threads in a send or connect call on one of the connections, or in a receive call for an answer that cannot come.
+    /// Threads in a send or connect call on one of the connections, in a receive call for an answer that cannot come, or in poll
+    /// until they can send.
     pub fn threads(&self) -> u32 {
-        self.sum(|row| row.threads.unwrap_or(0).saturating_add(row.receiving_threads))
+        self.sum(|row| row.threads.unwrap_or(0).saturating_add(row.receiving_threads).saturating_add(row.polling_threads))
     }
 
-    /// What the threads sleep in: `send`, `recv`.
-    pub fn calls(&self) -> &'static str {
-        match (self.sum(|row| row.threads.unwrap_or(0)), self.sum(|row| row.receiving_threads)) {
-            (_, 0) => "send",
-            (0, _) => "recv",
-            _ => "send and recv",
-        }
+    /// Threads that are blocked; an event loop, which is one thread in poll, counts as its connections.
+    pub fn blocked(&self) -> u32 {
+        let of_row = |row: &WaitingConnections| {
+            let calling = row.threads.unwrap_or(0).saturating_add(row.receiving_threads);
+            calling.max(if row.polling_threads > 0 { row.connections } else { 0 })
+        };
+        self.sum(of_row)
+    }
+
+    /// What the threads sleep in: `send`, `send and recv`.
+    pub fn calls(&self) -> String {
+        let calls = [
+            ("send", self.sum(|row| row.threads.unwrap_or(0))),
+            ("recv", self.sum(|row| row.receiving_threads)),
+            ("poll", self.sum(|row| row.polling_threads)),
+        ];
+        join_calls(calls)
     }
 
     pub fn connections(&self) -> u32 {
@@ -73,21 +86,8 @@ impl<'a> RemoteEndWait<'a> {
     /// `8 threads of sender (4711)`, `20 threads of app (3 processes), other (77)`; connections instead of threads if no thread is
     /// in a send or connect call.
     pub fn who(&self) -> String {
-        let mut names: Vec<(String, u32, u32)> = Vec::new();
-        for row in &self.rows {
-            let Some((process, name)) = &row.owner else { continue };
-            let name = lossy_name(name);
-            match names.iter_mut().find(|(known, ..)| *known == name) {
-                Some((_, count, _)) => *count = count.saturating_add(1),
-                None => names.push((name, 1, process.pid)),
-            }
-        }
-        let label = |(name, count, pid): &(String, u32, u32)| match count {
-            1 => format!("{name} ({pid})"),
-            many => format!("{name} ({many} processes)"),
-        };
-        let labels: Vec<String> = names.iter().take(MAX_NAMED_PROCESSES).map(label).collect();
-        let of = if labels.is_empty() { String::new() } else { format!(" of {}", labels.join(", ")) };
+        let labels = name_processes(self.rows.iter().filter_map(|row| row.owner.as_ref()));
+        let of = if labels.is_empty() { String::new() } else { format!(" of {labels}") };
         match self.threads() {
             0 => format!("{}{of}", plural(f64::from(self.connections()), "connection", "connections")),
             threads => format!("{}{of}", plural(f64::from(threads), "thread", "threads")),
@@ -97,6 +97,30 @@ impl<'a> RemoteEndWait<'a> {
     fn sum(&self, of: impl Fn(&WaitingConnections) -> u32) -> u32 {
         self.rows.iter().fold(0, |sum, row| sum.saturating_add(of(row)))
     }
+}
+
+/// The calls in which threads sleep: `send and poll`; `send` if that is not known.
+pub fn join_calls<const N: usize>(calls: [(&'static str, u32); N]) -> String {
+    let names: Vec<&str> = calls.into_iter().filter(|(_, threads)| *threads > 0).map(|(name, _)| name).collect();
+    if names.is_empty() { "send".to_owned() } else { names.join(" and ") }
+}
+
+/// `sender (4711)`, `app (3 processes), other (77)`; empty without a process.
+pub fn name_processes<'a>(processes: impl Iterator<Item = &'a (ProcessId, Name)>) -> String {
+    let mut names: Vec<(String, u32, u32)> = Vec::new();
+    for (process, name) in processes {
+        let name = lossy_name(name);
+        match names.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, count, _)) => *count = count.saturating_add(1),
+            None => names.push((name, 1, process.pid)),
+        }
+    }
+    let label = |(name, count, pid): &(String, u32, u32)| match count {
+        1 => format!("{name} ({pid})"),
+        many => format!("{name} ({many} processes)"),
+    };
+    let labels: Vec<String> = names.iter().take(MAX_NAMED_PROCESSES).map(label).collect();
+    labels.join(", ")
 }
 
 /// By remote host and reason, those with most threads first.

@@ -12,9 +12,11 @@ pub(super) mod netlink;
 mod protocols;
 mod qdisc;
 pub(super) mod remote_hosts;
+mod sleeping_threads;
 mod softnet;
 mod syn_queues;
 mod udp_sockets;
+pub mod unix_senders;
 mod waiting_connections;
 
 use std::sync::Arc;
@@ -217,6 +219,7 @@ impl NetworkReader {
             syn_queues,
             udp_sockets,
             udp6,
+            unix_senders: Err(Absent::NotRead),
         }
     }
 

@@ -11,8 +11,8 @@ mod observed;
 mod pipelines;
 mod remote_waits;
 mod server_sockets;
-mod tcp_files;
-mod unix_sockets;
+pub mod tcp_files;
+pub mod unix_sockets;
 mod wait_queues;
 
 use rustc_hash::FxHashMap;

@@ -2,6 +2,7 @@
 
 pub mod namespaces;
 pub mod remote_hosts;
+pub mod unix_senders;
 pub mod waiting_connections;
 
 use std::net::{IpAddr, SocketAddr};
@@ -105,6 +106,8 @@ pub struct Protocols {
     pub udp_sockets: Reading<Vec<UdpSocket>>,
     /// UDP over IPv6, which `udp` does not contain
     pub udp6: Reading<Udp6>,
+    /// Threads that wait for a receiver on a Unix socket, of this network namespace
+    pub unix_senders: Reading<Vec<unix_senders::UnixSenders>>,
 }
 
 impl Protocols {
@@ -122,6 +125,7 @@ impl Protocols {
             waiting_connections: Err(why),
             udp_sockets: Err(why),
             udp6: Err(why),
+            unix_senders: Err(why),
         }
     }
 }

@@ -171,8 +171,11 @@ impl State {
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
-            ClickTarget::PaletteEntry(_) | ClickTarget::ColumnChoice(_) | ClickTarget::Signal(_) => return Effect::Nothing,
-            ClickTarget::Timeline(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
+            ClickTarget::PaletteEntry(_)
+            | ClickTarget::ColumnChoice(_)
+            | ClickTarget::Signal(_)
+            | ClickTarget::Times { .. } => return Effect::Nothing,
+            ClickTarget::Time(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
         }
         Effect::Redraw
     }

@@ -53,6 +53,8 @@ pub enum Event {
     Timeline(Arc<[TimelineTick]>),
     /// The next evaluated intervals of a recording, in order, for graphs over all of it
     Summaries(Vec<IntervalSummary>),
+    /// Intervals of the stretch of time that the graphs show, at other times than the displayed one
+    GraphIntervals(Vec<IntervalSummary>),
     /// All marks, sorted by time
     Marks(Arc<[Mark]>),
     /// All findings of the recording, including ended ones
@@ -141,8 +143,13 @@ pub enum ClickTarget {
     ColumnChoice(usize),
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
-    /// A cell of the timeline: its time in nanoseconds since the Unix epoch
-    Timeline(i64),
+    /// The times of the columns of a graph or of the timeline, in nanoseconds since the Unix epoch
+    Times {
+        start_ns: i64,
+        end_ns: i64,
+    },
+    /// One of them
+    Time(i64),
 }
 
 /// What the program has to do after an event. All but `Nothing` require a new frame.

@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use super::State;
 use super::event::TimelineTick;
-use super::history::{CpuTime, GraphFigure, History};
+use super::history::{CpuTime, GraphFigure, History, IntervalSummary};
 use super::recording_series::{RecordingSeries, Spread, SpreadSum};
+use super::{GraphWindow, State};
 use crate::sample::Instant;
 
 /// The columns of a graph.
@@ -18,10 +18,21 @@ pub struct GraphColumns<'a> {
     recording: &'a RecordingSeries,
     ticks: &'a [TimelineTick],
     columns: Vec<Column>,
+    /// `None`: the last intervals
+    pub window: Option<GraphWindow>,
+    /// The time of a column
+    pub step_ns: i64,
     /// The column of the displayed interval, where it is not the newest
     pub cursor: Option<u16>,
     /// Whether a column may show several intervals
     pub has_peaks: bool,
+}
+
+/// The window of a graph, and the column of the displayed interval in it; both `None` while the graph shows the last intervals.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeAxis {
+    pub window: Option<GraphWindow>,
+    pub cursor: Option<u16>,
 }
 
 /// The time of a column, and the summaries in it.
@@ -35,8 +46,24 @@ struct Column {
 impl State {
     /// The columns of a graph of this width.
     pub fn graph_columns(&self, width: u16) -> GraphColumns<'_> {
+        self.columns_of(self.graph_window(), self.shown_at(), width)
+    }
+
+    /// The same for the page of an item, whose figures are only known near the displayed interval, or near the end of a finding.
+    pub fn page_columns(&self, width: u16) -> GraphColumns<'_> {
+        self.columns_of(self.page_window(), self.page_time(), width)
+    }
+
+    /// The columns of a graph of one figure on a page: as on the screens, if the figure is known over the whole window.
+    pub fn figure_columns(&self, figure: &GraphFigure, width: u16) -> GraphColumns<'_> {
+        let is_known = self.recording_series.figure(figure).is_some();
+        if is_known { self.graph_columns(width) } else { self.page_columns(width) }
+    }
+
+    /// The columns of this window; without one those of the last intervals before `at`.
+    fn columns_of(&self, window: Option<GraphWindow>, at: Option<Instant>, width: u16) -> GraphColumns<'_> {
         let interval_ns = i64::try_from(self.setup.interval_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-        let (columns, cursor, step_ns) = match self.graph_window() {
+        let (columns, cursor, step_ns) = match window {
             Some(window) => {
                 let edge = |column: u16| window.edge_ns(width, column);
                 let column = |at: u16| {
@@ -47,7 +74,7 @@ impl State {
             }
             None => {
                 let step = self.sweep_step_ns(width);
-                let sweep = self.shown_at().map(|at| sweep(&self.history, at, step, width)).unwrap_or_default();
+                let sweep = at.map(|at| sweep(&self.history, at, step, width)).unwrap_or_default();
                 let column = |summaries| Column { summaries, ..Column::default() };
                 (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
             }
@@ -57,13 +84,15 @@ impl State {
             recording: &self.recording_series,
             ticks: &self.timeline,
             columns,
+            window,
+            step_ns,
             cursor,
             has_peaks: step_ns > interval_ns.saturating_mul(3) / 2,
         }
     }
 
     /// The time of a column of a graph that does not scroll.
-    pub fn sweep_step_ns(&self, width: u16) -> u64 {
+    fn sweep_step_ns(&self, width: u16) -> u64 {
         let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
         let length = self.graph_length_ns.and_then(|length| u64::try_from(length).ok());
         length.map_or(interval, |length| (length / u64::from(width.saturating_sub(1).max(1))).max(1))
@@ -75,6 +104,34 @@ impl GraphColumns<'_> {
     pub fn spreads(&self, figure: &GraphFigure) -> Vec<Option<Spread>> {
         let series = self.recording.figure(figure);
         self.columns.iter().map(|column| self.spread(column, figure, series)).collect()
+    }
+
+    /// The maximum of a figure in each column.
+    pub fn maxima(&self, figure: &GraphFigure) -> Vec<Option<f32>> {
+        self.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect()
+    }
+
+    /// Mean and maximum of a figure in each column.
+    pub fn means_and_maxima(&self, figure: &GraphFigure) -> Vec<Option<(f32, f32)>> {
+        self.spreads(figure).into_iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect()
+    }
+
+    /// The values of another figure than those of a whole recording: of the interval in each column in which `weight` is highest.
+    pub fn nearby<T>(&self, value: impl Fn(&IntervalSummary) -> Option<T>, weight: impl Fn(&T) -> f32) -> Vec<Option<T>> {
+        let heaviest = |column: &Column| {
+            let values = self.history.range(column.summaries.clone()).filter_map(&value);
+            values.max_by(|a, b| weight(a).total_cmp(&weight(b)))
+        };
+        self.columns.iter().map(heaviest).collect()
+    }
+
+    pub fn axis(&self) -> TimeAxis {
+        TimeAxis { window: self.window, cursor: self.cursor }
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> u16 {
+        u16::try_from(self.columns.len()).unwrap_or(u16::MAX)
     }
 
     fn spread(&self, column: &Column, figure: &GraphFigure, series: Option<&[SpreadSum]>) -> Option<Spread> {

@@ -1,8 +1,12 @@
 //! The window of time that all graphs show in a replay, and while a live screen is paused; and its length, which `<` and `>`
 //! change.
 
-use super::State;
+use std::ops::Range;
+
 use super::event::Effect;
+use super::history::MAX_INTERVALS;
+use super::{Item, State};
+use crate::sample::Instant;
 
 /// A span of time with the displayed interval in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +55,69 @@ impl State {
             return None;
         }
         let cursor_ns = self.cursor_at()?.realtime_ns;
+        self.window_at(cursor_ns, self.graph_length_ns)
+    }
+
+    /// The window of the graphs on the page of an item: as long as single intervals are known.
+    pub(super) fn page_window(&self) -> Option<GraphWindow> {
+        let window = self.graph_window()?;
+        // In memory are the last intervals only.
+        let longest = if self.capabilities().follows_newest { i64::MAX } else { self.longest_page_ns() };
+        let at = self.page_time().map_or(window.cursor_ns, |at| at.realtime_ns);
+        if window.length_ns() <= longest && (window.start_ns..=window.end_ns).contains(&at) {
+            return Some(window);
+        }
+        let length = self.graph_length_ns.map_or(longest, |length| length.min(longest));
+        self.window_at(at, Some(length))
+    }
+
+    fn longest_page_ns(&self) -> i64 {
+        self.interval_ns().saturating_mul(i64::try_from(MAX_INTERVALS).unwrap_or(i64::MAX))
+    }
+
+    fn interval_ns(&self) -> i64 {
+        i64::try_from(self.setup.interval_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
+    }
+
+    /// The time at which the graphs of an open page end or have their cursor: the displayed one, or the end of the finding.
+    pub(super) fn page_time(&self) -> Option<Instant> {
+        let shown = self.cursor_at()?;
+        let Some(Item::Finding { kind, subject, since }) = self.details.as_ref().map(|details| &details.item) else {
+            return Some(shown);
+        };
+        let evaluation = self.current.as_ref()?;
+        if evaluation.active.iter().any(|finding| finding.kind == *kind && finding.subject == *subject) {
+            return Some(shown);
+        }
+        let mut ended = self.finding_history.ended_before(shown);
+        let same = ended.find(|finding| finding.kind == *kind && finding.subject == *subject && finding.since == *since);
+        same.and_then(|finding| finding.until).or(Some(shown))
+    }
+
+    /// Replay: the stretch of time of which the graphs show each interval, as begin and end in nanoseconds since the Unix epoch;
+    /// `None` where each column has many.
+    pub fn stretch_of_intervals(&self) -> Option<Range<i64>> {
+        if self.capabilities().follows_newest {
+            return None;
+        }
+        let window = if self.details.is_some() { self.page_window() } else { self.graph_window() }?;
+        // The interval before the first sample has no length of its own.
+        let is_short = window.length_ns() <= self.longest_page_ns().saturating_add(2 * self.interval_ns());
+        is_short.then_some(window.start_ns..window.end_ns)
+    }
+
+    /// A window of this length with a time in it; `None`: all that is known.
+    fn window_at(&self, at_ns: i64, length_ns: Option<i64>) -> Option<GraphWindow> {
+        let cursor_ns = self.cursor_at()?.realtime_ns;
         let (first, last) = self.known_time()?;
         let (first, last) = (first.min(cursor_ns.saturating_sub(1)), last.max(cursor_ns));
         let covered = last.saturating_sub(first);
-        let Some(length) = self.graph_length_ns.filter(|&length| length < covered) else {
+        let Some(length) = length_ns.filter(|&length| length < covered) else {
             return Some(GraphWindow { start_ns: first, end_ns: last, cursor_ns });
         };
         // Pages overlap by half, so that there is time before and after the cursor, and playing seldom turns a page.
         let half = (length / 2).max(1);
-        let page = cursor_ns.saturating_sub(1).saturating_sub(first).div_euclid(half);
+        let page = at_ns.saturating_sub(1).saturating_sub(first).div_euclid(half);
         let start_ns = first.saturating_add(page.saturating_mul(half)).saturating_sub(length / 4);
         let start_ns = start_ns.clamp(first, last.saturating_sub(length).max(first));
         Some(GraphWindow { start_ns, end_ns: start_ns.saturating_add(length), cursor_ns })
@@ -67,7 +125,7 @@ impl State {
 
     /// Begin and end of what can be displayed: the recording, or the intervals in memory.
     fn known_time(&self) -> Option<(i64, i64)> {
-        let interval_ns = i64::try_from(self.setup.interval_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let interval_ns = self.interval_ns();
         let (first, last) = match &self.position {
             Some(position) if !self.capabilities().follows_newest => (position.first.realtime_ns, position.last.realtime_ns),
             _ => {

@@ -290,7 +290,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "[ ]  { }",
-        description: "back / forward by one sample, by one minute",
+        description: "back / forward by one sample, by one minute; or click a graph",
         keys: &[
             (Char('['), Action::SampleBack),
             (Char(']'), Action::SampleForward),

@@ -16,13 +16,19 @@ pub struct Spread {
 }
 
 /// Spreads while they are summed up. Without seconds there is no value.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct SpreadSum {
     min: f32,
     max: f32,
     /// Value × seconds
     sum: f32,
     seconds: f32,
+}
+
+impl Default for SpreadSum {
+    fn default() -> SpreadSum {
+        SpreadSum { min: f32::INFINITY, max: f32::NEG_INFINITY, sum: 0.0, seconds: 0.0 }
+    }
 }
 
 impl SpreadSum {
@@ -32,20 +38,12 @@ impl SpreadSum {
         self.merge(SpreadSum { min: value, max: value, sum: value * seconds, seconds });
     }
 
+    /// Without branches: a frame merges a hundred thousand spans of a day.
     pub fn merge(&mut self, other: SpreadSum) {
-        if other.seconds <= 0.0 {
-            return;
-        }
-        *self = if self.seconds <= 0.0 {
-            other
-        } else {
-            SpreadSum {
-                min: self.min.min(other.min),
-                max: self.max.max(other.max),
-                sum: self.sum + other.sum,
-                seconds: self.seconds + other.seconds,
-            }
-        };
+        self.min = if other.min < self.min { other.min } else { self.min };
+        self.max = if other.max > self.max { other.max } else { self.max };
+        self.sum += other.sum;
+        self.seconds += other.seconds;
     }
 
     pub fn spread(self) -> Option<Spread> {
@@ -54,7 +52,7 @@ impl SpreadSum {
 }
 
 /// The memory of all series together.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Spans of a series: at most so many for any number of figures, and at least so many for any length.
 const MAX_SPANS: usize = 16_384;
@@ -62,6 +60,10 @@ const MIN_SPANS: usize = 512;
 
 /// Figures beyond this number are not kept: 512 spans of so many fit.
 const MAX_FIGURES: usize = MAX_BYTES / size_of::<SpreadSum>() / MIN_SPANS;
+
+/// Figures of which there may be any number: more would shorten the others. The graphs of those that are not kept show the
+/// intervals near the displayed one.
+const MAX_UNBOUNDED_FIGURES: usize = 48;
 
 /// The series of a recording, from its first interval on.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +76,8 @@ pub struct RecordingSeries {
     series: Vec<(GraphFigure, Vec<SpreadSum>)>,
     /// Spans so far
     len: usize,
+    /// How many of the figures are unbounded ones
+    unbounded_figures: usize,
 }
 
 impl RecordingSeries {
@@ -108,7 +112,9 @@ impl RecordingSeries {
         let place = match self.series.binary_search_by(|known| known.0.cmp(&figure)) {
             Ok(place) => place,
             Err(_) if self.series.len() >= MAX_FIGURES => return,
+            Err(_) if figure.is_unbounded() && self.unbounded_figures >= MAX_UNBOUNDED_FIGURES => return,
             Err(place) => {
+                self.unbounded_figures += usize::from(figure.is_unbounded());
                 self.series.insert(place, (figure, Vec::new()));
                 place
             }

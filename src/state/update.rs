@@ -4,6 +4,7 @@
 
 use super::event::{Effect, Event, Notice};
 use super::history::IntervalSummary;
+use super::timeline_runs::TimelineRuns;
 use super::{RecorderState, SourceStatus, State};
 use crate::findings::Evaluation;
 
@@ -33,8 +34,12 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::SeekStarted(evaluation) => state.start_seek(evaluation),
         Event::Span { interval, intervals } => state.show_span(interval, intervals),
         Event::Position(position) => state.position = Some(position),
-        Event::Timeline(timeline) => state.timeline = timeline,
+        Event::Timeline(timeline) => {
+            state.timeline_runs = TimelineRuns::new(&timeline);
+            state.timeline = timeline;
+        }
         Event::Summaries(summaries) => summaries.iter().for_each(|summary| state.recording_series.add(summary)),
+        Event::GraphIntervals(summaries) => summaries.into_iter().for_each(|summary| state.history.insert(summary)),
         Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.finding_history.replace(findings);

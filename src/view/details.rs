@@ -9,7 +9,7 @@ mod remote_host;
 mod task;
 
 use super::pane::Pane;
-use super::panes::last_seconds;
+use super::panes::shown_time;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
@@ -19,6 +19,7 @@ use super::widgets::stacked_area::{Layer, StackedArea};
 use crate::findings::{Evaluation, Finding};
 use crate::interval::task::Microstates;
 use crate::safe;
+use crate::state::graph_columns::{GraphColumns, TimeAxis};
 use crate::state::{Details, Item, State};
 
 /// The content of a page from top to bottom.
@@ -49,11 +50,11 @@ enum Entry {
         indent: u16,
         line: SafeLine,
     },
-    Plot(Box<Plot>),
+    Plot(Box<Plot>, TimeAxis),
     /// The states, and the part of the run-queue wait in which a quota throttled
     MicrostatesBar(Microstates, f64),
     /// Shares of the time by state, over time
-    States(Vec<Option<[f32; 6]>>),
+    States(Vec<Option<[f32; 6]>>, TimeAxis),
 }
 
 /// A graph with its labels.
@@ -127,16 +128,24 @@ impl Page {
         self.entries.push(Entry::Row { cells, role });
     }
 
-    fn plot(&mut self, plot: Plot) {
-        self.entries.push(Entry::Plot(Box::new(plot)));
+    /// A graph below the time that it shows.
+    fn plot(&mut self, state: &State, columns: &GraphColumns, plot: Plot) {
+        self.shown_time(state, columns);
+        self.entries.push(Entry::Plot(Box::new(plot), columns.axis()));
+    }
+
+    fn shown_time(&mut self, state: &State, columns: &GraphColumns) {
+        let peaks = if columns.has_peaks { ", maxima" } else { "" };
+        self.line(2, safe!("{}{peaks}", shown_time(state, columns)), StyleRole::Dim);
     }
 
     fn styled(&mut self, indent: u16, line: SafeLine) {
         self.entries.push(Entry::Styled { indent, line });
     }
 
-    fn states_over_time(&mut self, columns: Vec<Option<[f32; 6]>>) {
-        self.entries.push(Entry::States(columns));
+    fn states_over_time(&mut self, state: &State, columns: &GraphColumns, shares: Vec<Option<[f32; 6]>>) {
+        self.shown_time(state, columns);
+        self.entries.push(Entry::States(shares, columns.axis()));
     }
 
     fn microstates_bar(&mut self, states: Microstates, throttled: f64) {
@@ -147,8 +156,8 @@ impl Page {
 impl Entry {
     fn height(&self) -> usize {
         match self {
-            Entry::Plot(plot) => usize::from(plot.height),
-            Entry::States(_) => STATE_LAYERS.len(),
+            Entry::Plot(plot, _) => usize::from(plot.height),
+            Entry::States(..) => STATE_LAYERS.len(),
             _ => 1,
         }
     }
@@ -169,14 +178,17 @@ impl Entry {
                 }
             }
             Entry::Styled { indent, line } => pane.subarea(*indent, y, u16::MAX, 1).line(0, line.clone()),
-            Entry::States(columns) => {
+            Entry::States(shares, time) => {
                 let height = STATE_LAYERS.len() as u16;
                 let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, height);
                 axis.line_right(0, ("100 %", StyleRole::Dim));
                 axis.line_right(height - 1, ("0 %", StyleRole::Dim));
                 let layers = STATE_LAYERS.map(|(glyph, role, _)| Layer { glyph, style: pane.graph_style(role) });
                 let width = states_width(pane.width());
-                pane.subarea(GRAPH_COLUMN, y, width, height).render(StackedArea { columns, layers });
+                let mut graph = pane.subarea(GRAPH_COLUMN, y, width, height);
+                graph.render(StackedArea { columns: shares, layers });
+                let graph = graph.area();
+                pane.time_axis(*time, graph);
                 // The words beside the graph, in the order of the layers.
                 for (row, (glyph, role, word)) in (0..height).zip(STATE_LAYERS.into_iter().rev()) {
                     let mut line = SafeLine::default();
@@ -189,7 +201,7 @@ impl Entry {
                 let width = pane.width().saturating_sub(4).min(MAX_BAR_WIDTH);
                 pane.subarea(2, y, width, 1).stacked_bar(&super::task_states::state_segments(states, *throttled));
             }
-            Entry::Plot(plot) => {
+            Entry::Plot(plot, time) => {
                 let graph = Graph {
                     values: &plot.values,
                     threshold: plot.threshold,
@@ -208,7 +220,10 @@ impl Entry {
                 }
                 axis.line_right(plot.height - 1, ("0", StyleRole::Dim));
                 let width = graph_width(pane.width());
-                pane.subarea(GRAPH_COLUMN, y, width, plot.height).render(graph);
+                let mut area = pane.subarea(GRAPH_COLUMN, y, width, plot.height);
+                area.render(graph);
+                let area = area.area();
+                pane.time_axis(*time, area);
             }
         }
     }
@@ -227,11 +242,6 @@ const STATE_LAYERS: [(char, StyleRole, &str); 6] = [
 /// Cells of the graph of states, beside which are its words.
 pub fn states_width(page: u16) -> u16 {
     graph_width(page.saturating_sub(12))
-}
-
-/// `last 1m52s`, for a graph on a page of this width.
-pub fn over_time_words(state: &State, page: u16) -> SafeText {
-    last_seconds(state, graph_width(page))
 }
 
 /// Cells of a graph on a page of this width.

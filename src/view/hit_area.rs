@@ -11,20 +11,27 @@ pub struct HitArea {
     pub target: ClickTarget,
 }
 
-/// The target at a column and row: the one that was drawn last.
-pub fn target_at(areas: &[HitArea], column: u16, row: u16) -> ClickTarget {
-    let position = Position::new(column, row);
-    let hit = areas.iter().rev().find(|hit| hit.area.contains(position));
-    hit.map_or(ClickTarget::Nothing, |hit| hit.target.clone())
+impl HitArea {
+    /// The time at a column of a graph or of the timeline, in nanoseconds since the Unix epoch; at its nearest end for a column
+    /// beside it.
+    pub fn time_at(&self, column: u16) -> Option<i64> {
+        let ClickTarget::Times { start_ns, end_ns } = self.target else { return None };
+        let width = self.area.width.max(1);
+        let cell = column.saturating_sub(self.area.x).min(width - 1);
+        let offset = i128::from(end_ns.saturating_sub(start_ns)) * (2 * i128::from(cell) + 1) / (2 * i128::from(width));
+        Some(start_ns.saturating_add(i64::try_from(offset).unwrap_or(0)))
+    }
 }
 
-/// The time on the timeline nearest to a column, in nanoseconds since the Unix epoch: a drag may leave the row and its ends.
-pub fn time_near(areas: &[HitArea], column: u16) -> Option<i64> {
-    let times = areas.iter().filter_map(|hit| match hit.target {
-        ClickTarget::Timeline(at) => Some((hit.area.x.abs_diff(column), at)),
-        _ => None,
-    });
-    times.min_by_key(|time| time.0).map(|time| time.1)
+/// The area at a column and row: the one that was drawn last.
+pub fn area_at(areas: &[HitArea], column: u16, row: u16) -> Option<&HitArea> {
+    areas.iter().rev().find(|hit| hit.area.contains(Position::new(column, row)))
+}
+
+/// The target at a column and row.
+pub fn target_at(areas: &[HitArea], column: u16, row: u16) -> ClickTarget {
+    let Some(hit) = area_at(areas, column, row) else { return ClickTarget::Nothing };
+    hit.time_at(column).map_or_else(|| hit.target.clone(), ClickTarget::Time)
 }
 
 /// The items that the frame shows, from top to bottom.

@@ -8,9 +8,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::symbols::scrollbar;
-use ratatui::widgets::{
-    Block, Clear, Scrollbar, ScrollbarOrientation, ScrollbarState, Sparkline, StatefulWidget, Tabs, Widget,
-};
+use ratatui::widgets::{Block, Clear, Scrollbar, ScrollbarOrientation, ScrollbarState, StatefulWidget, Tabs, Widget};
 
 use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
@@ -23,6 +21,7 @@ use super::widgets::log_graph::LogGraph;
 use super::widgets::stacked_area::StackedArea;
 use super::widgets::time_cursor::TimeCursor;
 use crate::state::ClickTarget;
+use crate::state::graph_columns::TimeAxis;
 
 /// A widget whose text, if it has any, was a literal or `SafeText`.
 pub trait SafeWidget: Widget {}
@@ -173,18 +172,16 @@ impl<'a> Pane<'a> {
         self.render(StackedBar(&segments));
     }
 
-    /// Draws ratatui's sparkline on the whole pane, a value in each column from the left.
-    pub fn sparkline(&mut self, values: &[Option<u64>], max: u64, role: StyleRole) {
-        let style = self.theme.graph_style(role);
-        Sparkline::default().data(values).max(max).absent_value_symbol(" ").style(style).render(self.area, self.buffer);
-    }
-
-    /// Marks the displayed time over a graph in that area of the frame. The row above the graph is its frame or title.
-    pub fn time_cursor(&mut self, column: Option<u16>, graph: Rect) {
+    /// Marks the displayed time over a graph in that area of the frame, and displays the time of a column on a click. The row above
+    /// the graph is its frame or title.
+    pub fn time_axis(&mut self, axis: TimeAxis, graph: Rect) {
         let style = self.theme.style(StyleRole::Playback);
         let area = Rect { y: graph.y.saturating_sub(1), height: graph.height + 1, ..graph };
-        if let Some(column) = column {
+        if let Some(column) = axis.cursor {
             TimeCursor { column, style }.render(area, self.buffer);
+        }
+        if let Some(window) = axis.window {
+            self.part(graph).on_click(ClickTarget::Times { start_ns: window.start_ns, end_ns: window.end_ns });
         }
     }
 

@@ -11,8 +11,7 @@ use super::text;
 use super::theme::StyleRole;
 use crate::findings::Evaluation;
 use crate::safe;
-use crate::sample::Instant;
-use crate::state::history::IntervalSummary;
+use crate::state::graph_columns::GraphColumns;
 use crate::state::layout::ScreenLayout;
 use crate::state::{ClickTarget, State};
 use crate::units::time;
@@ -31,32 +30,23 @@ pub fn draw(draws: &[Draw], state: &State, evaluation: &Evaluation, layout: &Scr
     }
 }
 
-/// The columns of a graph over time, a summary of an interval or nothing in each.
-pub fn time_columns<'a>(state: &'a State, evaluation: &Evaluation, width: u16) -> Vec<Option<&'a IntervalSummary>> {
-    time_columns_at(state, evaluation.interval.at(), width)
+/// `CPU, last 1m52s`; in a replay `CPU, 12:03:10–12:05:02`; with `│ max` where a column shows several intervals.
+pub fn in_window(what: &'static str, state: &State, columns: &GraphColumns) -> SafeLine {
+    let peaks = if columns.has_peaks { "  │ max" } else { "" };
+    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}{peaks}", shown_time(state, columns)), StyleRole::Dim)
 }
 
-/// The same, up to a time.
-pub fn time_columns_at(state: &State, at: Instant, width: u16) -> Vec<Option<&IntervalSummary>> {
-    state.history.sweep(at, step_ns(state), width)
+/// The same of a graph that shows maxima only.
+pub fn maxima_in_window(what: &'static str, state: &State, columns: &GraphColumns) -> SafeLine {
+    let peaks = if columns.has_peaks { ", maxima" } else { "" };
+    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}{peaks}", shown_time(state, columns)), StyleRole::Dim)
 }
 
-/// `CPU, last 1m52s`
-pub fn over_time(what: &'static str, state: &State, width: u16) -> SafeLine {
-    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", last_seconds(state, width)), StyleRole::Dim)
-}
-
-/// The same of a graph of `State::graph_columns`: in a replay `CPU, 12:03:10–12:05:02`.
-pub fn in_window(what: &'static str, state: &State, width: u16) -> SafeLine {
-    SafeLine::new(what, StyleRole::Bold).with(safe!(", {}", shown_time(state, width)), StyleRole::Dim)
-}
-
-/// The time that such a graph of this width shows, with `│ max` where a column shows several intervals.
-pub fn shown_time(state: &State, width: u16) -> SafeText {
-    let peaks = if state.graph_columns(width).has_peaks { "  │ max" } else { "" };
-    let Some(window) = state.graph_window() else {
-        let seconds = f64::from(width.saturating_sub(1)) * state.sweep_step_ns(width) as f64 / 1e9;
-        return safe!("last {}{peaks}", time::duration(seconds));
+/// The time that a graph shows.
+pub fn shown_time(state: &State, columns: &GraphColumns) -> SafeText {
+    let Some(window) = columns.window else {
+        let seconds = f64::from(columns.width().saturating_sub(1)) * columns.step_ns as f64 / 1e9;
+        return safe!("last {}", time::duration(seconds));
     };
     let zone = &state.setup.time_zone;
     let day = |at| text::format_day_prefix(at, zone, state.spans_days());
@@ -65,18 +55,15 @@ pub fn shown_time(state: &State, width: u16) -> SafeText {
         _ => time::time_of_day(at, zone),
     };
     let (start, end) = (window.start_ns, window.end_ns);
-    safe!("{}{}–{} ({}){peaks}", day(start), clock(start), clock(end), time::duration(window.length_ns() as f64 / 1e9))
+    let length = match columns.width() {
+        MIN_WIDTH_FOR_LENGTH.. => format!(" ({})", time::duration(window.length_ns() as f64 / 1e9)),
+        _ => String::new(),
+    };
+    safe!("{}{}–{}{length}", day(start), clock(start), clock(end))
 }
 
-/// `last 1m52s`: the time that a graph of this width has.
-pub fn last_seconds(state: &State, width: u16) -> SafeText {
-    let seconds = f64::from(width.saturating_sub(1)) * step_ns(state) as f64 / 1e9;
-    safe!("last {}", time::duration(seconds))
-}
-
-fn step_ns(state: &State) -> u64 {
-    state.setup.interval_ms.max(1).saturating_mul(1_000_000)
-}
+/// Cells of a graph from which the length of its window is named.
+const MIN_WIDTH_FOR_LENGTH: u16 = 60;
 
 /// Cells of the axis of a graph in the left half, so that the same time is in the same column of all of them.
 pub const AXIS_WIDTH: u16 = 8;

@@ -10,11 +10,12 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::pane::Pane;
-use super::panes::{over_time, time_columns};
+use super::panes::in_window;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{format_figure, format_optional};
 use super::theme::{StyleRole, severity_symbol};
+use super::widgets::area_graph::AreaGraph;
 use crate::figures::pressure::{
     PSI_CPU_SOME_10S_RATIO, PSI_CPU_SOME_60S_RATIO, PSI_CPU_SOME_300S_RATIO, PSI_CPU_SOME_RATIO, PSI_IO_FULL_10S_RATIO,
     PSI_IO_FULL_60S_RATIO, PSI_IO_FULL_300S_RATIO, PSI_IO_FULL_RATIO, PSI_IO_SOME_10S_RATIO, PSI_IO_SOME_60S_RATIO,
@@ -30,6 +31,7 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cgroup_names::CgroupName;
 use crate::interval::pressure::PressureSpan;
 use crate::safe;
+use crate::state::history::{GraphFigure, StalledOn};
 use crate::state::layout::ScreenLayout;
 use crate::state::screen::pressure::host_lines;
 use crate::state::{Row, SortColumn, State};
@@ -245,23 +247,23 @@ fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
 }
 
 /// A graph for each of CPU, I/O and memory.
-fn graphs_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     const LABEL: u16 = 8;
     let width = pane.width().saturating_sub(LABEL + 2);
-    let title = over_time("Some task waited", state, width);
+    let columns = state.graph_columns(width);
+    let title = in_window("Some task waited", state, &columns);
     let mut inner = pane.framed(title, ("0 to 100 %", StyleRole::Dim));
-    let columns = time_columns(state, evaluation, width);
     let height = (inner.height() / 3).max(1);
     let resources = [("cpu", StyleRole::RunQueue), ("io", StyleRole::Disk), ("memory", StyleRole::OtherBlocked)];
-    for (at, (name, role)) in resources.into_iter().enumerate() {
-        let y = u16::try_from(at).unwrap_or(0) * height;
-        let value = |cell: &Option<&crate::state::history::IntervalSummary>| {
-            cell.and_then(|summary| summary.pressure()?.get(at).map(|share| (share * 200.0) as u64))
-        };
-        let values: Vec<Option<u64>> = columns.iter().map(value).collect();
+    for (at, ((name, role), on)) in (0..).zip(resources.into_iter().zip(StalledOn::ALL)) {
+        let y = at * height;
+        let values = columns.means_and_maxima(&GraphFigure::Pressure(on));
         // A blank row between two, where there is room.
         let rows = if height > 1 { height - 1 } else { height };
         inner.subarea(0, y, LABEL, 1).line(0, (name, StyleRole::Dim));
-        inner.subarea(LABEL, y, width, rows).sparkline(&values, 200, role);
+        let (style, peak_style) = (inner.graph_style(role), inner.graph_style(StyleRole::Dim));
+        inner.subarea(LABEL, y, width, rows).render(AreaGraph { values: &values, max: 1.0, style, peak_style });
     }
+    let graphs = inner.subarea(LABEL, 0, width, u16::MAX).area();
+    pane.time_axis(columns.axis(), graphs);
 }

@@ -3,18 +3,21 @@
 use ratatui::layout::Rect;
 
 use super::pane::Pane;
-use super::panes::{AXIS_WIDTH, nice_ceiling, over_time, time_columns};
+use super::panes::{AXIS_WIDTH, in_window, nice_ceiling};
 use super::safe_line::SafeLine;
 use super::text::format_number;
 use super::theme::StyleRole;
+use super::widgets::area_graph::PEAK;
 use super::widgets::stacked_area::{Layer, StackedArea};
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::thread_states;
+use crate::state::graph_columns::GraphColumns;
+use crate::state::history::{GraphFigure, ThreadState, thread_states};
+use crate::state::recording_series::Spread;
 use crate::units::format;
 
-/// The layers from the bottom, as in `IntervalSummary::threads`.
+/// The layers from the bottom, as in `ThreadState`.
 const LAYERS: [(char, StyleRole, &str); 5] = [
     ('█', StyleRole::User, "running"),
     ('░', StyleRole::RunQueue, "wait for a CPU"),
@@ -28,22 +31,39 @@ const FIGURES_WIDTH: u16 = 24;
 
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let width = pane.width().saturating_sub(2 + AXIS_WIDTH + FIGURES_WIDTH);
-    let mut inner = pane.framed(over_time("Threads by state", state, width), SafeLine::default());
-    let columns = time_columns(state, evaluation, width);
-    let counts: Vec<Option<[f32; 5]>> = columns.iter().map(|summary| summary.as_ref()?.threads()).collect();
+    let columns = state.graph_columns(width);
+    let mut inner = pane.framed(in_window("Threads by state", state, &columns), SafeLine::default());
+    let counts = counts(&columns);
     let highest = counts.iter().flatten().map(|counts| counts.iter().sum::<f32>()).fold(1.0, f32::max);
     let top = nice_ceiling(highest, 1000.0);
-    let shares: Vec<Option<[f32; 5]>> = counts.into_iter().map(|counts| Some(counts?.map(|count| count / top))).collect();
+    let shares: Vec<Option<[f32; 6]>> = counts.into_iter().map(|counts| Some(counts?.map(|count| count / top))).collect();
     let last = inner.height().saturating_sub(1);
     for (row, value) in [(0, top), (last / 2, top / 2.0), (last, 0.0)] {
         inner.line(row, (safe!("{:>6}", format_number(f64::from(value), 5)), StyleRole::Dim));
     }
     let area = inner.area();
-    let layers = LAYERS.map(|(glyph, role, _)| Layer { glyph, style: inner.graph_style(role) });
+    let [running, run_queue, disk, lock, other] =
+        LAYERS.map(|(glyph, role, _)| Layer { glyph, style: inner.graph_style(role) });
+    let peak = Layer { glyph: PEAK, style: inner.graph_style(StyleRole::Dim) };
+    let layers = [running, run_queue, disk, lock, other, peak];
     let graph = Rect { x: area.x + AXIS_WIDTH, width, ..area };
     inner.part(graph).render(StackedArea { columns: &shares, layers });
     let legend = Rect { x: graph.right() + 1, width: FIGURES_WIDTH - 1, ..area };
     draw_legend(evaluation, &mut inner.part(legend));
+    pane.time_axis(columns.axis(), graph);
+}
+
+/// The mean numbers of each column, and above them what the interval with most threads had more.
+fn counts(columns: &GraphColumns) -> Vec<Option<[f32; 6]>> {
+    let [running, run_queue, disk, lock, other, all] =
+        ThreadState::ALL.map(|state| columns.spreads(&GraphFigure::Threads(state)));
+    let mean = |of: &[Option<Spread>], at: usize| of.get(at).copied().flatten().map_or(0.0, |spread| spread.mean);
+    let column = |(at, all): (usize, &Option<Spread>)| {
+        let all = (*all)?;
+        let peak = if columns.has_peaks { all.max - all.mean } else { 0.0 };
+        Some([mean(&running, at), mean(&run_queue, at), mean(&disk, at), mean(&lock, at), mean(&other, at), peak])
+    };
+    all.iter().enumerate().map(column).collect()
 }
 
 /// The figures of the interval, in the order of the layers from the top.

@@ -11,6 +11,7 @@ use super::theme::{StyleRole, severity_sign};
 use super::widgets::time_cursor::CURSOR;
 use crate::findings::Severity;
 use crate::safe;
+use crate::state::timeline_runs::TimelineRun;
 use crate::state::{ClickTarget, State};
 use crate::units::time;
 
@@ -38,11 +39,10 @@ pub fn draw(state: &State, pane: &mut Pane) {
             before = Some(at);
         }
     } else {
-        for tick in state.timeline.iter() {
-            cells.add_interval(before.filter(|_| !tick.gap), tick.realtime_ns, tick.worst_severity);
-            before = Some(tick.realtime_ns);
+        for run in &state.timeline_runs.runs {
+            cells.add_run(run);
         }
-        state.timeline.iter().filter(|tick| tick.mark.is_some()).for_each(|tick| cells.add_mark(tick.realtime_ns));
+        state.timeline_runs.marks_ns.iter().for_each(|&mark| cells.add_mark(mark));
     }
     state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
     let here = state
@@ -64,9 +64,9 @@ pub fn draw(state: &State, pane: &mut Pane) {
         }
     });
     line.push_glyphs(glyphs);
-    for (x, cell) in (scale.first_column..).zip((0..).take(scale.cell_count)) {
-        pane.subarea(x, 0, 1, 1).on_click(ClickTarget::Timeline(scale.cell_middle_ns(cell)));
-    }
+    let count = u16::try_from(scale.cell_count).unwrap_or(u16::MAX);
+    let end_ns = scale.start_ns.saturating_add(scale.cell_ns.saturating_mul(i64::from(count)));
+    pane.subarea(scale.first_column, 0, count, 1).on_click(ClickTarget::Times { start_ns: scale.start_ns, end_ns });
     pane.line(0, line.with(safe!(" {}", clock(scale.end_ns)), StyleRole::Dim));
 }
 
@@ -124,6 +124,14 @@ impl TimelineCells<'_> {
         for cell in self.cells.get_mut(first..=last).into_iter().flatten() {
             cell.has_data = true;
             cell.worst_severity = cell.worst_severity.max(worst);
+        }
+    }
+
+    /// The same for intervals that follow each other.
+    fn add_run(&mut self, run: &TimelineRun) {
+        self.add_interval(run.before_ns, run.first_ns, run.worst_severity);
+        if run.end_ns > run.first_ns {
+            self.add_interval(Some(run.first_ns), run.end_ns, run.worst_severity);
         }
     }
 

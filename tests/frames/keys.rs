@@ -319,7 +319,7 @@ fn a_click_selects_and_a_second_click_opens() {
     update(&mut state, Event::Click(ClickTarget::Screen(Screen::Disk)));
     assert_eq!(state.screen, Screen::Disk);
     let moment = instant(42).realtime_ns;
-    assert_eq!(update(&mut state, Event::Click(ClickTarget::Timeline(moment))), Effect::JumpTo(moment));
+    assert_eq!(update(&mut state, Event::Click(ClickTarget::Time(moment))), Effect::JumpTo(moment));
 }
 
 #[test]

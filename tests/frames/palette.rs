@@ -195,7 +195,7 @@ fn the_timeline_returns_the_time_of_a_cell() {
     let (_, areas) = drawn_frame(&state);
     let times: Vec<i64> = (0..80)
         .filter_map(|x| match target_at(&areas, x, 22) {
-            ClickTarget::Timeline(at) => Some(at),
+            ClickTarget::Time(at) => Some(at),
             _ => None,
         })
         .collect();

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use stalltop::interval::Interval;
 use stalltop::state::history::IntervalSummary;
-use stalltop::state::{Effect, Event, Key, Position, Source, State, TimelineTick, update};
+use stalltop::state::{ClickTarget, Effect, Event, Key, Position, Source, State, TimelineTick, update};
+use stalltop::view::drawn_frame;
+use stalltop::view::hit_area::{area_at, target_at};
 
 use crate::machine::instant;
 use crate::scenes;
-use crate::screen::{live, press, setup, text};
+use crate::screen::{buffer, live, press, setup, text};
 
 /// A replay of ten minutes of the lock convoy, which is found after five, displaying interval `at`.
 fn replay(size: (u16, u16), at: usize) -> State {
@@ -55,14 +57,49 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, disks and network; or timeline and the two graphs of the CPU time.
+        // Timeline, CPU, cores, memory, disks and network; or timeline and the two graphs of the CPU time.
         let expected = match size.1 {
-            50 => 5..=5,
+            50 => 5..=6,
             40 => 3..=5,
             _ => 3..=3,
         };
         assert!(expected.contains(&graphs), "interval {at} at {size:?}: {graphs}\n{}", text(&state));
     }
+}
+
+/// The same on all screens and on the pages of a process and of a finding.
+#[test]
+fn the_cursor_is_on_every_screen_and_page() {
+    // Timeline, then each graph; those in the rows of tables too.
+    for (keys, graphs) in [("2", 6), ("3", 5), ("4", 4), ("5", 2), ("7", 2), ("5\n", 3), ("6\n", 2)] {
+        let mut state = replay((200, 50), 450);
+        let intervals = scenes::lock_convoy().intervals(600, 300);
+        let nearby = intervals.iter().map(IntervalSummary::from_evaluation).collect();
+        update(&mut state, Event::GraphIntervals(nearby));
+        press(&mut state, keys);
+        let cursors = text(&state).matches('▼').count();
+        assert!(cursors >= graphs, "{keys}: {cursors}\n{}", text(&state));
+    }
+}
+
+/// Of a window that is longer than what is kept of each interval, a page shows the part around the displayed time.
+#[test]
+fn the_intervals_near_the_displayed_time_are_known_one_by_one() {
+    let mut state = replay((200, 50), 450);
+    let window = |state: &State| state.stretch_of_intervals().map(|stretch| (stretch.end - stretch.start) / 1_000_000_000);
+    assert_eq!(window(&state), Some(600));
+    let day = Position { index: 450, length: 86_400, first: instant(1), last: instant(86_400) };
+    update(&mut state, Event::Position(day));
+    assert_eq!(window(&state), None, "{}", text(&state));
+    press(&mut state, "5\n");
+    assert_eq!(window(&state), Some(600));
+    let intervals = scenes::lock_convoy().intervals(600, 300);
+    update(&mut state, Event::GraphIntervals(intervals.iter().map(IntervalSummary::from_evaluation).collect()));
+    assert!(text(&state).contains("(10m00s)"), "{}", text(&state));
+    press(&mut state, "\x1b1<<<<<<");
+    assert_eq!(window(&state), Some(600));
+    press(&mut state, "<<<<<");
+    assert_eq!(window(&state), Some(10));
 }
 
 #[test]
@@ -79,6 +116,49 @@ fn the_graphs_of_a_replay_zoom() {
     assert!(title(&state).contains("(2s)"), "{}", title(&state));
     press(&mut state, "Z");
     assert!(title(&state).contains("(10m00s)"), "{}", title(&state));
+}
+
+/// All sizes, screens and zooms of a replay with a span: no panic, no drawing outside, and a cursor in the last row of time.
+#[test]
+fn a_replay_at_every_size() {
+    let mut state = replay((80, 24), 450);
+    for (at, keys) in
+        ["1", "2", "3", "4", "4p", "5", "5c", "6", "7", "5\n", "\x1b6\n", "\x1b3\n", "\x1b?"].into_iter().enumerate()
+    {
+        press(&mut state, keys);
+        for (width, height) in
+            (1..=64).flat_map(|width| (1..=34).map(move |height| (width * 4, height * 2))).skip(at).step_by(13)
+        {
+            update(&mut state, Event::Resize { width, height });
+            buffer(&state);
+        }
+        for (width, height) in [(1, 1), (500, 150), (40, 10), (101, 33)] {
+            update(&mut state, Event::Resize { width, height });
+            buffer(&state);
+        }
+        press(&mut state, if at % 4 == 3 { "Z" } else { "<<" });
+        if at == 6 {
+            press(&mut state, "v");
+        }
+    }
+}
+
+/// A click on a graph displays the time of that column, and a drag follows it beyond the graph.
+#[test]
+fn a_click_on_a_graph_goes_to_its_time() {
+    let state = replay((200, 50), 450);
+    let (_, areas) = drawn_frame(&state);
+    // Of the pane of the CPU: 10 minutes in 73 columns from column 9 on.
+    let times: Vec<i64> = (0..110)
+        .filter_map(|x| match target_at(&areas, x, 8) {
+            ClickTarget::Time(at) => Some((at - instant(0).realtime_ns) / 1_000_000_000),
+            _ => None,
+        })
+        .collect();
+    assert!(times.len() > 60 && times.is_sorted() && times[0] < 10 && times.last() > Some(&590), "{times:?}");
+    let graph = area_at(&areas, 20, 8).unwrap();
+    assert_eq!(graph.time_at(150), graph.time_at(graph.area.right() - 1));
+    assert_eq!(graph.time_at(0), graph.time_at(graph.area.x));
 }
 
 #[test]

@@ -215,6 +215,48 @@ fn a_parent_quota_that_is_not_used_up() {
     });
 }
 
+/// A cgroup with the path and the state file of a container: the finding has the name of the container, its runtime and its pod.
+fn container(layout: &str, words: &[&str]) {
+    let Some(lab) = open("cpu", &[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "container", &[("LAYOUT", layout)]);
+    scenario.until("burns its quota", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 10));
+    Attempt::new(&format!("container-{layout}"), state.path()).check(|window, said| {
+        window.known("CPU used", window.used("spin"), 0.17, 0.23);
+        let held = said.must("cpu-throttled", "5fa1170b0a1b", "warning");
+        said.evidence(&held, "quota_cpus", 0.1999, 0.2001);
+        said.says(&held, words);
+        said.nothing_wrong_but(&["cpu-throttled"]);
+    });
+}
+
+#[test]
+fn a_throttled_container_has_its_name() {
+    container("docker", &["container web-1 (docker) is limited to its quota of 0.20 CPU", "spin"]);
+}
+
+#[test]
+fn a_throttled_container_of_a_pod_has_both_names() {
+    container("pod", &["container api (containerd) of pod shop/api-7d9f", "0.20 CPU", "spin"]);
+}
+
+/// Without a state file the id is the name; a quota that is not used up is none of its faults.
+#[test]
+fn a_container_without_a_state_file() {
+    let Some(lab) = open("cpu", &[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "container", &[("STATE", "no")]);
+    scenario.until("burns its quota", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 10));
+    Attempt::new("container-no-state", state.path()).check(|_, said| {
+        let held = said.must("cpu-throttled", "5fa1170b0a1b", "warning");
+        said.says(&held, &["container 5fa1170b0a1b (docker)"]);
+    });
+    drop(scenario);
+    let mut scenario = start(&lab, "container", &[("QUOTA_US", "150000")]);
+    scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
+    Attempt::new("container-room", state.path()).check(|_, said| said.must_not("cpu-throttled"));
+}
+
 /// How often each group was served, by its own count.
 fn serviced() -> String {
     of_group("blkio", "io-limit", "blkio.throttle.io_serviced")

@@ -277,6 +277,104 @@ fn senders_to_a_receiver_that_reads_fast() {
     });
 }
 
+/// iperf3 over a router that drops (loads/lossy-router.sh): nstat shows TcpRetransSegs, and no queueing discipline of the sender is
+/// the cause.
+fn lossy_path(name: &str, environment: &[(&str, &str)], words: &[&str]) {
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/lossy-router.sh");
+    let _scenario = lab.start_script(&script, 60, environment);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    Attempt::new(name, state.path()).check(|_, said| {
+        let retransmits = said.must("tcp-retransmits", "", "warning");
+        said.says(&retransmits, words);
+        said.must_not("nic-saturated");
+    });
+}
+
+#[test]
+fn retransmits_name_the_remote_host_and_the_sender() {
+    lossy_path("lossy-path", &[], &["; most from iperf3 (", ") to 10.178.0.2: "]);
+    lossy_path("lossy-path6", &[("FAMILY", "6")], &["; most from iperf3 (", ") to fd17:8::2: "]);
+}
+
+#[test]
+fn retransmits_of_another_network_namespace_name_the_remote_host() {
+    let sender = ("SENDER", "namespace");
+    let place = "in the network namespace of iperf3 (";
+    lossy_path("lossy-namespace", &[sender], &[place, "; most from iperf3 (", ") to 10.177.0.1: "]);
+    lossy_path("lossy-namespace6", &[sender, ("FAMILY", "6")], &[place, "; most from iperf3 (", ") to fd17:7::1: "]);
+}
+
+#[test]
+fn a_path_that_does_not_drop() {
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/lossy-router.sh");
+    let _scenario = lab.start_script(&script, 60, &[("QUEUE", "10mb")]);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    Attempt::new("no-loss", state.path()).check(|_, said| said.must_not("tcp-retransmits"));
+}
+
+/// Threads that send to a Unix socket. ss -x: Recv-Q of the receiver's sockets; /proc/PID/task/TID/wchan: sock_alloc_send_pskb,
+/// unix_wait_for_peer.
+fn unix_senders(name: &str, kind: &str, reads: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "unix-sends.py", &["60", "6", kind, reads]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    Attempt::new(name, state.path()).check(|_, said| judge(said));
+}
+
+#[test]
+fn senders_on_unix_sockets_whose_receiver_does_not_read() {
+    for (kind, sockets) in
+        [("stream", "(6 sockets): the receiver, sink ("), ("datagram", "(6 datagram sockets): the receiver, sink (")]
+    {
+        unix_senders(&format!("unix-{kind}"), kind, "0", |said| {
+            let blocked = said.must("send-blocked", "sink.sock", "warning");
+            said.says(&blocked, &["6 threads of sender (", "blocked in send for", sockets, "does not read"]);
+            said.nothing_wrong_but(&["send-blocked"]);
+        });
+    }
+}
+
+#[test]
+fn senders_on_unix_sockets_whose_receiver_reads() {
+    for kind in ["stream", "datagram"] {
+        unix_senders(&format!("unix-{kind}-read"), kind, "2", |said| said.must_not("send-blocked"));
+    }
+}
+
+/// An event loop with four connections whose other end does not read. ss -tno: timer persist.
+fn polling_sender(name: &str, port: &str, role: &str, call: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "polling-sender.py", &["60", "4", "127.0.0.1", port, role, call]);
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    Attempt::new(name, state.path()).check(|_, said| judge(said));
+}
+
+#[test]
+fn an_event_loop_whose_receiver_does_not_read() {
+    for (call, port) in [("epoll", "18101"), ("poll", "18102")] {
+        polling_sender(&format!("polling-{call}"), port, "client", call, |said| {
+            let blocked = said.must("send-blocked", "127.0.0.1", "warning");
+            said.says(
+                &blocked,
+                &["1 thread of shipper (", "blocked in poll for", "(4 connections, ", "does not read: its window is closed"],
+            );
+            said.nothing_wrong_but(&["send-blocked"]);
+        });
+    }
+}
+
+#[test]
+fn a_server_in_epoll_and_idle_connections() {
+    polling_sender("polling-server", "18103", "server", "epoll", |said| said.must_not("send-blocked"));
+    polling_sender("polling-idle", "18104", "idle", "epoll", |said| said.nothing_wrong_but(&[]));
+}
+
 /// A sender of 5,000 datagrams per second, and a process that reads `read_rate` of them. nstat: UdpRcvbufErrors, Udp6RcvbufErrors.
 fn datagrams(name: &str, address: &str, port: &str, read_rate: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };

@@ -22,8 +22,9 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
-use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces};
+use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use stalltop::sample::network::unix_senders::UnixSenders;
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{
     Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
@@ -173,6 +174,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             syn_queues: d.reading(|d| d.list(3, syn_queue)),
             waiting_connections: d.reading(|d| d.list(3, waiting_connections)),
             udp_sockets: d.reading(|d| d.list(3, udp_socket)),
+            unix_senders: d.reading(|d| d.list(3, unix_senders)),
             udp6: d.reading(|d| Udp6 {
                 datagrams_in: d.counter(),
                 errors_in: d.counter(),
@@ -466,6 +468,21 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
         receiver: d.maybe(|d| (process_id(d), d.name())),
         unread_bytes: d.u64(),
         receiving_threads: d.u32(),
+        polling_threads: d.u32(),
+    }
+}
+
+fn unix_senders(d: &mut Dice) -> UnixSenders {
+    UnixSenders {
+        owner: (process_id(d), d.name()),
+        receiver: d.maybe(|d| (process_id(d), d.name())),
+        are_datagrams: d.bool(),
+        address: d.maybe(Dice::name),
+        sockets: d.u32(),
+        threads: d.u32(),
+        polling_threads: d.u32(),
+        since_boottime_ns: d.u64(),
+        unread_bytes: d.u64(),
     }
 }
 
@@ -482,6 +499,11 @@ fn network_namespace(d: &mut Dice) -> NetworkNamespace {
         fullest_listener: d.maybe(listener),
         fullest_syn_queue: d.maybe(syn_queue),
         top_udp_socket: d.maybe(udp_socket),
+        top_retransmit_host: d.maybe(|d| RetransmitHost {
+            address: socket_address(d).ip(),
+            segments_retransmitted: d.counter(),
+            process: d.maybe(|d| (process_id(d), d.name())),
+        }),
     }
 }
 

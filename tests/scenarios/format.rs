@@ -65,6 +65,8 @@ pub struct Phase {
     #[serde(default)]
     pub waiting: Vec<Waiting>,
     #[serde(default)]
+    pub unix_sender: Vec<UnixSender>,
+    #[serde(default)]
     pub namespace: Vec<Namespace>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
@@ -421,6 +423,8 @@ pub struct Namespace {
     pub tcp: Option<Tcp>,
     pub udp: Option<Udp>,
     pub listen: Option<Listen>,
+    /// The remote host to which all segments are retransmitted
+    pub retransmits_to: Option<std::net::IpAddr>,
 }
 
 fn yes() -> bool {
@@ -466,6 +470,38 @@ pub struct Waiting {
     pub unread_kb: u64,
     #[serde(default)]
     pub receiving_threads: u32,
+    #[serde(default)]
+    pub polling_threads: u32,
+}
+
+/// Threads of one process that wait for a receiver on a Unix socket.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UnixSender {
+    /// Name and pid of the process
+    pub owner: String,
+    #[serde(default = "pid_of_owner")]
+    pub pid: u32,
+    #[serde(default)]
+    pub threads: u32,
+    #[serde(default)]
+    pub polling_threads: u32,
+    #[serde(default = "one_u32")]
+    pub sockets: u32,
+    #[serde(default)]
+    pub datagrams: bool,
+    pub address: Option<String>,
+    /// Name of the process at the other end, with pid 901
+    pub receiver: Option<String>,
+    /// For how long at each sample
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub unread_kb: u64,
+}
+
+fn pid_of_owner() -> u32 {
+    900
 }
 
 /// A remote host.

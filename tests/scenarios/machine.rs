@@ -13,6 +13,7 @@ use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::Softnet;
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use stalltop::sample::network::unix_senders::UnixSenders;
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
@@ -289,6 +290,7 @@ impl Machine {
         sample.protocols.remote_hosts = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
         let waiting: Vec<_> = phase.waiting.iter().map(|waiting| self.waiting(waiting)).collect();
         sample.protocols.waiting_connections = Ok(waiting);
+        sample.protocols.unix_senders = Ok(phase.unix_sender.iter().map(|sender| self.unix_sender(sender)).collect());
         let line = |softnet: &format::Softnet| {
             let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu));
             Softnet {
@@ -382,6 +384,22 @@ impl Machine {
             receiver: waiting.receiver.as_ref().map(|name| process(name, 901)),
             unread_bytes: waiting.unread_kb * 1024,
             receiving_threads: waiting.receiving_threads,
+            polling_threads: waiting.polling_threads,
+        }
+    }
+
+    fn unix_sender(&self, sender: &format::UnixSender) -> UnixSenders {
+        let process = |name: &String, pid| (ProcessId { pid, start_ticks: 1 }, Name::from(name.as_str()));
+        UnixSenders {
+            owner: process(&sender.owner, sender.pid),
+            receiver: sender.receiver.as_ref().map(|name| process(name, 901)),
+            are_datagrams: sender.datagrams,
+            address: sender.address.as_deref().map(Name::from),
+            sockets: sender.sockets,
+            threads: sender.threads,
+            polling_threads: sender.polling_threads,
+            since_boottime_ns: self.boottime_ns.saturating_sub((sender.seconds * 1e9) as u64),
+            unread_bytes: sender.unread_kb * 1024,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Interfaces, TCP and UDP of a scenario's machine: of its own network namespace and of others.
 
 use stalltop::ids::ProcessId;
-use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces};
+use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use stalltop::sample::network::{
     Direction, Duplex, Listener, Nic, NicFacts, Qdisc, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
 };
@@ -123,6 +123,11 @@ impl Machine {
                 fullest_listener: sockets.and_then(listener),
                 fullest_syn_queue: sockets.and_then(syn_queue),
                 top_udp_socket: network.udp.and_then(|udp| self.udp_sockets(&prefix, udp).into_iter().next()),
+                top_retransmit_host: namespace.retransmits_to.map(|address| RetransmitHost {
+                    address,
+                    segments_retransmitted: self.read(&format!("{prefix}tcp again")),
+                    process: Some((ProcessId { pid: namespace.pid, start_ticks: 1 }, namespace.name.as_str().into())),
+                }),
             });
             all.nics.extend(network.nics.iter().enumerate().map(|(at, nic)| {
                 let mut nic = self.nic(&prefix, at, nic);

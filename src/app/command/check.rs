@@ -54,6 +54,10 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
 
 fn run(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
     let run_time = RunTime::start();
+    if check.file.is_none() {
+        // The findings are evaluated on this thread. Before anything is read: a late start makes all samples late.
+        priority::raise();
+    }
     // A signal ends --watch in order, so that the baselines that it has learned are saved.
     let termination_signals = (check.watch && check.file.is_none()).then(TerminationSignals::block).transpose();
     let termination_signals =
@@ -213,8 +217,6 @@ impl EvaluationSource<'_> {
 
     fn live(self, each: OnEvaluation) -> Result<Ended, Failure> {
         let EvaluationSource { root, settings, check, termination_signals, run_time } = self;
-        // The findings are evaluated on this thread; those that it starts have normal priority.
-        priority::raise();
         let span = check.span.or((!check.watch).then_some(DEFAULT_SPAN));
         let longest = span.unwrap_or(Duration::MAX);
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);

@@ -124,7 +124,10 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
     );
     line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
     line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample, privilege.has_cap_sys_ptrace));
-    line("their queueing disciplines, accept queues and SYN queues (setns)", closed_namespaces(sample));
+    line(
+        "their queueing disciplines, accept queues and SYN queues (setns)",
+        closed_namespaces(sample, privilege.has_cap_sys_ptrace),
+    );
     lines
 }
 
@@ -163,9 +166,16 @@ fn hidden_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(Strin
 }
 
 /// In which network namespaces no socket could be opened.
-fn closed_namespaces(sample: &Sample) -> Option<(String, &'static str)> {
+fn closed_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(String, &'static str)> {
     let namespaces = sample.network_namespaces.as_ref().ok()?;
     let closed = namespaces.closed_count();
+    if namespaces.count == 0 && namespaces.hidden_processes > 0 && !has_cap_sys_ptrace {
+        let processes = plural(namespaces.hidden_processes, "process", "processes");
+        return Some((
+            format!("it is not known which there are: those of {processes} are hidden"),
+            "run as root: to enter one needs CAP_SYS_ADMIN",
+        ));
+    }
     let all = pluralize(namespaces.count, "network namespace");
     (closed > 0).then(|| (format!("no permission in {closed} of {all}"), "run as root: to enter one needs CAP_SYS_ADMIN"))
 }

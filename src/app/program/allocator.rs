@@ -15,6 +15,12 @@ pub fn configure() {
     sys::configure_malloc(1, TRIM_THRESHOLD, MMAP_THRESHOLD);
 }
 
+/// For a replay: a jump allocates and frees the tables of whole samples, and the analysis in the background does so all the time. With
+/// mapped blocks a fifth of a jump is page faults. Also to be called before any thread is started.
+pub fn configure_for_replay() {
+    sys::configure_malloc(2, 8 << 20, 4 << 20);
+}
+
 /// For commands that evaluate a whole recording on all CPUs and then end: each thread has an arena, and what was freed is
 /// kept. Also to be called before any thread is started: later, glibc ignores the number of arenas. With one arena `report`
 /// takes three times as long, more than on one CPU: its threads wait for the lock of the arena.

@@ -1,4 +1,5 @@
-//! Threads for work that may block, such as access to a file system that does not answer.
+//! Threads for work that may block, such as access to a file system that does not answer. What another thread waits for runs with the
+//! priority of the sampling thread: on a machine without a free CPU each step would take seconds.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::cpu_wait;
 use super::exit::{Exit, Failure};
+use super::priority;
 
 /// Starts a thread of that name.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Failure> {
@@ -42,6 +44,8 @@ pub fn with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() ->
     let (sender, result) = channel();
     let (tid_sender, tid) = channel();
     let body = move || {
+        // Another thread waits for it.
+        priority::raise();
         let _ = tid_sender.send(nix::unistd::gettid());
         // The receiver is gone after the timeout.
         let _ = sender.send(work());
@@ -82,6 +86,7 @@ impl<Request: Send + 'static, Response: Send + 'static> Worker<Request, Response
         let (requests, received) = channel();
         let (sender, responses) = channel();
         let body = move || {
+            priority::raise();
             for request in received {
                 if sender.send(answer(request)).is_err() {
                     return;

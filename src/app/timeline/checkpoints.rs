@@ -35,7 +35,8 @@ pub struct CheckpointedEvaluation {
     cursor: Option<Cursor>,
 }
 
-struct Cursor {
+/// A position in the samples with the evaluator after it.
+pub struct Cursor {
     index: u64,
     evaluator: SampleEvaluator,
     /// `None` for the first sample
@@ -124,6 +125,11 @@ impl CheckpointedEvaluation {
         let mut evaluator = SampleEvaluator::new(samples.host(index - 1), self.nearest(index).without_history());
         evaluator.start_from(before);
         evaluator.evaluate_for_host(&host, samples.sample(index)?)
+    }
+
+    /// Continues at another position than that of the last request.
+    pub fn exchange_cursor(&mut self, other: &mut Option<Cursor>) {
+        std::mem::swap(&mut self.cursor, other);
     }
 
     /// The configuration of the rules.

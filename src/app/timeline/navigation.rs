@@ -161,14 +161,16 @@ impl Timeline {
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
             let (Position::At(shown), Some(playback)) = (self.position, &mut self.playback) else { break };
             let next = shown + 1;
-            self.position = Position::At(next);
             playback.shown_since = due;
             // At a speed that takes longer to evaluate than to play: as fast as possible.
             let is_late = now.elapsed() > PLAYBACK_SLICE;
             if is_late {
                 playback.shown_since = Instant::now();
             }
+            self.forget_other_boot(next);
+            self.position = Position::At(next);
             let evaluation = self.evaluation.evaluation_at(&mut self.store, next);
+            self.known_intervals.add(next..next + 1);
             events.extend(evaluation.map(Event::Evaluation));
             if is_late {
                 break;

@@ -1,7 +1,6 @@
 //! A move in time in two steps: the interval is shown at once with its figures, and is then evaluated exactly, with the intervals
 //! before it for the graphs. The second step is done in slices, so that a key is answered meanwhile.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::checkpoints::IndexedSamples;
@@ -31,14 +30,16 @@ impl Timeline {
     /// Shows the interval that ends with this sample; `None` if it is damaged.
     pub(super) fn show(&mut self, to: u64) -> Option<Vec<Event>> {
         self.refinement = None;
+        self.forget_other_boot(to);
         let direct = self.evaluation.evaluations_to(&self.store, to) <= MAX_DIRECT_EVALUATIONS;
-        let is_lead_known = self.known_lead.start + MIN_KNOWN_LEAD <= to && to <= self.known_lead.end;
-        let event = if direct && (is_lead_known || to <= self.store.indices().start + 1) {
+        let first = self.store.indices().start + 1;
+        let is_lead_known = self.known_intervals.contain(to.saturating_sub(MIN_KNOWN_LEAD).max(first)..to);
+        let event = if direct && is_lead_known {
             let evaluation = self.evaluation.evaluation_at(&mut self.store, to)?;
-            self.add_known_lead(to..to + 1);
+            self.known_intervals.add(to..to + 1);
             Event::SeekCompleted { evaluation, preceding: Vec::new() }
         } else {
-            let first = to.saturating_sub(GRAPH_LEAD_INTERVALS).max(self.store.indices().start + 1);
+            let first = to.saturating_sub(GRAPH_LEAD_INTERVALS).max(first);
             let next = if is_lead_known { to } else { first };
             let evaluation = self.evaluation.provisional_evaluation_at(&mut self.store, to)?;
             self.refinement = Some(Refinement { to, next, evaluated: Vec::new() });
@@ -72,7 +73,7 @@ impl Timeline {
                 let Some(evaluation) = evaluation else { return Vec::new() };
                 let preceding = std::mem::take(&mut refinement.evaluated);
                 let first = index.saturating_sub(preceding.len() as u64);
-                self.add_known_lead(first..index + 1);
+                self.known_intervals.add(first..index + 1);
                 let mut events = vec![Event::SeekCompleted { evaluation, preceding }];
                 events.extend(self.span_event());
                 return events;
@@ -80,16 +81,5 @@ impl Timeline {
             refinement.evaluated.extend(evaluation);
             refinement.next += 1;
         }
-    }
-
-    /// The state knows these intervals now.
-    fn add_known_lead(&mut self, added: Range<u64>) {
-        /// Fewer than the state keeps
-        const MAX: u64 = 300;
-        let known = &mut self.known_lead;
-        let overlaps = added.start <= known.end && known.start <= added.end;
-        *known = if overlaps { known.start.min(added.start)..known.end.max(added.end) } else { added.clone() };
-        known.start = known.start.max(added.end.saturating_sub(MAX));
-        known.end = known.end.min(added.start.saturating_add(MAX));
     }
 }

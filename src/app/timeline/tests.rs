@@ -164,3 +164,27 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     let positions = [&file, &pipe].map(|timeline| timeline.position_event());
     assert_eq!(format!("{:?}", positions[0]), format!("{:?}", positions[1]));
 }
+
+/// The intervals of a short stretch are evaluated one by one, each once, and the displayed one stays.
+#[tokio::test]
+async fn the_intervals_of_the_displayed_stretch_are_evaluated() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut growing = Growing::create(directory.path());
+    growing.record(0..150);
+    growing.recorder.finish(TIMEOUT);
+    let mut timeline = open(&growing.path);
+    timeline.act(Effect::JumpTo(70_000_000_000));
+    timeline.show_stretch(Some(20_000_000_000..120_000_000_000));
+    let mut evaluated = Vec::new();
+    while evaluated.len() < 40 || timeline.has_graph_intervals_to_add() {
+        for event in timeline.next().await {
+            if let Event::GraphIntervals(summaries) = event {
+                evaluated.extend(summaries.iter().map(|summary| summary.at.realtime_ns / 1_000_000_000));
+            }
+        }
+    }
+    evaluated.sort_unstable();
+    // Those before the displayed one came with it.
+    assert_eq!(evaluated, (72..=120).collect::<Vec<_>>());
+    assert_eq!(timeline.shown_index(), Some(70));
+}

@@ -29,7 +29,7 @@ use super::udp_sockets::UdpSocketReader;
 use crate::ids::{NicId, ProcessId};
 use crate::kernel::root::{FileHandle, Root};
 use crate::kernel::scan::NetworkNamespaceMembers;
-use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNamespace, NetworkNamespaces};
+use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use crate::sample::network::{Nic, NicFacts, Tcp, TcpExt, Udp};
 use crate::sample::task::{Process, Tasks};
 use crate::sample::{Absent, Name, Reading};
@@ -181,9 +181,19 @@ impl KnownNamespace {
         let last = self.last_counters;
         let Counters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.read_counters(root, buffer);
         if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
-            let counters = WaitCounters::new(tcp_ext, window_probes);
+            let retransmitted = tcp.as_ref().ok().map(|tcp| tcp.segments_retransmitted);
+            let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
             socket.connections.take_if(|scan| scan.update(counters).is_err());
         }
+        let scan = self.socket.as_ref().and_then(|socket| socket.connections.as_ref());
+        let top_retransmit_host = scan.and_then(|scan| scan.connections().top_retransmits()).map(|(host, inode)| {
+            owners.search(root, std::iter::once(inode));
+            RetransmitHost {
+                address: host.address,
+                segments_retransmitted: host.segments_retransmitted,
+                process: owners.owner(inode),
+            }
+        });
         let mut row = NetworkNamespace {
             inode: self.inode,
             process: self.process,
@@ -200,6 +210,7 @@ impl KnownNamespace {
                 .sample(root, &udp, &Err(Absent::NotRead))
                 .ok()
                 .and_then(|sockets| sockets.into_iter().next()),
+            top_retransmit_host,
         };
         if let Some((Ok(before), Ok(now))) = last.map(|last| (last.tcp_ext, tcp_ext))
             && self.socket.is_some()

@@ -1,12 +1,31 @@
-//! Parses /proc/PID/net/tcp and tcp6: the sockets of that process's network namespace.
+//! Reads /proc/PID/net/tcp and tcp6: the sockets of that process's network namespace.
 
 use rustc_hash::FxHashSet;
 
+use super::remote_waits::has_few_sockets;
 use crate::kernel::fields::{lines, parse_u32, words};
+use crate::kernel::root::Root;
 use crate::sample::waits::ServerSocket;
+use crate::sample::{Absent, Reading};
 
 const TCP_ESTABLISHED: u32 = 0x01;
 const TCP_LISTEN: u32 = 0x0a;
+
+/// The ports at which TCP sockets listen in the network namespace of a process; `Absent::NotRead` if it has many sockets.
+pub fn read_listening_ports(root: &Root, pid: u32) -> Reading<FxHashSet<u16>> {
+    if !has_few_sockets(root, &format!("proc/{pid}/net")) {
+        return Err(Absent::NotRead);
+    }
+    let mut listening = FxHashSet::default();
+    parse_tcp_file(&root.read_once(format!("proc/{pid}/net/tcp"))?, &mut listening);
+    match root.read_once(format!("proc/{pid}/net/tcp6")) {
+        Ok(text) => drop(parse_tcp_file(&text, &mut listening)),
+        // A kernel without IPv6.
+        Err(Absent::NoSuchFile) => {}
+        Err(why) => return Err(why),
+    }
+    Ok(listening)
+}
 
 /// The connections with unread data and the listening sockets with an accept queue, by inode; adds the ports at which sockets listen.
 ///

@@ -19,6 +19,7 @@ use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
 use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace};
 use crate::sample::network::remote_hosts::RemoteHost;
+use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::task::{Process, ReadTime, Thread};
@@ -149,6 +150,7 @@ pub const LISTS: &[List] = lists! {
     43 "network namespaces": NetworkNamespace, keys 1, steps 3, |s| s.network_namespaces.as_ref().map(|all| &all.rows), |s| s.network_namespaces.as_mut().map(|all| &mut all.rows);
     44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
     45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
+    52 "senders on Unix sockets": UnixSenders, keys 10, steps 10, |s| s.protocols.unix_senders.as_ref(), |s| s.protocols.unix_senders.as_mut();
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 

@@ -3,6 +3,8 @@
 //! /proc/PID/net shows the namespace of a process without entering it. A namespace is read through one of its processes; one that no
 //! process is in is not read.
 
+use std::net::IpAddr;
+
 use super::{Listener, Nic, SynQueue, Tcp, TcpExt, Udp, UdpSocket};
 use crate::ids::ProcessId;
 use crate::sample::{Name, Reading};
@@ -65,6 +67,18 @@ pub struct NetworkNamespace {
     pub fullest_syn_queue: Option<SynQueue>,
     /// The UDP socket with most drops (/proc/PID/net/udp); read only while RcvbufErrors grows
     pub top_udp_socket: Option<UdpSocket>,
+    /// The remote host with most retransmits lately (sock_diag); read only while RetransSegs grows
+    pub top_retransmit_host: Option<RetransmitHost>,
+}
+
+/// A remote host to which a namespace retransmits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetransmitHost {
+    pub address: IpAddr,
+    /// tcpi_total_retrans of its connections, since the first scan that had it
+    pub segments_retransmitted: Counter,
+    /// The process of its worst connection, and its name
+    pub process: Option<(ProcessId, Name)>,
 }
 
 /// An interface of a namespace.

@@ -36,6 +36,9 @@ pub struct WaitingConnections {
     /// Its threads that sleep in a receive call on one of them, if the remote host acknowledges nothing: their request was not
     /// answered. Otherwise 0
     pub receiving_threads: u32,
+    /// Its threads that sleep in poll, select or epoll until one of them can be written to (/proc/PID/fdinfo; poll and select only of a
+    /// process with one thread), if this host opened the connections and nothing is acknowledged. Otherwise 0
+    pub polling_threads: u32,
 }
 
 /// What connections wait for.

@@ -7,15 +7,17 @@ use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::disk_operation::{self, OperationRow};
-use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, network, pressure, protocols};
+use crate::figures::{
+    Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, memory, network, pressure, protocols,
+};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::{DiskSpan, Operation};
-use crate::interval::network::{NicSpan, ProtocolSpan};
+use crate::interval::network::NicSpan;
 use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
-pub use graph_figures::{CpuTime, GraphFigure};
+pub use graph_figures::{CgroupShare, CpuTime, GraphFigure, StalledOn, ThreadState};
 
 /// Each summary keeps the most active processes, disks and interfaces.
 const MAX_PROCESSES: usize = 48;
@@ -33,9 +35,12 @@ pub struct IntervalSummary {
     host: Box<[(&'static ColumnDefinition, f32)]>,
     /// How the CPU time was spent, in 1/200 each; `None`: unknown
     cpu_time: Option<[u8; 6]>,
-    /// Average number of threads by state; `None`: unknown
+    /// Average number of threads by state: running, waiting for a CPU, on storage, behind a lock, otherwise in D; `None`: unknown
     threads: Option<[f32; 5]>,
-    network: NetworkSummary,
+    /// Share of the memory that is not available; `None`: unknown
+    used_memory: Option<f32>,
+    /// Of the segments sent; `None`: unknown
+    retransmitted_ratio: Option<f32>,
     /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
     cpus: Box<[u8]>,
     /// Sorted
@@ -73,31 +78,16 @@ struct ProcessSummary {
     states: [u8; 6],
 }
 
-/// Figures of the network namespace; `None`: unknown.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NetworkSummary {
-    /// Of the segments sent
-    pub retransmitted_ratio: Option<f32>,
-    /// Connections that a full queue of a listening socket dropped, per second
-    pub listen_drops: Option<f32>,
-}
-
 /// Throughput and queue of a disk.
 #[derive(Clone, Copy, Debug)]
-pub struct DiskLoad {
+struct DiskLoad {
     /// Requests in flight on average
-    pub queue: Option<f32>,
-    pub read_kilobytes: f32,
-    pub written_kilobytes: f32,
+    queue: Option<f32>,
+    read_kilobytes: f32,
+    written_kilobytes: f32,
 }
 
 impl IntervalSummary {
-    /// Without figures.
-    #[cfg(test)]
-    pub(super) fn empty(at: Instant) -> IntervalSummary {
-        IntervalSummary { at, ..IntervalSummary::default() }
-    }
-
     pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
         let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
         IntervalSummary {
@@ -107,7 +97,8 @@ impl IntervalSummary {
             host: host_figures(input),
             cpu_time: cpu_time(input),
             threads: thread_states(evaluation),
-            network: network_summary(input),
+            used_memory: used_memory(input),
+            retransmitted_ratio: retransmitted_ratio(input),
             cpus: cpu_levels(input),
             disks: busiest_disks(input),
             nics: busiest_nics(input),
@@ -124,16 +115,6 @@ impl IntervalSummary {
         self.cpu_time.map(|shares| shares.map(|share| f32::from(share) / 200.0))
     }
 
-    /// Average number of threads by state: running, waiting for a CPU, on storage, behind a lock, otherwise in D.
-    pub fn threads(&self) -> Option<[f32; 5]> {
-        self.threads
-    }
-
-    /// Figures of the network namespace.
-    pub fn network(&self) -> NetworkSummary {
-        self.network
-    }
-
     /// Busy share of a CPU, 0 … 1.
     pub fn cpu_busy(&self, id: CpuId) -> Option<f32> {
         let level = *self.cpus.get(usize::try_from(id.0).ok()?)?;
@@ -147,32 +128,32 @@ impl IntervalSummary {
     }
 
     /// Throughput and queue of a disk with requests; `None` without.
-    pub fn disk_load(&self, id: DiskId) -> Option<DiskLoad> {
+    fn disk_load(&self, id: DiskId) -> Option<DiskLoad> {
         let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
         let [read_kilobytes, written_kilobytes] = disk.kilobytes;
         Some(DiskLoad { queue: Some(disk.queue).filter(|queue| queue.is_finite()), read_kilobytes, written_kilobytes })
     }
 
     /// KB per second received and sent.
-    pub fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
+    fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
         let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
         self.nics.get(at).map(|nic| (nic.1, nic.2))
     }
 
     /// Shares of the time in which some task of the host waited: for a CPU, for I/O, for memory.
-    pub fn pressure(&self) -> Option<[f32; 3]> {
+    fn pressure(&self) -> Option<[f32; 3]> {
         self.pressure.map(|shares| shares.map(|share| f32::from(share) / 200.0))
     }
 
     /// A share of the time in which a cgroup was throttled (0) or waited for I/O (1) or memory (2); `None` if it is unknown, or
     /// the group was not among those held back most.
-    pub fn cgroup_share(&self, id: &CgroupId, which: usize) -> Option<f32> {
+    fn cgroup_share(&self, id: &CgroupId, which: usize) -> Option<f32> {
         let at = self.cgroups.binary_search_by(|known| known.0.cmp(id)).ok()?;
         self.cgroups.get(at)?.1.get(which).copied().filter(|share| share.is_finite())
     }
 
     /// Round-trip time to a host in milliseconds.
-    pub fn round_trip(&self, host: IpAddr) -> Option<f32> {
+    fn round_trip(&self, host: IpAddr) -> Option<f32> {
         self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
     }
 
@@ -282,12 +263,14 @@ pub fn thread_states(evaluation: &Evaluation) -> Option<[f32; 5]> {
     Some(sums.map(|sum| sum as f32))
 }
 
-fn network_summary(input: &FigureInput) -> NetworkSummary {
-    let number = |figure: &Column<ProtocolSpan>| figure.number(input, &input.interval.protocols).map(|value| value as f32);
-    NetworkSummary {
-        retransmitted_ratio: number(&protocols::RETRANSMITTED_RATIO),
-        listen_drops: number(&protocols::LISTEN_DROPS_PER_SECOND),
-    }
+fn used_memory(input: &FigureInput) -> Option<f32> {
+    let span = input.interval.memory.as_ref()?;
+    let (available, total) = (memory::AVAILABLE_BYTES.number(input, span)?, memory::TOTAL_BYTES.number(input, span)?);
+    (total > 0.0).then(|| (1.0 - available / total).clamp(0.0, 1.0) as f32)
+}
+
+fn retransmitted_ratio(input: &FigureInput) -> Option<f32> {
+    protocols::RETRANSMITTED_RATIO.number(input, &input.interval.protocols).map(|share| share as f32)
 }
 
 /// Lock waits are of little weight: most are of idle workers.

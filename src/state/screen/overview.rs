@@ -27,7 +27,11 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         Band { panes: &["cpu", "who waits for whom"], rows: |_, _| (8, 12), priority: 0 },
         Band {
             panes: &["cores", "load, memory, pressure"],
-            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).min(14)),
+            // A tall terminal has the memory over time too.
+            rows: |state, evaluation| {
+                let least = if state.setup.size.1 >= 46 { 8 } else { 7 };
+                (7, (2 + rows_of(evaluation.interval.online_cpus())).clamp(least, 16))
+            },
             priority: 3,
         },
         Band {

@@ -22,14 +22,14 @@ use crate::view::widgets::heat_map::HeatMap;
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
-    let mut inner = pane.framed(in_window("Cores", state, graph_width), hottest(evaluation));
+    let columns = state.graph_columns(graph_width);
+    let mut inner = pane.framed(in_window("Cores", state, &columns), hottest(evaluation));
     let Some(span) = &evaluation.interval.cpu else {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
         return;
     };
     let each = span.cpus.len().div_ceil(usize::from(inner.height()).max(1)).max(1);
     let full = evaluation.thresholds().core_busy_ratio;
-    let columns = state.graph_columns(graph_width);
     let mut rows = Vec::new();
     for (y, cpus) in (0..inner.height()).zip(span.cpus.chunks(each)) {
         rows.push(busiest_over_time(&columns, cpus));
@@ -45,7 +45,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
     inner.part(graph).render(HeatMap { rows: &rows, style });
-    pane.time_cursor(columns.cursor, Rect { height: u16::try_from(rows.len()).unwrap_or(graph.height), ..graph });
+    pane.time_axis(columns.axis(), Rect { height: u16::try_from(rows.len()).unwrap_or(graph.height), ..graph });
 }
 
 /// The mean and the maximum of the busiest CPU in each column.

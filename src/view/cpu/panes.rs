@@ -6,14 +6,16 @@ use crate::findings::Evaluation;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
 use crate::state::State;
+use crate::state::history::{GraphFigure, ThreadState};
 use crate::state::layout::ScreenLayout;
 use crate::units::Millis;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, nice_ceiling, over_time, time_columns};
+use crate::view::panes::{AXIS_WIDTH, in_window, nice_ceiling};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
+use crate::view::widgets::area_graph::AreaGraph;
 
 /// Rows of the graph at least; the threads get the rest.
 const MIN_GRAPH_ROWS: u16 = 3;
@@ -24,10 +26,10 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     let width = pane.width().saturating_sub(2 + AXIS_WIDTH);
     let now = load::RUN_QUEUE_WAIT.number(&evaluation.into(), interval);
     let note = SafeLine::new(safe!("now {} threads", format_optional(now, 5)), StyleRole::Dim);
-    let mut inner = pane.framed(over_time("Waiting for a CPU", state, width), note);
-    let columns = time_columns(state, evaluation, width);
-    let waiting: Vec<Option<f32>> = columns.iter().map(|summary| Some(summary.as_ref()?.threads()?[1])).collect();
-    let highest = waiting.iter().flatten().copied().fold(1.0, f32::max);
+    let columns = state.graph_columns(width);
+    let mut inner = pane.framed(in_window("Waiting for a CPU", state, &columns), note);
+    let waiting = columns.means_and_maxima(&GraphFigure::Threads(ThreadState::RunQueue));
+    let highest = waiting.iter().flatten().map(|&(_, max)| max).fold(1.0, f32::max);
     let top = nice_ceiling(highest, 1000.0);
     let worst = longest_waits(evaluation);
     let lines = u16::try_from(worst.len()).unwrap_or(u16::MAX);
@@ -36,9 +38,10 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     if rows > 1 {
         inner.line(rows - 1, ("      0", StyleRole::Dim));
     }
-    // In hundredths: ratatui's sparkline takes integers.
-    let data: Vec<Option<u64>> = waiting.iter().map(|value| Some((value.as_ref()? * 100.0).round() as u64)).collect();
-    inner.subarea(AXIS_WIDTH, 0, u16::MAX, rows).sparkline(&data, (top * 100.0) as u64, StyleRole::RunQueue);
+    let (style, peak_style) = (inner.graph_style(StyleRole::RunQueue), inner.graph_style(StyleRole::Dim));
+    let mut graph = inner.subarea(AXIS_WIDTH, 0, width, rows);
+    graph.render(AreaGraph { values: &waiting, max: top, style, peak_style });
+    let graph = graph.area();
     for (y, span) in (rows..inner.height()).zip(worst) {
         let name = wait_location::process_thread_and_tid(&interval.newer, span.id);
         let wait = span.run_queue_wait.map(|wait| wait.0);
@@ -48,6 +51,7 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
             .with(safe!("  {latency} each"), StyleRole::Dim);
         inner.line(y, line);
     }
+    pane.time_axis(columns.axis(), graph);
 }
 
 /// The threads that waited for a CPU in a notable part of the time, longest first.

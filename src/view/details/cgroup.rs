@@ -17,6 +17,7 @@ use crate::safe;
 use crate::sample::cgroup::{Controller, StallAverages};
 use crate::sample::task::Process;
 use crate::state::State;
+use crate::state::history::{CgroupShare, GraphFigure};
 use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::throttled_threads;
@@ -75,7 +76,7 @@ fn cpu(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Pa
         let throttled = figure(evaluation, group, &figures::THROTTLED_RATIO);
         page.labelled("throttled", safe!("{throttled}% of the time (its CPUs added up), in {periods}% of its periods"));
         let limit = evaluation.thresholds().throttled_ratio as f32;
-        graph(state, evaluation, page, Some(limit), percent_label, |summary| summary.cgroup_share(&group.id, 0));
+        graph(state, page, Some(limit), percent_label, &GraphFigure::Cgroup(group.id.clone(), CgroupShare::Throttled));
     }
     if let Some(cpus) = &group.cpus {
         page.labelled("cpuset", safe!("CPUs {}", SafeText::from_name(cpus)));
@@ -102,7 +103,7 @@ fn memory(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut
         page.labelled("OOM kills", safe!("{kills} in this interval"));
     }
     let limit = evaluation.thresholds().memory_pressure_ratio as f32;
-    graph(state, evaluation, page, Some(limit), percent_label, |summary| summary.cgroup_share(&group.id, 2));
+    graph(state, page, Some(limit), percent_label, &GraphFigure::Cgroup(group.id.clone(), CgroupShare::WaitsForMemory));
 }
 
 fn io(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
@@ -118,7 +119,7 @@ fn io(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Pag
             page.labelled(name.clone(), io_usage(usage));
         }
     }
-    graph(state, evaluation, page, None, percent_label, |summary| summary.cgroup_share(&group.id, 1));
+    graph(state, page, None, percent_label, &GraphFigure::Cgroup(group.id.clone(), CgroupShare::WaitsForIo));
 }
 
 fn io_usage(usage: &IoLimitUsage) -> SafeText {

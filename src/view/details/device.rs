@@ -7,12 +7,11 @@ use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::safe;
 use crate::sample::Name;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
+use crate::state::history::GraphFigure;
 use crate::state::layout::active_operations;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
 use crate::view::disk::latency_status;
-use crate::view::panes::time_columns;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -76,9 +75,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         None => page.labelled("await", safe!("{time}")),
     }
     let baseline = status.map(|status| status.baseline.0 as f32);
-    graph(state, evaluation, page, baseline.map(|base| base * 3.0), latency_label, |summary| {
-        summary.disk_await(span.id, operation)
-    });
+    graph(state, page, baseline.map(|base| base * 3.0), latency_label, &GraphFigure::DiskAwait(span.id, operation));
 }
 
 /// The label of a latency in milliseconds.
@@ -86,17 +83,10 @@ pub fn latency_label(ms: f64) -> String {
     format::latency(Millis(ms))
 }
 
-/// A graph of a figure over the history, with a line at the threshold.
-pub fn graph(
-    state: &State,
-    evaluation: &Evaluation,
-    page: &mut Page,
-    threshold: Option<f32>,
-    format: fn(f64) -> String,
-    value: impl Fn(&IntervalSummary) -> Option<f32>,
-) {
-    let cells = time_columns(state, evaluation, graph_width(page.width));
-    let values: Vec<Option<f32>> = cells.iter().map(|cell| value(cell.as_ref()?)).collect();
+/// A graph of a figure over time, with a line at the threshold.
+pub fn graph(state: &State, page: &mut Page, threshold: Option<f32>, format: fn(f64) -> String, figure: &GraphFigure) {
+    let columns = state.figure_columns(figure, graph_width(page.width));
+    let values = columns.maxima(figure);
     if values.iter().flatten().count() < 2 {
         return;
     }
@@ -106,15 +96,19 @@ pub fn graph(
     }
     let top = threshold.map_or(most, |threshold| most.max(threshold * 1.2));
     let label = |value: f32| safe!("{}", format(f64::from(value)));
-    page.plot(Plot {
-        values,
-        threshold,
-        max: top,
-        max_label: label(top),
-        threshold_label: threshold.map_or_else(SafeText::default, label),
-        height: 4,
-        role_above_threshold: StyleRole::Warning,
-    });
+    page.plot(
+        state,
+        &columns,
+        Plot {
+            values,
+            threshold,
+            max: top,
+            max_label: label(top),
+            threshold_label: threshold.map_or_else(SafeText::default, label),
+            height: 4,
+            role_above_threshold: StyleRole::Warning,
+        },
+    );
 }
 
 fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
@@ -199,9 +193,8 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
         let share = side.utilization.map(|share| safe!("{}%", format_number(share.percent(), 5)));
         page.labelled("of its speed", share.unwrap_or_else(|| "?".into()));
         page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
-        let inward = words == "IN";
-        let value = |summary: &IntervalSummary| summary.nic_kilobytes(id).map(|(rx, tx)| if inward { rx } else { tx });
-        graph(state, evaluation, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), value);
+        let figure = if words == "IN" { GraphFigure::Received(id.clone()) } else { GraphFigure::Sent(id.clone()) };
+        graph(state, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), &figure);
     }
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
@@ -263,14 +256,7 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
         }
     }
     page.heading("BUSY OVER TIME");
-    graph(
-        state,
-        evaluation,
-        page,
-        None,
-        |percent| format_number(percent, 5),
-        |summary| summary.cpu_busy(id).map(|busy| busy * 100.0),
-    );
+    graph(state, page, None, |share| format_number(share * 100.0, 5), &GraphFigure::CpuBusy(id));
     page.heading("THREADS LAST SEEN ON IT");
     let Some(tasks) = &interval.tasks else { return };
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();

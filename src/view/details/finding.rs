@@ -1,6 +1,5 @@
 //! The details page of a finding: meaning, wait chains, next steps, evidence over time, cross-checks, rule.
 
-use super::over_time_words;
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
 use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
@@ -9,8 +8,8 @@ use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
+use crate::state::history::IntervalSummary;
 use crate::view::finding_time::finding_time;
-use crate::view::panes::time_columns_at;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -71,16 +70,13 @@ fn next_steps(finding: &Finding, page: &mut Page) {
 
 /// A graph of the finding's value, with a line at the threshold.
 fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
-    let at = finding.until.unwrap_or(evaluation.interval.at());
-    let cells = time_columns_at(state, at, graph_width(page.width));
+    let columns = state.page_columns(graph_width(page.width));
     let disk = disk_and_baseline(evaluation, finding);
-    let values: Vec<Option<f32>> = (cells.iter())
-        .map(|cell| {
-            let summary = cell.as_ref()?;
-            let times = disk.and_then(|(id, operation, baseline)| Some(summary.disk_await(id, operation)? / baseline));
-            summary.finding_value(finding).or(times)
-        })
-        .collect();
+    let value = |summary: &IntervalSummary| {
+        let times = disk.and_then(|(id, operation, baseline)| Some(summary.disk_await(id, operation)? / baseline));
+        summary.finding_value(finding).or(times)
+    };
+    let values = columns.nearby(value, |&value| value);
     if values.iter().flatten().count() < 2 {
         return;
     }
@@ -92,16 +88,19 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
         unit => safe!("{}", unit.format(value)),
     };
     page.heading("OVER TIME");
-    page.line(2, over_time_words(state, page.width), StyleRole::Dim);
-    page.plot(Plot {
-        values,
-        threshold: Some(finding.threshold as f32),
-        max: top,
-        max_label: label(f64::from(top)),
-        threshold_label: label(finding.threshold),
-        height: 5,
-        role_above_threshold: StyleRole::from(finding.severity),
-    });
+    page.plot(
+        state,
+        &columns,
+        Plot {
+            values,
+            threshold: Some(finding.threshold as f32),
+            max: top,
+            max_label: label(f64::from(top)),
+            threshold_label: label(finding.threshold),
+            height: 5,
+            role_above_threshold: StyleRole::from(finding.severity),
+        },
+    );
 }
 
 /// Of a latency finding: disk, operation and baseline, from which earlier multiples are computed.

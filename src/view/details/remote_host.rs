@@ -8,7 +8,7 @@ use crate::findings::{self, Evaluation, Subject};
 use crate::interval::network::remote_hosts::RttSpan;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
+use crate::state::history::GraphFigure;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
 use crate::view::network::remote_hosts::{footnote, format_rtt, limited_by};
@@ -44,7 +44,7 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
             StyleRole::Dim,
         );
     }
-    graph(state, evaluation, page, None, latency_label, |summary: &IntervalSummary| summary.round_trip(address));
+    graph(state, page, None, latency_label, &GraphFigure::RoundTrip(address));
     page.heading("CONNECTIONS");
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     page.labelled("open", safe!("{}", span.connections));

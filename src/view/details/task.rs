@@ -16,7 +16,6 @@ use crate::state::State;
 use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
-use crate::view::panes::{last_seconds, time_columns};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::throttled_threads;
 use crate::view::tasks::{command_line, wait_class_members};
@@ -38,29 +37,30 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     let throttled = throttled_threads(interval, process, &span.states, span.threads);
     time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
-    let columns: Vec<Option<[f32; 6]>> = (time_columns(state, evaluation, states_width(page.width)).into_iter())
-        .map(|summary| summary?.process_states(id))
-        .collect();
-    if columns.iter().flatten().count() > 1 {
+    let columns = state.page_columns(states_width(page.width));
+    let shares = columns.nearby(|summary| summary.process_states(id), |shares| shares.iter().sum());
+    if shares.iter().flatten().count() > 1 {
         page.heading("STATES OVER TIME");
-        page.states_over_time(columns);
+        page.states_over_time(state, &columns, shares);
     }
-    let values: Vec<Option<f32>> = (time_columns(state, evaluation, graph_width(page.width)).into_iter())
-        .map(|summary| summary?.process_cpus(id))
-        .collect();
+    let columns = state.page_columns(graph_width(page.width));
+    let values = columns.nearby(|summary| summary.process_cpus(id), |&cpus| cpus);
     if values.iter().flatten().count() > 1 {
         let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
         page.heading("CPU OVER TIME");
-        page.line(2, last_seconds(state, graph_width(page.width)), StyleRole::Dim);
-        page.plot(Plot {
-            values,
-            threshold: None,
-            max: most,
-            max_label: safe!("{}%", format_number(f64::from(most) * 100.0, 5)),
-            threshold_label: SafeText::default(),
-            height: 3,
-            role_above_threshold: StyleRole::User,
-        });
+        page.plot(
+            state,
+            &columns,
+            Plot {
+                values,
+                threshold: None,
+                max: most,
+                max_label: safe!("{}%", format_number(f64::from(most) * 100.0, 5)),
+                threshold_label: SafeText::default(),
+                height: 3,
+                role_above_threshold: StyleRole::User,
+            },
+        );
     }
     page.heading("FACTS");
     facts(interval, process, page);

@@ -62,12 +62,13 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let columns = state.graph_columns(width);
     let spreads = columns.spreads(&GraphFigure::DiskAwait(disk.id, operation));
     let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
+    let peaks = if columns.has_peaks { "  │ max" } else { "" };
     let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [
         SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
         SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
-        SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
+        SafeLine::new(safe!(", {}{peaks}", shown_time(state, &columns)), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
     let known = || {
@@ -105,5 +106,5 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let mut area = pane.subarea(AXIS_WIDTH, 1, u16::MAX, u16::MAX);
     area.render(graph);
     let area = area.area();
-    pane.time_cursor(columns.cursor, area);
+    pane.time_axis(columns.axis(), area);
 }

@@ -6,18 +6,20 @@ use super::latency_status;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
-use crate::state::history::{DiskLoad, IntervalSummary};
+use crate::state::graph_columns::GraphColumns;
+use crate::state::history::{GraphFigure, IntervalSummary};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Item, State, rows};
 use crate::units::format;
 use crate::units::{Millis, time};
 use crate::view::pane::Pane;
-use crate::view::panes::{nice_ceiling, over_time, time_columns};
+use crate::view::panes::{in_window, nice_ceiling};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
+use crate::view::widgets::area_graph::AreaGraph;
 use crate::view::widgets::sparkline::sparkline;
 
 /// The device under the cursor, or all with activity.
@@ -73,14 +75,14 @@ const LINE_SCALE: u16 = 11;
 /// Of each device: requests in flight, KB read and written, over time.
 pub fn load_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let graph = pane.width().saturating_sub(2 + LINE_LABEL + LINE_SCALE);
-    let mut inner = pane.framed(over_time("Queue and throughput", state, graph), SafeLine::default());
+    let columns = state.graph_columns(graph);
+    let mut inner = pane.framed(in_window("Queue and throughput", state, &columns), SafeLine::default());
     let disks = disks(state, evaluation);
-    let columns = time_columns(state, evaluation, graph);
     let mut blocks = Vec::new();
     for disk in &disks {
-        let loads: Vec<Option<DiskLoad>> = columns.iter().map(|summary| summary.as_ref()?.disk_load(disk.id)).collect();
-        if loads.iter().flatten().next().is_some() {
-            blocks.push((name(evaluation, disk), load_lines(disk, &loads)));
+        let lines = load_lines(disk, &columns);
+        if !lines.is_empty() {
+            blocks.push((name(evaluation, disk), lines));
         }
     }
     let lines: usize = blocks.iter().map(|(_, lines)| lines.len() + 1).sum();
@@ -90,17 +92,21 @@ pub fn load_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     }
     let rows = (inner.height().saturating_add(1) / u16::try_from(lines).unwrap_or(u16::MAX)).clamp(1, MAX_LINE_ROWS);
     let mut y = 0;
-    for (name, lines) in blocks {
+    let mut end = 0;
+    'blocks: for (name, lines) in blocks {
         for (at, line) in lines.into_iter().enumerate() {
             if y + rows > inner.height() {
-                return;
+                break 'blocks;
             }
             let name = if at == 0 { name.clone() } else { SafeText::default() };
             draw_line(name, line, &mut inner.subarea(0, y, u16::MAX, rows));
             y += rows;
+            end = y;
         }
         y += 1;
     }
+    let graphs = inner.subarea(LINE_LABEL, 0, graph, end).area();
+    pane.time_axis(columns.axis(), graphs);
 }
 
 /// Rows of a graph in the list at most.
@@ -115,42 +121,45 @@ fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
     text.pad_to(usize::from(LINE_LABEL));
     let scale = safe!(" ≤ {}", line.scale);
     if rows == 1 {
-        text.push_glyphs(sparkline(width, line.values.into_iter().map(|value| Some((value? / line.top, line.role)))));
+        text.push_glyphs(sparkline(width, line.values.into_iter().map(|value| Some((value?.1 / line.top, line.role)))));
         pane.line(0, text.with(scale, StyleRole::Dim));
         return;
     }
     pane.line(rows - 1, text);
     pane.subarea(LINE_LABEL + width, 0, u16::MAX, 1).line(0, (scale, StyleRole::Dim));
-    // In hundredths: ratatui's sparkline takes integers.
-    let data: Vec<Option<u64>> = line.values.iter().map(|value| Some((value.as_ref()? * 100.0).round() as u64)).collect();
-    pane.subarea(LINE_LABEL, 0, width, rows).sparkline(&data, (line.top * 100.0) as u64, line.role);
+    let (style, peak_style) = (pane.graph_style(line.role), pane.graph_style(StyleRole::Dim));
+    let mut graph = pane.subarea(LINE_LABEL, 0, width, rows);
+    graph.render(AreaGraph { values: &line.values, max: line.top, style, peak_style });
 }
 
 struct LoadLine {
     label: SafeLine,
-    values: Vec<Option<f32>>,
+    /// Mean and maximum of each column
+    values: Vec<Option<(f32, f32)>>,
     role: StyleRole,
     top: f32,
     /// The value of a full cell
     scale: String,
 }
 
-/// The queue, then reads and writes if there were any.
-fn load_lines(disk: &DiskSpan, loads: &[Option<DiskLoad>]) -> Vec<LoadLine> {
-    let highest = |values: &[Option<f32>]| values.iter().flatten().copied().fold(0.0, f32::max);
-    let queue: Vec<Option<f32>> = loads.iter().map(|load| load.as_ref()?.queue).collect();
-    let top = nice_ceiling(highest(&queue).max(1.0), 1000.0);
-    let label = SafeLine::new("queue ", StyleRole::Dim)
-        .with(safe!("{:>7}", crate::view::text::format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
-    let mut lines =
-        vec![LoadLine { label, values: queue, role: StyleRole::Disk, top, scale: format_number(f64::from(top), 5) }];
-    type Side = fn(&DiskLoad) -> f32;
-    let sides: [(&str, Side, f64, StyleRole); 2] = [
-        ("read ", |load| load.read_kilobytes, disk.reads.kilobytes.0, StyleRole::User),
-        ("write", |load| load.written_kilobytes, disk.writes.kilobytes.0, StyleRole::System),
+/// The queue, then reads and writes if there were any; none if the disk had no requests.
+fn load_lines(disk: &DiskSpan, columns: &GraphColumns) -> Vec<LoadLine> {
+    let highest = |values: &[Option<(f32, f32)>]| values.iter().flatten().map(|&(_, max)| max).fold(0.0, f32::max);
+    let mut lines = Vec::new();
+    let queue = columns.means_and_maxima(&GraphFigure::DiskQueue(disk.id));
+    if queue.iter().flatten().next().is_some() {
+        let top = nice_ceiling(highest(&queue).max(1.0), 1000.0);
+        let label = SafeLine::new("queue ", StyleRole::Dim)
+            .with(safe!("{:>7}", crate::view::text::format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
+        let scale = format_number(f64::from(top), 5);
+        lines.push(LoadLine { label, values: queue, role: StyleRole::Disk, top, scale });
+    }
+    let sides = [
+        ("read ", GraphFigure::DiskRead(disk.id), disk.reads.kilobytes.0, StyleRole::User),
+        ("write", GraphFigure::DiskWritten(disk.id), disk.writes.kilobytes.0, StyleRole::System),
     ];
     for (word, side, now, role) in sides {
-        let values: Vec<Option<f32>> = loads.iter().map(|load| load.as_ref().map(side)).collect();
+        let values = columns.means_and_maxima(&side);
         if highest(&values) <= 0.0 {
             continue;
         }

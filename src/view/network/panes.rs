@@ -7,12 +7,13 @@ use crate::figures::protocols;
 use crate::findings::Evaluation;
 use crate::interval::network::NicSpan;
 use crate::safe;
+use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
 use crate::state::remote_hosts::display_order;
 use crate::state::{Item, NetworkRows, State, rows};
 use crate::view::columns::Columns;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, over_time, time_columns};
+use crate::view::panes::{AXIS_WIDTH, maxima_in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::{format_number, format_optional};
 use crate::view::theme::StyleRole;
@@ -51,9 +52,9 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
     let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.protocols);
     let now = protocols::RETRANSMITTED_RATIO.displayed(input, protocols_span);
     let note = SafeLine::new(safe!("now {}%", format_optional(now, 5)), StyleRole::Dim);
-    let mut inner = pane.framed(over_time("Retransmitted segments", state, width), note);
-    let columns = time_columns(state, evaluation, width);
-    let values: Vec<Option<f32>> = columns.iter().map(|summary| summary.as_ref()?.network().retransmitted_ratio).collect();
+    let columns = state.graph_columns(width);
+    let mut inner = pane.framed(maxima_in_window("Retransmitted segments", state, &columns), note);
+    let values = columns.maxima(&GraphFigure::Retransmitted);
     let threshold = evaluation.thresholds().retransmitted_ratio as f32;
     let highest = values.iter().flatten().copied().fold(0.0, f32::max);
     let max = highest.max(threshold * 1.5);
@@ -74,10 +75,13 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
             inner.line(0, (label(max), StyleRole::Dim));
         }
     }
-    inner.subarea(AXIS_WIDTH, 0, width, rows).render(graph);
+    let mut area = inner.subarea(AXIS_WIDTH, 0, width, rows);
+    area.render(graph);
+    let area = area.area();
     for (y, line) in (rows..inner.height()).zip(connection_lines(evaluation)) {
         inner.line(y, line);
     }
+    pane.time_axis(columns.axis(), area);
 }
 
 /// Round-trip times of the remote hosts against their minimum.

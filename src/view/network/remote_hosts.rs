@@ -6,14 +6,15 @@ use crate::interval::Interval;
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan};
 use crate::safe;
 use crate::state::State;
+use crate::state::history::GraphFigure;
 use crate::units::Millis;
 use crate::units::format;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
-use crate::view::panes::time_columns;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{format_figure, format_latency, format_number};
 use crate::view::theme::{StyleRole, severity_symbol};
-use crate::view::widgets::sparkline::{log_ratio_level, sparkline};
+use crate::view::time_cells::TimeCells;
+use crate::view::widgets::sparkline::log_ratio_level;
 
 /// A row of the table of remote hosts.
 pub struct RemoteHostRow<'a> {
@@ -90,12 +91,11 @@ const LIMITED_BY_AND_PROCESS: Spec = Spec::text("limited by", 0, |row, cell| {
 const HISTORY: Spec = Spec::text("rtt ÷ min over time, log", 0, |row, cell| {
     let minimum = findings::evaluated_rtt(row.host).and_then(|rtt| rtt.min_rtt).map(|rtt| rtt.0 as f32);
     let width = cell.width;
-    let times = time_columns(row.state, row.evaluation, width).into_iter().map(|summary| summary?.round_trip(row.host.address));
-    let times: Vec<Option<f32>> = times.collect();
-    let lowest = || times.iter().flatten().copied().fold(f32::INFINITY, f32::min);
+    let times = TimeCells::new(row.state, &GraphFigure::RoundTrip(row.host.address), width);
+    let lowest = || times.values.iter().flatten().copied().fold(f32::INFINITY, f32::min);
     let minimum = minimum.filter(|&minimum| minimum > 0.0).unwrap_or_else(lowest);
     let role = row.finding.map_or(StyleRole::System, |finding| StyleRole::from(finding.severity));
-    cell.glyphs(sparkline(width, times.iter().map(|time| Some((log_ratio_level((*time)?, minimum), role)))));
+    cell.glyphs(times.glyphs(|time| (log_ratio_level(time, minimum), role)));
 });
 
 /// The columns with the round-trip time over time, for a width.

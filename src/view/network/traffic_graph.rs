@@ -6,7 +6,7 @@ use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{graph_title, last_seconds, nice_ceiling, shown_time};
+use crate::view::panes::{graph_title, nice_ceiling, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
@@ -20,11 +20,9 @@ const LABEL_WIDTH: u16 = 15;
 pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
     let width = pane.width().saturating_sub(LABEL_WIDTH);
     let columns = state.graph_columns(width);
-    let rates = |figure| -> Vec<Option<(f32, f32)>> {
-        columns.spreads(&figure).into_iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect()
-    };
-    let received = rates(GraphFigure::Received(nic.id.clone()));
-    let sent = rates(GraphFigure::Sent(nic.id.clone()));
+    let received = columns.means_and_maxima(&GraphFigure::Received(nic.id.clone()));
+    let sent = columns.means_and_maxima(&GraphFigure::Sent(nic.id.clone()));
+    let peaks = if columns.has_peaks { "  │ max" } else { "" };
     let highest = received.iter().chain(&sent).flatten().map(|&(_, max)| max).fold(0.0, f32::max);
     let top = nice_ceiling(highest.max(1.0), 1024.0);
     let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
@@ -34,10 +32,10 @@ pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
         SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),
         SafeLine::new(safe!("  top {}/s", format::short_bytes(f64::from(top) * 1024.0)), StyleRole::Dim),
         SafeLine::new(SafeText::sanitize(share), StyleRole::Dim),
-        SafeLine::new(safe!(", {}", shown_time(state, width)), StyleRole::Dim),
+        SafeLine::new(safe!(", {}{peaks}", shown_time(state, &columns)), StyleRole::Dim),
     ];
     if highest <= 0.0 {
-        let seconds = last_seconds(state, width);
+        let seconds = shown_time(state, &columns);
         let words = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain);
         pane.line(0, words.with(safe!("  no packets, {seconds}"), StyleRole::Dim));
         return;
@@ -57,5 +55,5 @@ pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
         part.subarea(LABEL_WIDTH, 0, u16::MAX, half).render(AreaGraph { values: &values, max: top, style, peak_style });
     }
     let graphs = pane.subarea(LABEL_WIDTH, 1, u16::MAX, 2 * half).area();
-    pane.time_cursor(columns.cursor, graphs);
+    pane.time_axis(columns.axis(), graphs);
 }

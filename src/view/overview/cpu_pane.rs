@@ -30,7 +30,8 @@ const LAYERS: [(char, StyleRole); 6] = [
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
-    let title = in_window("CPU", state, graph_width);
+    let columns = state.graph_columns(graph_width);
+    let title = in_window("CPU", state, &columns);
     let mut inner = pane.framed(title, iowait_note(evaluation));
     if evaluation.interval.cpu.is_none() {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
@@ -38,13 +39,12 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     }
     let area = inner.area();
     draw_axis(&mut inner);
-    let columns = state.graph_columns(graph_width);
     let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     inner.part(graph).render(StackedArea { columns: &shares(&columns), layers });
     let legend = Rect { x: graph.right() + 1, width: figures - 1, ..area };
     draw_legend(evaluation, &mut inner.part(legend));
-    pane.time_cursor(columns.cursor, graph);
+    pane.time_axis(columns.axis(), graph);
 }
 
 /// The mean shares of each column, and above them what the interval with the least free time had more.

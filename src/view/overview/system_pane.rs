@@ -6,14 +6,16 @@ use crate::safe;
 use crate::sample::Reading;
 use crate::sample::pressure::Stall;
 use crate::state::State;
+use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
 use crate::units::Ratio;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
+use crate::view::time_cells::TimeCells;
 
-pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let mut inner = pane.framed(("Load, memory, pressure", StyleRole::Bold), SafeLine::default());
     let width = usize::from(inner.width());
     let mut lines = Vec::new();
@@ -21,7 +23,11 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         lines.extend(wrapped(heading, parts, width));
     }
     let pressure = pressure_lines(evaluation);
-    if lines.len() + pressure.len() <= usize::from(inner.height()) {
+    let room = usize::from(inner.height()).saturating_sub(lines.len());
+    if room >= pressure.len() {
+        if room > pressure.len() {
+            lines.push(memory_over_time(state, inner.width()));
+        }
         lines.extend(pressure);
     } else {
         lines.push(pressure_line(evaluation));
@@ -29,6 +35,14 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     for (y, line) in (0..inner.height()).zip(lines) {
         inner.line(y, line);
     }
+}
+
+/// The share of the memory that was not available; a full cell is all of it.
+fn memory_over_time(state: &State, width: u16) -> SafeLine {
+    let cells = TimeCells::new(state, &GraphFigure::UsedMemory, width.saturating_sub(10));
+    let mut line = SafeLine::new("     used ", StyleRole::Dim);
+    line.push_glyphs(cells.glyphs(|share| (share, StyleRole::System)));
+    line
 }
 
 /// As many parts in a line as fit.

@@ -1,4 +1,7 @@
-//! Rule send-blocked: threads wait in a send call for a remote end that takes no data.
+//! Rule send-blocked: threads wait in a send call, or in poll until they can send, for the other end of a TCP connection or of a Unix
+//! socket, which takes no data.
+
+mod unix_sockets;
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, duration, lossy_name, plural};
@@ -10,22 +13,27 @@ use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const SEND_BLOCKED: Rule = Rule {
     kind: Kind::SendBlocked,
-    title: "Senders blocked on a TCP connection",
-    meaning: "Threads of this host sleep in send or write on a TCP connection, because the other end does not read, does not \
-              answer, or because the send buffer is too small. What waits for these threads waits with them. Faster CPUs or \
-              disks here change nothing.",
+    title: "Senders blocked on a connection",
+    meaning: "Threads of this host sleep in send or write on a TCP connection or a Unix socket, because the other end does not \
+              read, does not answer, or because the send buffer is too small. What waits for these threads waits with them. \
+              Faster CPUs or disks here change nothing.",
     computed: "Connections with data in the send queue, of which nothing was acknowledged for at least 5 s: window probes run \
                (the receiver's window is closed: it does not read), or retransmits (the host acknowledges nothing). Threads: \
                those in a send call on one of these sockets (/proc/PID/task/TID/syscall), and in a receive call where the host \
-               acknowledges nothing: the request did not arrive. A warning from 2 threads. A note: one \
-               thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
+               acknowledges nothing: the request did not arrive. Threads in epoll that wait for EPOLLOUT of such a connection, \
+               and the only thread of a process in poll, if this host opened the connection: a server serves its other clients \
+               meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
+               same threads have slept in send for at least 5 s. A warning from 2 threads, or 2 connections of an event loop. A \
+               note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
-    caveats: "A consumer may pause on purpose (less, a player). Programs that wait in poll or epoll until they can send are not \
-              counted. Threads of other users need privilege.",
+    caveats: "A consumer may pause on purpose (less, a player). Several threads in poll or select are not counted: what they wait \
+              for is in their memory. Unix sockets of other network namespaces are not seen. Threads of other users need \
+              privilege.",
     next_steps: &[
         "the connections: ss -tnoi dst ADDRESS (timer persist: window closed; timer on: not acknowledged; rwnd_limited)",
         "closed window: why the program at the other end does not read (its threads, its receive queue: ss -tn)",
         "no acknowledgement: whether the host lives and the path works (ping, mtr, a packet filter)",
+        "Unix sockets: ss -xp (Recv-Q of the receiver); net.unix.max_dgram_qlen for datagrams",
     ],
     reference: "TCP and UDP",
     hysteresis: Hysteresis::TwoOfThree,
@@ -37,7 +45,7 @@ const MAX_REPORTED_HOSTS: usize = 3;
 
 fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = remote_end_waits(context.interval);
-    // A thread that sends, or that waits for the answer, is required: a server that waits in epoll serves its other clients meanwhile.
+    // A thread that waits is required: a server that waits in epoll serves its other clients meanwhile.
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds;
         wait.wait != ConnectionWait::Connect && wait.threads() > 0 && long
@@ -50,13 +58,13 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
             true
         }
     });
-    waits.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait)).collect()
+    let tcp = waits.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait));
+    tcp.chain(unix_sockets::candidates(context)).collect()
 }
 
 fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
-    let threads = f64::from(wait.threads());
     let moves = matches!(wait.wait, ConnectionWait::FullWindow | ConnectionWait::SendBuffer);
-    let many = threads >= context.thresholds.send_blocked_threads;
+    let many = f64::from(wait.blocked()) >= context.thresholds.send_blocked_threads;
     let seconds = wait.seconds(context.interval);
     Candidate {
         severity: if many && !moves { Severity::Warning } else { Severity::Note },

@@ -1,13 +1,17 @@
 //! Rule tcp-retransmits: many TCP segments are sent again.
 
+use std::net::IpAddr;
+
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::ids::ProcessId;
 use crate::interval::network::NicSpan;
 use crate::interval::network::remote_hosts::RemoteHostSpan;
+use crate::sample::Name;
 use crate::units::{PerSecond, Ratio};
 
 pub const TCP_RETRANSMITS: Rule = Rule {
@@ -79,8 +83,14 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         }
         None => String::new(),
     };
-    let top = scope.namespace.is_none().then(|| top_remote_host(context)).flatten();
-    let most = top.map(|(host, rate)| describe_remote_host(host, rate)).unwrap_or_default();
+    let top = match scope.namespace {
+        None => top_remote_host(context).map(|(host, rate)| TopHost::new(host.address, host.worst_process.as_ref(), rate)),
+        Some(_) => scope
+            .top_retransmit_host()
+            .filter(|(_, rate)| rate.0 >= again.0 * MIN_TOP_HOST_SHARE)
+            .map(|(host, rate)| TopHost::new(host.address, host.process.as_ref(), rate.0)),
+    };
+    let most = top.as_ref().map(TopHost::describe).unwrap_or_default();
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
@@ -99,11 +109,11 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             evidence_optional("syn_retransmits_per_second", protocols.syn_retransmits.map(|_| requests)),
             evidence_optional("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
             evidence_optional("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
-            top.map_or(evidence_optional("top_remote_host", None), |(host, _)| {
-                evidence_text("top_remote_host", host.address.to_string().as_str())
+            top.as_ref().map_or(evidence_optional("top_remote_host", None), |top| {
+                evidence_text("top_remote_host", top.address.to_string().as_str())
             }),
-            evidence_optional("top_remote_host_retransmitted_per_second", top.map(|(_, rate)| rate)),
-            top.and_then(|(host, _)| host.worst_process.as_ref())
+            evidence_optional("top_remote_host_retransmitted_per_second", top.as_ref().map(|top| top.rate)),
+            top.and_then(|top| top.process)
                 .map_or(evidence_optional("top_process", None), |(_, name)| evidence_text("top_process", name.clone())),
         ],
         explained_share: 0.0,
@@ -120,11 +130,24 @@ fn top_remote_host<'a>(context: &RuleContext<'a>) -> Option<(&'a RemoteHostSpan,
     (top.1 > 0.0 && top.1 >= all * MIN_TOP_HOST_SHARE).then_some(top)
 }
 
-/// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`
-fn describe_remote_host(host: &RemoteHostSpan, rate: f64) -> String {
-    let process = host.worst_process.as_ref();
-    let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
-    format!("; most{process} to {}: {} per second", host.address, significant_digits(rate))
+/// The remote host with most retransmits.
+struct TopHost<'a> {
+    address: IpAddr,
+    process: Option<&'a (ProcessId, Name)>,
+    /// Segments per second
+    rate: f64,
+}
+
+impl<'a> TopHost<'a> {
+    fn new(address: IpAddr, process: Option<&'a (ProcessId, Name)>, rate: f64) -> TopHost<'a> {
+        TopHost { address, process, rate }
+    }
+
+    /// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`
+    fn describe(&self) -> String {
+        let process = self.process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
+        format!("; most{process} to {}: {} per second", self.address, significant_digits(self.rate))
+    }
 }
 
 /// Share of the retransmitted segments from which one remote host is named. docs/metrics.md, "Fixed thresholds".

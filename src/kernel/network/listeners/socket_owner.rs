@@ -64,7 +64,10 @@ impl SocketOwners {
 fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (ProcessId, Name))> {
     let mut found = Vec::new();
     let mut links = 0;
-    for entry in root.list_directory("proc").unwrap_or_default() {
+    let mut entries = root.list_directory("proc").unwrap_or_default();
+    // Init keeps the sockets of services that it starts on demand open: the service itself comes first.
+    entries.sort_by_key(|entry| entry.as_bytes() == b"1");
+    for entry in entries {
         let Some(pid) = parse_u32(entry.as_bytes()) else { continue };
         let directory = Path::new("proc").join(&entry);
         // Another user's descriptors need CAP_SYS_PTRACE.

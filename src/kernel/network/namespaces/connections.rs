@@ -1,5 +1,5 @@
 //! Scans the TCP connections of another network namespace, over a socket that was opened there, for those that wait for their remote
-//! end. A scan costs 0.3 ms even without connections: only at first, and while counters of the namespace show such a wait.
+//! end, and for the remote host with most retransmits. A scan costs 0.3 ms even without connections: only at first, and while counters of the namespace show such a wait.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,20 @@ const SCAN_TIME: Duration = Duration::from_secs(10);
 /// The next scan comes after this many times the cost of the last: at most 0.5 % of one CPU for each namespace.
 const INTERVAL_PER_COST: u32 = 200;
 
-/// Counters that grow while a connection waits for its remote end.
+/// Counters that grow while a connection waits for its remote end, or retransmits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitCounters {
     timeouts: Option<Counter>,
     syn_retransmits: Option<Counter>,
     window_probes: Option<Counter>,
+    segments_retransmitted: Option<Counter>,
 }
 
 impl WaitCounters {
-    /// `window_probes`: TCPWinProbe of the same file.
-    pub fn new(tcp_ext: &TcpExt, window_probes: Option<Counter>) -> WaitCounters {
-        WaitCounters { timeouts: tcp_ext.timeouts, syn_retransmits: tcp_ext.syn_retransmits, window_probes }
+    /// `window_probes`: TCPWinProbe of the same file. `segments_retransmitted`: RetransSegs.
+    pub fn new(tcp_ext: &TcpExt, window_probes: Option<Counter>, segments_retransmitted: Option<Counter>) -> WaitCounters {
+        let TcpExt { timeouts, syn_retransmits, .. } = *tcp_ext;
+        WaitCounters { timeouts, syn_retransmits, window_probes, segments_retransmitted }
     }
 }
 

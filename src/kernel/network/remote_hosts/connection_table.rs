@@ -119,6 +119,13 @@ impl ConnectionTable {
         suspects.into_iter().map(|(host, worst)| (host.sums.address, worst.inode)).collect()
     }
 
+    /// The host with most retransmits lately, and the inode of its connection that was the worst one.
+    pub fn top_retransmits(&self) -> Option<(&RemoteHost, u32)> {
+        let hosts = self.hosts.values().filter(|host| host.recent_retransmits >= MIN_SUSPECT_RETRANSMITS);
+        let top = hosts.max_by_key(|host| (host.recent_retransmits, host.sums.address))?;
+        Some((&top.sums, top.worst?.inode))
+    }
+
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
         let dump_number = self.dump_number;

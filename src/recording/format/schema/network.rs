@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
-use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces};
+use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use crate::sample::network::{Protocols, Udp6, UdpSocket};
 
@@ -23,12 +24,14 @@ columns! { NetworkNamespace: 160 {
     fullest_listener,
     fullest_syn_queue,
     top_udp_socket,
+    top_retransmit_host,
 } }
+columns! { RetransmitHost: 12 { address, segments_retransmitted, process } }
 columns! { NamespaceNic: 42 { namespace, nic } }
 columns! { UdpSocket: 16 { local_address, inode, queued_bytes, drops, owner } }
 columns! { Udp6: 8 { datagrams_in, errors_in, datagrams_out, receive_buffer_errors, send_buffer_errors } }
 
-columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections, udp_sockets, udp6 } }
+columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts, syn_queues, waiting_connections, udp_sockets, udp6, unix_senders } }
 
 columns! { RemoteHosts: 7 { scan_boottime_ns, scan_cpu_ns, connection_count, host_count, rows } }
 
@@ -63,6 +66,19 @@ columns! { WaitingConnections: 32 {
     receiver,
     unread_bytes,
     receiving_threads,
+    polling_threads,
+} }
+
+columns! { UnixSenders: 32 {
+    owner,
+    receiver,
+    are_datagrams,
+    address,
+    sockets,
+    threads,
+    polling_threads,
+    since_boottime_ns,
+    unread_bytes,
 } }
 
 impl Columns for ConnectionWait {

@@ -1,9 +1,11 @@
 //! The figures of an interval that graphs over a whole recording show.
 
+use std::net::IpAddr;
+
 use super::IntervalSummary;
 use crate::figures::FigureInput;
 use crate::findings::Evaluation;
-use crate::ids::{CpuId, DiskId, NicId};
+use crate::ids::{CgroupId, CpuId, DiskId, NicId};
 use crate::interval::disk::Operation;
 
 /// A figure of a graph, in the unit of `IntervalSummary`.
@@ -12,11 +14,85 @@ pub enum GraphFigure {
     CpuTime(CpuTime),
     /// Busy share, 0 … 1
     CpuBusy(CpuId),
+    /// Average number of threads
+    Threads(ThreadState),
+    /// Share of the memory that is not available, 0 … 1
+    UsedMemory,
     /// Average latency in milliseconds
     DiskAwait(DiskId, Operation),
+    /// Requests in flight on average
+    DiskQueue(DiskId),
     /// KB per second
+    DiskRead(DiskId),
+    DiskWritten(DiskId),
     Received(NicId),
     Sent(NicId),
+    /// Share of the segments sent, 0 … 1
+    Retransmitted,
+    /// Share of the time in which some task of the host waited, 0 … 1
+    Pressure(StalledOn),
+    /// Milliseconds
+    RoundTrip(IpAddr),
+    /// Share of the time, 0 … 1
+    Cgroup(CgroupId, CgroupShare),
+}
+
+/// States of threads, in the order of `IntervalSummary::threads`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadState {
+    Running,
+    RunQueue,
+    Disk,
+    Lock,
+    OtherBlocked,
+    /// All of them
+    NotAsleep,
+}
+
+/// What tasks wait for, in the order of `IntervalSummary::pressure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StalledOn {
+    Cpu,
+    Io,
+    Memory,
+}
+
+/// Why a cgroup is held back, in the order of its shares in `IntervalSummary`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CgroupShare {
+    Throttled,
+    WaitsForIo,
+    WaitsForMemory,
+}
+
+impl ThreadState {
+    pub const ALL: [ThreadState; 6] = [
+        ThreadState::Running,
+        ThreadState::RunQueue,
+        ThreadState::Disk,
+        ThreadState::Lock,
+        ThreadState::OtherBlocked,
+        ThreadState::NotAsleep,
+    ];
+
+    fn of(self, counts: [f32; 5]) -> f32 {
+        counts.get(self as usize).copied().unwrap_or_else(|| counts.iter().sum())
+    }
+}
+
+impl StalledOn {
+    pub const ALL: [StalledOn; 3] = [StalledOn::Cpu, StalledOn::Io, StalledOn::Memory];
+}
+
+impl CgroupShare {
+    const ALL: [CgroupShare; 3] = [CgroupShare::Throttled, CgroupShare::WaitsForIo, CgroupShare::WaitsForMemory];
+}
+
+impl GraphFigure {
+    /// Whether there may be any number of such figures: of remote hosts and cgroups, which come and go.
+    pub(in crate::state) fn is_unbounded(&self) -> bool {
+        matches!(self, GraphFigure::RoundTrip(_) | GraphFigure::Cgroup(..))
+    }
 }
 
 /// Shares of the time of all CPUs, 0 … 1, in the order of `IntervalSummary::cpu_time`.
@@ -71,9 +147,15 @@ impl IntervalSummary {
             at: interval.at(),
             seconds: interval.seconds as f32,
             cpu_time: super::cpu_time(input),
+            threads: super::thread_states(evaluation),
+            used_memory: super::used_memory(input),
+            retransmitted_ratio: super::retransmitted_ratio(input),
             cpus: super::cpu_levels(input),
             disks: super::busiest_disks(input),
             nics: super::busiest_nics(input),
+            round_trips: super::round_trips(evaluation),
+            pressure: super::pressure_levels(input),
+            cgroups: super::cgroups_held_back(input),
             ..IntervalSummary::default()
         }
     }
@@ -83,9 +165,18 @@ impl IntervalSummary {
         match figure {
             GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.of(shares)),
             GraphFigure::CpuBusy(id) => self.cpu_busy(*id),
+            GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
+            GraphFigure::UsedMemory => self.used_memory,
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
+            GraphFigure::DiskQueue(id) => self.disk_load(*id).and_then(|load| load.queue),
+            GraphFigure::DiskRead(id) => self.disk_load(*id).map(|load| load.read_kilobytes),
+            GraphFigure::DiskWritten(id) => self.disk_load(*id).map(|load| load.written_kilobytes),
             GraphFigure::Received(id) => self.nic_kilobytes(id).map(|rates| rates.0),
             GraphFigure::Sent(id) => self.nic_kilobytes(id).map(|rates| rates.1),
+            GraphFigure::Retransmitted => self.retransmitted_ratio,
+            GraphFigure::Pressure(on) => self.pressure_share(*on),
+            GraphFigure::RoundTrip(host) => self.round_trip(*host),
+            GraphFigure::Cgroup(id, share) => self.cgroup_share(id, *share as usize),
         }
     }
 
@@ -99,7 +190,19 @@ impl IntervalSummary {
                 add(GraphFigure::CpuBusy(id), busy);
             }
         }
+        if let Some(counts) = self.threads {
+            ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.of(counts)));
+        }
+        if let Some(share) = self.used_memory {
+            add(GraphFigure::UsedMemory, share);
+        }
         for disk in &self.disks {
+            if disk.queue.is_finite() {
+                add(GraphFigure::DiskQueue(disk.id), disk.queue);
+            }
+            let [read, written] = disk.kilobytes;
+            add(GraphFigure::DiskRead(disk.id), read);
+            add(GraphFigure::DiskWritten(disk.id), written);
             for (operation, time) in OPERATIONS.into_iter().zip(disk.awaits).filter(|(_, time)| time.is_finite()) {
                 add(GraphFigure::DiskAwait(disk.id, operation), time);
             }
@@ -108,11 +211,32 @@ impl IntervalSummary {
             add(GraphFigure::Received(id.clone()), *received);
             add(GraphFigure::Sent(id.clone()), *sent);
         }
+        if let Some(share) = self.retransmitted_ratio {
+            add(GraphFigure::Retransmitted, share);
+        }
+        for on in StalledOn::ALL {
+            if let Some(share) = self.pressure_share(on) {
+                add(GraphFigure::Pressure(on), share);
+            }
+        }
+        for (host, time) in &self.round_trips {
+            add(GraphFigure::RoundTrip(*host), *time);
+        }
+        for (id, shares) in &self.cgroups {
+            for (why, share) in CgroupShare::ALL.into_iter().zip(shares).filter(|(_, share)| share.is_finite()) {
+                add(GraphFigure::Cgroup(id.clone(), why), *share);
+            }
+        }
     }
 
-    /// About as many figures as `each_graph_figure` has.
+    fn pressure_share(&self, on: StalledOn) -> Option<f32> {
+        self.pressure()?.get(on as usize).copied()
+    }
+
+    /// About as many figures as `each_graph_figure` has, without the unbounded ones.
     pub(in crate::state) fn graph_figure_count(&self) -> usize {
-        CpuTime::ALL.len() + self.cpus.len() + self.disks.len() + 2 * self.nics.len()
+        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + 2;
+        host + self.cpus.len() + 4 * self.disks.len() + 2 * self.nics.len()
     }
 
     /// A second that ends at this time, with one CPU of this busy share.

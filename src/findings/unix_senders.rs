@@ -1,0 +1,99 @@
+//! Threads that wait for a receiver on a Unix socket, by receiver: which processes, how many of their threads, how long.
+
+use crate::findings::formatting::{lossy_name, plural};
+use crate::findings::remote_end_waits::{join_calls, name_processes};
+use crate::ids::ProcessId;
+use crate::interval::Interval;
+use crate::sample::Name;
+use crate::sample::network::unix_senders::UnixSenders;
+
+/// The threads of all processes that wait for one receiver.
+pub struct UnixSendWait<'a> {
+    /// Those with most threads first, at least one
+    rows: Vec<&'a UnixSenders>,
+}
+
+impl<'a> UnixSendWait<'a> {
+    /// Threads in a send call, or in poll until they can send.
+    pub fn threads(&self) -> u32 {
+        self.sum(|row| row.threads.saturating_add(row.polling_threads))
+    }
+
+    /// Threads that are blocked; an event loop, which is one thread in poll, counts as its sockets.
+    pub fn blocked(&self) -> u32 {
+        self.sum(|row| row.threads.max(if row.polling_threads > 0 { row.sockets } else { 0 }))
+    }
+
+    /// What the threads sleep in: `send`, `send and poll`.
+    pub fn calls(&self) -> String {
+        join_calls([("send", self.sum(|row| row.threads)), ("poll", self.sum(|row| row.polling_threads))])
+    }
+
+    pub fn sockets(&self) -> u32 {
+        self.sum(|row| row.sockets)
+    }
+
+    /// `8 sockets`, `3 datagram sockets`
+    pub fn describe_sockets(&self) -> String {
+        let (one, many) = if self.are_datagrams() { ("datagram socket", "datagram sockets") } else { ("socket", "sockets") };
+        plural(f64::from(self.sockets()), one, many)
+    }
+
+    pub fn are_datagrams(&self) -> bool {
+        self.rows.iter().all(|row| row.are_datagrams)
+    }
+
+    /// Bytes that the receiver has not read; `None` of datagrams, of which only the first one is known.
+    pub fn unread_bytes(&self) -> Option<u64> {
+        (!self.are_datagrams()).then(|| self.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.unread_bytes)))
+    }
+
+    /// How long the first of them has waited.
+    pub fn seconds(&self, interval: &Interval) -> f64 {
+        let since_ns = self.rows.iter().map(|row| row.since_boottime_ns).min().unwrap_or(u64::MAX);
+        interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
+    }
+
+    /// The process at the other end, if it is known.
+    pub fn receiver(&self) -> Option<&'a (ProcessId, Name)> {
+        self.rows.first()?.receiver.as_ref()
+    }
+
+    /// The path or name of the receiving socket.
+    pub fn address(&self) -> Option<&'a Name> {
+        self.rows.iter().find_map(|row| row.address.as_ref())
+    }
+
+    /// `Unix socket /run/app.sock`
+    pub fn place(&self) -> String {
+        self.address().map_or_else(|| "Unix socket".to_owned(), |address| format!("Unix socket {}", lossy_name(address)))
+    }
+
+    /// `8 threads of sender (4711)`
+    pub fn who(&self) -> String {
+        let threads = plural(f64::from(self.threads()), "thread", "threads");
+        format!("{threads} of {}", name_processes(self.rows.iter().map(|row| &row.owner)))
+    }
+
+    fn sum(&self, of: impl Fn(&UnixSenders) -> u32) -> u32 {
+        self.rows.iter().fold(0_u32, |sum, row| sum.saturating_add(of(row)))
+    }
+
+    fn has_receiver_of(&self, row: &UnixSenders) -> bool {
+        let identity = |row: &UnixSenders| (row.receiver.as_ref().map(|(process, _)| *process), row.address.clone());
+        self.rows.first().is_some_and(|first| identity(first) == identity(row))
+    }
+}
+
+/// By receiver and address, those with most threads first.
+pub fn unix_send_waits(interval: &Interval) -> Vec<UnixSendWait<'_>> {
+    let mut list: Vec<UnixSendWait> = Vec::new();
+    for row in interval.newer.protocols.unix_senders.as_deref().unwrap_or_default() {
+        match list.iter_mut().find(|known| known.has_receiver_of(row)) {
+            Some(known) => known.rows.push(row),
+            None => list.push(UnixSendWait { rows: vec![row] }),
+        }
+    }
+    list.sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.sockets())));
+    list
+}

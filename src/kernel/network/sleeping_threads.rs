@@ -1,0 +1,162 @@
+//! Finds the threads that sleep in a send, connect, receive or poll call on given sockets: by the descriptor of their system call
+//! (/proc/PID/task/TID/syscall), and by what their epoll instance watches (/proc/PID/fdinfo). Expensive, hence only for sockets
+//! that wait.
+
+use std::os::unix::ffi::OsStrExt;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::listeners::socket_owner::{SocketOwners, parse_socket_inode};
+use crate::kernel::fields::{lines, words};
+use crate::kernel::root::Root;
+use crate::kernel::task;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::waits::Syscall;
+use crate::sample::{Absent, Reading};
+
+/// Threads whose system call is read in one search.
+const MAX_THREADS: usize = 1024;
+/// The event of epoll(7) for a socket that can be written to.
+const EPOLLOUT: u32 = 0x4;
+
+/// Threads asleep in system calls on one socket, by tid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SleepingThreads {
+    /// In a send or connect call
+    pub sending: Vec<u32>,
+    /// In a receive call
+    pub receiving: Vec<u32>,
+    /// In an epoll call that returns when the socket can be written to; in poll or select if it is the only thread of the process
+    pub polling: Vec<u32>,
+}
+
+/// By the inode of the socket; `None`: the system calls of its process are not readable.
+pub type ThreadsBySocket = FxHashMap<u32, Option<SleepingThreads>>;
+
+/// The threads of the owners of these sockets that sleep in a call on one of them.
+pub fn search_threads(
+    owners: &SocketOwners,
+    sockets: impl Iterator<Item = u32>,
+    root: &Root,
+    files: &mut TaskFiles,
+    machine: &[u8],
+) -> ThreadsBySocket {
+    let mut by_process: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
+    for inode in sockets {
+        if let Some((process, _)) = owners.owner(inode) {
+            by_process.entry(process.pid).or_default().insert(inode);
+        }
+    }
+    let mut processes: Vec<(u32, FxHashSet<u32>)> = by_process.into_iter().collect();
+    processes.sort_unstable_by_key(|(pid, _)| *pid);
+    let mut found = ThreadsBySocket::default();
+    let (mut left, mut tids): (usize, Vec<u32>) = (MAX_THREADS, Vec::new());
+    for (pid, wanted) in processes {
+        tids.clear();
+        if files.list_threads(pid, &mut tids).is_err() {
+            continue;
+        }
+        let Some(rest) = left.checked_sub(tids.len()) else { return found };
+        left = rest;
+        let mut epolls: FxHashMap<u64, FxHashSet<u32>> = FxHashMap::default();
+        for &tid in &tids {
+            let mut add = |inode: u32, tids: fn(&mut SleepingThreads) -> &mut Vec<u32>| {
+                if let Some(threads) = found.entry(inode).or_insert_with(|| Some(SleepingThreads::default())) {
+                    tids(threads).push(tid);
+                }
+            };
+            match sleeping_call(pid, tid, files, machine) {
+                Ok(Some((call @ (SocketCall::Send | SocketCall::Receive), descriptor))) => {
+                    let inode = socket_of(pid, descriptor, files).filter(|inode| wanted.contains(inode));
+                    match (inode, call) {
+                        (Some(inode), SocketCall::Send) => add(inode, |threads| &mut threads.sending),
+                        (Some(inode), _) => add(inode, |threads| &mut threads.receiving),
+                        (None, _) => {}
+                    }
+                }
+                Ok(Some((SocketCall::Epoll, descriptor))) => {
+                    let watched = epolls.entry(descriptor).or_insert_with(|| read_writable_watches(root, pid, descriptor));
+                    for &inode in wanted.intersection(watched) {
+                        add(inode, |threads| &mut threads.polling);
+                    }
+                }
+                Ok(Some((SocketCall::Poll, _))) if tids.len() == 1 => {
+                    wanted.iter().for_each(|&inode| add(inode, |threads| &mut threads.polling));
+                }
+                Err(Absent::NoPermission) => found.extend(wanted.iter().map(|&inode| (inode, None))),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// What a thread sleeps in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SocketCall {
+    /// A send or connect call
+    Send,
+    Receive,
+    /// Its descriptor is that of the epoll instance.
+    Epoll,
+    /// poll or select: its descriptors are in the memory of the process, which is not read.
+    Poll,
+}
+
+/// The call that a thread sleeps in, and its first argument.
+fn sleeping_call(pid: u32, tid: u32, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<(SocketCall, u64)>> {
+    let call = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall"))?)?;
+    let call = Syscall::from_number(machine, call);
+    Ok(call.and_then(|call| Some((socket_call(call.name)?, call.arguments[0]))))
+}
+
+fn socket_call(name: &str) -> Option<SocketCall> {
+    match name {
+        "connect" | "write" | "writev" | "sendto" | "sendmsg" | "sendmmsg" | "sendfile" => Some(SocketCall::Send),
+        "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" => Some(SocketCall::Receive),
+        "epoll_wait" | "epoll_pwait" => Some(SocketCall::Epoll),
+        "poll" | "ppoll" | "select" | "pselect6" => Some(SocketCall::Poll),
+        _ => None,
+    }
+}
+
+fn socket_of(pid: u32, descriptor: u64, files: &TaskFiles) -> Option<u32> {
+    let target = files.read_link(format_args!("{pid}/fd/{descriptor}")).ok()?;
+    parse_socket_inode(target.as_bytes())
+}
+
+fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> FxHashSet<u32> {
+    let text = root.read_once(format!("proc/{pid}/fdinfo/{descriptor}"));
+    text.map(|text| parse_writable_watches(&text)).unwrap_or_default()
+}
+
+/// The inodes that an epoll instance watches for EPOLLOUT. Before Linux 4.13 the file has no inodes: none.
+///
+/// ```text
+/// tfd:        5 events: 8000201d data:                5  pos:0 ino:2c14f sdev:8
+/// ```
+fn parse_writable_watches(text: &[u8]) -> FxHashSet<u32> {
+    let hexadecimal = |word: &[u8]| u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok();
+    let watch = |line: &[u8]| {
+        let mut words = words(line.strip_prefix(b"tfd:")?);
+        let events = hexadecimal(words.nth(2)?)?;
+        let inode = words.find_map(|word| word.strip_prefix(b"ino:"))?;
+        (events & EPOLLOUT != 0).then(|| hexadecimal(inode))?
+    };
+    lines(text).filter_map(watch).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_that_an_epoll_instance_waits_to_write_to() {
+        let text = b"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1061\n\
+            tfd:        5 events:       1d data:                5  pos:0 ino:2c14f sdev:8\n\
+            tfd:        6 events:       19 data:                6  pos:0 ino:2c150 sdev:8\n\
+            tfd:        7 events: 8000201f data:     7f00aabbccdd  pos:0 ino:2c151 sdev:8\n\
+            tfd:        8 events:       1d data:                5\n";
+        assert_eq!(parse_writable_watches(text), FxHashSet::from_iter([0x2c14f, 0x2c151]));
+    }
+}

@@ -1,0 +1,32 @@
+//! Threads that wait until a receiver on this machine reads from a Unix socket: its buffer, or its queue of datagrams, is full
+//! (sock_diag UNIX_DIAG).
+
+use crate::ids::ProcessId;
+use crate::sample::Name;
+
+/// Rows that a sample keeps, those with most threads first.
+pub const MAX_UNIX_SENDERS: usize = 16;
+
+/// Threads of one process that wait for the same receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixSenders {
+    /// The process that sends, and its name
+    pub owner: (ProcessId, Name),
+    /// The process that has the other end open; `None` if it is not known: its /proc/PID/fd is not readable, or the datagrams are sent
+    /// without a connection
+    pub receiver: Option<(ProcessId, Name)>,
+    /// udiag_type is SOCK_DGRAM, otherwise SOCK_STREAM or SOCK_SEQPACKET
+    pub are_datagrams: bool,
+    /// Path of the receiving socket, `@name` of an abstract one; `None` if it has none (socketpair)
+    pub address: Option<Name>,
+    /// Sending sockets
+    pub sockets: u32,
+    /// Threads that sleep in a send call on one of them
+    pub threads: u32,
+    /// Threads that sleep in poll, select or epoll until one of them can be written to
+    pub polling_threads: u32,
+    /// CLOCK_BOOTTIME nanoseconds since when the first of these threads has waited; a lower bound of the time
+    pub since_boottime_ns: u64,
+    /// Bytes that the receiver has not read: udiag_rqueue; of datagrams the first one
+    pub unread_bytes: u64,
+}
