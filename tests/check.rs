@@ -66,7 +66,7 @@ fn only_ignore_and_fail_on_select_findings() {
         (
             &["--ignore", "idle-but-blocked", "--ignore", "disk-latency"],
             0,
-            &["Nothing to warn of among the selected kinds"],
+            &["Nothing of the selected kinds is wrong"],
             &["critical: ", "warning: "],
         ),
         (&["--only", "oom-kill"], 0, &["Nothing of the selected kinds"], &["critical: "]),

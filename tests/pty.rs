@@ -647,7 +647,7 @@ fn the_unicode_option_overrides_the_locale() {
     command.env("LC_ALL", "C");
     let mut session = Session::start(command, 80, 24);
     session.until_text("blocked-idle");
-    session.until_text("────");
+    session.until_text("── busy");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
 }
