@@ -45,17 +45,18 @@ pub fn stalltop(arguments: &[&str]) -> CommandBuilder {
     prepared(command)
 }
 
-/// Sets the environment of a modern terminal and a temporary state directory.
+/// Sets the environment of a modern terminal and a state directory of its own: what one session remembers, such as the kind of
+/// rows, must not reach another one.
 pub fn prepared(mut command: CommandBuilder) -> CommandBuilder {
     command.env("TERM", "xterm-256color");
     command.env("LANG", "C.UTF-8");
     ["NO_COLOR", "LC_ALL", "LC_CTYPE"].into_iter().for_each(|name| command.env_remove(name));
-    command.env("XDG_STATE_HOME", state_directory());
-    command.cwd(state_directory());
+    command.env("XDG_STATE_HOME", tempfile::tempdir_in(directory()).unwrap().keep());
+    command.cwd(directory());
     command
 }
 
-fn state_directory() -> &'static Path {
+fn directory() -> &'static Path {
     static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
