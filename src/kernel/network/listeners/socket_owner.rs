@@ -17,6 +17,8 @@ const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 const CACHE_TTL: Duration = Duration::from_secs(120);
 /// A search ends after this many descriptors, about 50 ms.
 const MAX_DESCRIPTORS: usize = 50_000;
+/// Sockets kept of a process beside those that were searched for.
+const MAX_OTHER_SOCKETS: usize = 256;
 
 /// The cached owners by socket inode.
 #[derive(Debug, Default)]
@@ -60,7 +62,8 @@ impl SocketOwners {
     }
 }
 
-/// The first process that has each socket open; sockets that are found are removed from `wanted`.
+/// The first process that has each socket open, and the other sockets of these processes: the worst connection to a host changes from
+/// scan to scan. Sockets that are found are removed from `wanted`.
 fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (ProcessId, Name))> {
     let mut found = Vec::new();
     let mut links = 0;
@@ -73,14 +76,20 @@ fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (Pr
         // Another user's descriptors need CAP_SYS_PTRACE.
         let Ok(descriptors) = root.list_directory(directory.join("fd")) else { continue };
         links += descriptors.len();
+        let (mut sockets, mut is_owner) = (Vec::new(), false);
         for descriptor in descriptors {
             let Ok(target) = root.read_link(directory.join("fd").join(descriptor)) else { continue };
-            let Some(inode) = parse_socket_inode(target.as_os_str().as_bytes()).filter(|inode| wanted.contains(inode)) else {
-                continue;
-            };
-            if let Some(owner) = read_identity(root, pid, &directory) {
+            let Some(inode) = parse_socket_inode(target.as_os_str().as_bytes()) else { continue };
+            let is_wanted = wanted.contains(&inode);
+            is_owner |= is_wanted;
+            if is_wanted || sockets.len() < MAX_OTHER_SOCKETS {
+                sockets.push(inode);
+            }
+        }
+        if is_owner && let Some(owner) = read_identity(root, pid, &directory) {
+            for inode in sockets {
                 wanted.remove(&inode);
-                found.push((inode, owner));
+                found.push((inode, owner.clone()));
             }
         }
         if wanted.is_empty() || links > MAX_DESCRIPTORS {
