@@ -43,19 +43,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// What the timeline shows of an interval.
-fn tick(evaluation: &Evaluation) -> TimelineTick {
-    let interval = &evaluation.interval;
-    TimelineTick {
-        realtime_ns: interval.at().realtime_ns,
-        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
-        busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
-        blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
-        gap: false,
-        mark: None,
-    }
-}
-
 /// The replay of a recording, shortly before its end.
 fn replay(file: &Path, terminal: TerminalCapabilities, size: (u16, u16)) -> State {
     let evaluations: Vec<Evaluation> = EvaluatedRecording::open(file, &Settings::default()).expect("a recording").collect();
@@ -63,7 +50,10 @@ fn replay(file: &Path, terminal: TerminalCapabilities, size: (u16, u16)) -> Stat
     let name = file.file_name().unwrap().to_string_lossy().into_owned();
     let mut state =
         State::new(Setup { terminal, source: Source::Replay { name }, time_zone: TimeZone::UTC, size, interval_ms: 1000 });
-    update(&mut state, Event::Timeline(evaluations.iter().map(tick).collect()));
+    update(
+        &mut state,
+        Event::Timeline(evaluations.iter().map(|evaluation| TimelineTick::new(evaluation, false, None)).collect()),
+    );
     update(&mut state, Event::Summaries(evaluations.iter().map(IntervalSummary::for_graphs).collect()));
     update(&mut state, Event::Findings(evaluations.last().unwrap().active.to_vec()));
     let (first, last) = (evaluations.first().unwrap().interval.at(), evaluations.last().unwrap().interval.at());

@@ -253,6 +253,19 @@ impl Finding {
         FindingKey { kind: self.kind, subject: self.subject.clone() }
     }
 
+    /// The finding that this one follows from, if it is among `findings` and was active at the same time.
+    pub fn cause_among<'a>(&self, findings: &[&'a Finding]) -> Option<&'a Finding> {
+        let cause = self.follows_from.as_ref()?;
+        let is_cause = |other: &Finding| other.kind == cause.kind && other.subject == cause.subject && other.overlaps(self);
+        findings.iter().copied().find(|other| is_cause(other))
+    }
+
+    fn overlaps(&self, other: &Finding) -> bool {
+        let begins_before_end_of =
+            |this: &Finding, other: &Finding| other.until.is_none_or(|until| this.since.boottime_ns <= until.boottime_ns);
+        begins_before_end_of(self, other) && begins_before_end_of(other, self)
+    }
+
     /// The unit of `value` and `threshold`; threads are a count.
     pub fn value_unit(&self) -> EvidenceUnit {
         let known = EvidenceUnit::WORDS.into_iter().find(|(word, _)| *word == self.unit);

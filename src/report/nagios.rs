@@ -51,10 +51,8 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
 fn root_cause<'a>(findings: &[&'a Finding], mut finding: &'a Finding) -> &'a Finding {
     // There are at most as many causes as findings.
     for _ in findings {
-        let Some(cause) = finding.follows_from.as_ref().filter(|_| finding.until.is_none()) else { break };
-        let is_cause = |other: &&&Finding| other.until.is_none() && other.severity > Severity::Note && other.key() == *cause;
-        let Some(found) = findings.iter().find(is_cause) else { break };
-        finding = found;
+        let Some(cause) = finding.cause_among(findings).filter(|cause| cause.severity > Severity::Note) else { break };
+        finding = cause;
     }
     finding
 }

@@ -91,11 +91,8 @@ fn remaining_shares(figures: &MeanFigures) -> String {
 
 /// A line per finding; what follows from one of them is indented below it.
 fn finding_lines(findings: &[&Finding]) -> String {
-    let is_listed = |finding: &Finding| {
-        let cause = finding.follows_from.as_ref().filter(|_| finding.until.is_none());
-        cause.is_some_and(|cause| findings.iter().any(|other| other.until.is_none() && other.key() == *cause))
-    };
-    findings.iter().map(|finding| finding_line(finding, if is_listed(finding) { "    follows: " } else { "  " })).collect()
+    let begin = |finding: &Finding| if finding.cause_among(findings).is_some() { "    follows: " } else { "  " };
+    findings.iter().map(|finding| finding_line(finding, begin(finding))).collect()
 }
 
 fn finding_line(finding: &Finding, begin: &str) -> String {

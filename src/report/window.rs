@@ -178,16 +178,22 @@ impl Window {
         MeanFigures { cpus: self.cpus, hidden_threads, ..self.means.figures() }
     }
 
-    /// The active findings in their order, then the ended ones, worst first.
+    /// The active findings in their order, then the ended ones, worst first; what follows from one of them comes after it.
     pub fn findings(&self) -> Vec<&Finding> {
-        let mut ended: Vec<&Finding> = self.ended.iter().collect();
+        let (mut ended, mut findings): (Vec<&Finding>, Vec<&Finding>) =
+            self.reported().partition(|finding| finding.until.is_some());
         ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
-        let all = self.active.iter().flat_map(|open| open.iter()).chain(ended);
-        all.filter(|finding| self.filter.allows(finding.kind)).collect()
+        findings.extend(ended);
+        causes_first(findings)
+    }
+
+    fn reported(&self) -> impl Iterator<Item = &Finding> {
+        let all = self.active.iter().flat_map(|open| open.iter()).chain(&self.ended);
+        all.filter(|finding| self.filter.allows(finding.kind))
     }
 
     pub fn worst_severity(&self) -> Option<Severity> {
-        self.findings().iter().map(|finding| finding.severity).max()
+        self.reported().map(|finding| finding.severity).max()
     }
 
     /// Readings that were missing at some time, and why.
@@ -215,7 +221,7 @@ impl Window {
 
     /// The sentence if no finding is worse than a note; else `None`.
     pub fn no_problem_sentence(&self) -> Option<String> {
-        let notes = self.findings().len() as u64;
+        let notes = self.reported().count() as u64;
         match (self.worst_severity(), self.includes_all_kinds()) {
             (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
             (None, false) => Some("Nothing of the selected kinds is wrong, as far as it can be seen".into()),
@@ -228,5 +234,82 @@ impl Window {
             )),
             (Some(_), _) => None,
         }
+    }
+}
+
+/// Moves each consequence behind its root cause; an incident stands where its first finding stood.
+fn causes_first(findings: Vec<&Finding>) -> Vec<&Finding> {
+    let causes: Vec<Option<usize>> = findings
+        .iter()
+        .map(|finding| {
+            let cause = finding.cause_among(&findings)?;
+            findings.iter().position(|other| std::ptr::eq(*other, cause))
+        })
+        .collect();
+    // Findings that name each other as cause have none: each is its own root after as many steps as there are findings.
+    let root_of = |index: usize| {
+        let mut root = index;
+        for _ in 0..findings.len() {
+            match causes.get(root) {
+                Some(Some(cause)) => root = *cause,
+                _ => return root,
+            }
+        }
+        index
+    };
+    let roots: Vec<usize> = (0..findings.len()).map(root_of).collect();
+    let mut places = vec![usize::MAX; findings.len()];
+    for (index, &root) in roots.iter().enumerate() {
+        if let Some(place) = places.get_mut(root) {
+            *place = (*place).min(index);
+        }
+    }
+    let mut ordered: Vec<(usize, bool, &Finding)> = findings
+        .iter()
+        .zip(roots)
+        .enumerate()
+        .map(|(index, (finding, root))| (places.get(root).copied().unwrap_or(index), root != index, *finding))
+        .collect();
+    ordered.sort_by_key(|&(place, is_consequence, _)| (place, is_consequence));
+    ordered.into_iter().map(|(_, _, finding)| finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
+    use crate::interval::Interval;
+    use crate::report::text;
+    use crate::synthetic;
+
+    /// A thread fills CPU 0 for ten seconds, and sleeps for ten.
+    fn a_thread_at_its_limit_has_ended() -> Window {
+        let host = Arc::new(synthetic::host());
+        let sample = |second: u64| {
+            let busy = second.min(10);
+            let cpus =
+                [(busy, second - busy), (0, second)].map(|(busy, idle)| synthetic::cpu_times(busy * 100, 0, idle * 100, 0));
+            let thread = synthetic::thread(7, "spin").ran(busy * 1_000_000_000, 0, second);
+            let process = synthetic::process(7, "spin").ran(busy * 1_000_000_000).threads([thread]);
+            synthetic::sample(1.0 + second as f64).cpus(cpus).processes([process]).shared()
+        };
+        let samples: Vec<_> = (0..20).map(sample).collect();
+        let mut evaluator = Evaluator::new(Baselines::default());
+        let mut window = Window::default();
+        for (older, newer) in samples.iter().zip(samples.iter().skip(1)) {
+            window.add(&evaluator.evaluate(Interval::between(&host, older, newer).unwrap()));
+        }
+        window
+    }
+
+    #[test]
+    fn an_ended_consequence_is_listed_below_its_cause() {
+        let window = a_thread_at_its_limit_has_ended();
+        let listed: Vec<(Kind, bool)> =
+            window.findings().iter().map(|finding| (finding.kind, finding.until.is_some())).collect();
+        assert_eq!(listed, [(Kind::SaturatedThread, true), (Kind::SaturatedCore, true)]);
+        let text = text::check(&window);
+        assert!(text.contains("\n  warning: spin (7)") && text.contains("\n    follows: warning: CPU 0"), "{text}");
     }
 }

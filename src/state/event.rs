@@ -232,6 +232,21 @@ pub struct TimelineTick {
     pub mark: Option<String>,
 }
 
+impl TimelineTick {
+    /// The tick of an evaluated interval, with what lies before it: missing samples, a mark.
+    pub fn new(evaluation: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
+        let interval = &evaluation.interval;
+        TimelineTick {
+            realtime_ns: interval.at().realtime_ns,
+            worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
+            busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
+            blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
+            gap,
+            mark,
+        }
+    }
+}
+
 /// A mark: a text that a user attached to a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {

@@ -16,15 +16,10 @@ use crate::screen::{buffer, live, press, setup, text};
 fn replay(size: (u16, u16), at: usize) -> State {
     let intervals = scenes::lock_convoy().intervals(600, 300);
     let mut state = State::new(setup(size, Source::Replay { name: "db1.stalltop".to_owned() }));
-    let tick = |evaluation: &stalltop::findings::Evaluation| TimelineTick {
-        realtime_ns: evaluation.interval.at().realtime_ns,
-        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
-        busy: 0.5,
-        blocked: 0.4,
-        gap: false,
-        mark: None,
-    };
-    update(&mut state, Event::Timeline(intervals.iter().map(tick).collect()));
+    update(
+        &mut state,
+        Event::Timeline(intervals.iter().map(|evaluation| TimelineTick::new(evaluation, false, None)).collect()),
+    );
     update(&mut state, Event::Summaries(intervals.iter().map(IntervalSummary::for_graphs).collect()));
     let place = Position { index: at, length: 600, first: instant(1), last: instant(600) };
     update(&mut state, Event::Position(place));

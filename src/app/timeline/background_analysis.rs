@@ -12,7 +12,7 @@ use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::Failure;
 use crate::app::program::{priority, threads};
-use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
+use crate::findings::{ActiveFindings, Evaluator, Finding};
 use crate::recording::Damage;
 use crate::state::history::IntervalSummary;
 use crate::state::{Event, TimelineTick};
@@ -141,7 +141,7 @@ fn run(mut samples: RecordingSamples, evaluator: Evaluator, batches: &channel::S
                 }
                 if let Some(evaluation) = evaluation {
                     let (gap, mark) = annotations.before(index);
-                    batch.ticks.push((index, tick(&evaluation, gap, mark)));
+                    batch.ticks.push((index, TimelineTick::new(&evaluation, gap, mark)));
                     batch.summaries.push(IntervalSummary::for_graphs(&evaluation));
                     starts.observe(index, &evaluation.active);
                     batch.ended.extend(evaluation.ended);
@@ -177,18 +177,5 @@ impl Batch {
             active: Arc::from([]),
             complete: false,
         }
-    }
-}
-
-/// An interval as the timeline shows it.
-fn tick(evaluation: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
-    let interval = &evaluation.interval;
-    TimelineTick {
-        realtime_ns: interval.at().realtime_ns,
-        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
-        busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
-        blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
-        gap,
-        mark,
     }
 }
