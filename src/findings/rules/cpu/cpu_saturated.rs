@@ -4,6 +4,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{cpus, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::top_cpu_users;
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
@@ -29,7 +30,8 @@ pub const CPU_SATURATED: Rule = Rule {
                priority wait, and they use most of the busy time, it is a note. A thread that gets less than a quarter of what \
                the others get on average is named, with the reason if it is real-time threads, the CPU weights of cgroups, its nice \
                value or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
-               a loop, is named. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
+               a loop, is named, and so is a lock of the kernel for which more threads than CPUs wait while the CPUs are full of system time. \
+               Run-queue waits of tasks that no scan found are not known: the number of threads is a lower bound then. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
     caveats: "A compile or another batch job that is meant to use the whole host.",
     next_steps: &[
         "which processes use the CPUs: %CPU (screen 5, s)",
@@ -47,6 +49,12 @@ fn low_priority_uses_most(context: &RuleContext, cpu: &CpuSpan) -> bool {
     let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
     let used: f64 = threads.filter(|thread| is_low_priority(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum();
     used >= cpu.busy() * context.cpu_count() * MIN_LOW_PRIORITY_SHARE
+}
+
+/// Whether tasks that no scan found, whose run-queue waits are not known, used a significant part of the CPUs.
+fn has_unseen_tasks(context: &RuleContext) -> bool {
+    let unseen = context.interval.short_lived.as_ref().and_then(|short| short.cpus);
+    unseen.is_some_and(|cpus| cpus >= context.cpu_count() * context.thresholds.short_lived_busy_ratio)
 }
 
 /// The host, otherwise the CPUs to which some threads are restricted.
@@ -78,9 +86,11 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
     };
+    let locks = kernel_lock_clause(context).unwrap_or_default();
     let sentence = format!(
-        "CPUs {} used{work}{stolen}: {} runnable threads for {}, {} of them wait{most}{starved}{}",
+        "CPUs {} used{work}{stolen}: {}{} runnable threads for {}, {} of them wait{most}{starved}{}{locks}",
         percent(taken),
+        if has_unseen_tasks(context) { "at least " } else { "" },
         significant_digits(wanted),
         cpus(context.interval.online_cpus()),
         significant_digits(waiting),

@@ -136,24 +136,51 @@ const MIN_REPORTED_RATE: f64 = 5.0;
 /// Groups that are listed.
 const MAX_REPORTED: usize = 3;
 
-/// `make (4711) → cc1 180/s 0.90 CPU, …`
+/// Short-lived tasks of one name, of all parents of one name.
+struct ListedGroup<'a> {
+    first: &'a ShortLivedGroup,
+    parents: u32,
+    rate: Option<f64>,
+    cpus: f64,
+}
+
+/// `make (4711) → cc1 180/s 0.90 CPU, bash (16 processes) → ip 1480/s 1.50 CPUs, …`
 fn top_groups(span: &ShortLived) -> String {
+    let mut groups: Vec<ListedGroup> = Vec::new();
+    for group in &span.groups {
+        let is_same = |first: &ShortLivedGroup| {
+            (first.are_threads, first.owner.is_some(), &first.owner_name, &first.name)
+                == (group.are_threads, group.owner.is_some(), &group.owner_name, &group.name)
+        };
+        let rate = group.rate.map(|rate| rate.0);
+        match groups.iter_mut().find(|known| is_same(known.first)) {
+            Some(known) => {
+                known.parents = known.parents.saturating_add(1);
+                known.rate = known.rate.zip(rate).map(|(one, other)| one + other);
+                known.cpus += group.cpus;
+            }
+            None => groups.push(ListedGroup { first: group, parents: 1, rate, cpus: group.cpus }),
+        }
+    }
+    groups.sort_by(|a, b| a.first.are_threads.cmp(&b.first.are_threads).then(b.cpus.total_cmp(&a.cpus)));
     // The CPU time of threads is part of their process: only their number is reported.
-    let costs = |family: &ShortLivedGroup| !family.are_threads && family.cpus >= MIN_REPORTED_CPUS;
-    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= MIN_REPORTED_RATE);
-    let words: Vec<String> = span.groups.iter().filter(worth).take(MAX_REPORTED).map(describe_group).collect();
+    let costs = |group: &ListedGroup| !group.first.are_threads && group.cpus >= MIN_REPORTED_CPUS;
+    let worth = |group: &&ListedGroup| costs(group) || group.rate.is_some_and(|rate| rate >= MIN_REPORTED_RATE);
+    let words: Vec<String> = groups.iter().filter(worth).take(MAX_REPORTED).map(describe_group).collect();
     words.join(", ")
 }
 
-fn describe_group(family: &ShortLivedGroup) -> String {
-    let of = match family.owner {
-        Some(id) => format!("{} ({})", lossy_name(&family.owner_name), id.pid),
+fn describe_group(group: &ListedGroup) -> String {
+    let parent = lossy_name(&group.first.owner_name);
+    let of = match group.first.owner {
+        Some(_) if group.parents > 1 => format!("{parent} ({} processes)", group.parents),
+        Some(id) => format!("{parent} ({})", id.pid),
         None => "a parent that has exited".into(),
     };
-    let rate = family.rate.map(|rate| format!(" {}/s", significant_digits(rate.0))).unwrap_or_default();
-    let cpus = cpu_time(family.cpus);
-    match &family.name {
-        Some(own) if family.are_threads => format!("{of}: threads {}{rate}", name_or_placeholder(own)),
+    let rate = group.rate.map(|rate| format!(" {}/s", significant_digits(rate))).unwrap_or_default();
+    let cpus = cpu_time(group.cpus);
+    match &group.first.name {
+        Some(own) if group.first.are_threads => format!("{of}: threads {}{rate}", name_or_placeholder(own)),
         Some(own) => format!("{of} → {}{rate} {cpus}", name_or_placeholder(own)),
         None => format!("children of {of}: {cpus}"),
     }
