@@ -8,7 +8,7 @@ use crate::findings::Evaluation;
 pub struct Band {
     /// The names of its panes from left to right
     pub panes: &'static [&'static str],
-    /// Rows with the frame: the least, and the most that its content needs
+    /// Rows with the frame: the least, and the most that its content needs; (0, 0) without content
     pub rows: fn(&State, &Evaluation) -> (u16, u16),
     /// Bands with a lower number grow first, and fall away last
     pub priority: u8,
@@ -100,7 +100,7 @@ fn band_heights(bands: &[BandRows], height: u16) -> Vec<u16> {
     for &index in &order {
         let (Some(band), Some(rows)) = (bands.get(index), heights.get_mut(index)) else { continue };
         // The first band has both lines of its frame, each other one only its own lower line.
-        let needed = if left == height { band.minimum } else { band.minimum - 1 };
+        let needed = if left == height { band.minimum } else { band.minimum.saturating_sub(1) };
         if needed <= left {
             *rows = band.minimum;
             left -= needed;

@@ -278,6 +278,7 @@ fn cpu_accounting_line(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>,
         add(format!("{}% of them seen", format_number(seen.percent(), 3)));
     }
     add(format!("switches {}/s", rate(span.context_switches)));
+    add(format!("interrupts {}/s", rate(span.interrupts)));
     SafeText::sanitize(words)
 }
 

@@ -4,7 +4,7 @@ mod baselines;
 mod cgroup;
 mod cgroups;
 mod device;
-mod finding;
+pub mod finding;
 mod remote_host;
 mod task;
 
@@ -275,6 +275,26 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
     if most > 0 {
         let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
         pane.line_right(height.saturating_sub(1), (&words, StyleRole::Key));
+    }
+}
+
+/// Draws as much of a page as fits; `fill` writes it. A sign says that there is more.
+pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
+    let mut page = Page::new(pane.width());
+    fill(&mut page);
+    let is_cut = page.max_scroll(pane.height()) > 0;
+    let (labels, height) = (page.label_width(), pane.height() - u16::from(is_cut));
+    let mut y = 0;
+    for entry in &page.entries {
+        let below = y + u16::try_from(entry.height()).unwrap_or(u16::MAX);
+        if below > height {
+            break;
+        }
+        entry.draw(pane, y, labels);
+        y = below;
+    }
+    if is_cut {
+        pane.line_right(height, ("↓ Enter: more", StyleRole::Key));
     }
 }
 

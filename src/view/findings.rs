@@ -1,7 +1,13 @@
-//! The findings screen: active and ended findings.
+//! The findings screen: active and ended findings. On large terminals the selected one is explained below.
+//!
+//! ```text
+//! active and ended findings
+//! explanation: wait chains, meaning, next steps      evidence over time
+//! ```
 
 use super::ScreenView;
 use super::active_findings::is_measuring;
+use super::details;
 use super::displayed_time;
 use super::finding_time::finding_time;
 use super::list::{VisibleRow, list_end, list_status, visible_rows};
@@ -15,21 +21,59 @@ use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 
-pub const SCREEN: ScreenView = ScreenView { draw, panes: &[] };
+pub const SCREEN: ScreenView = ScreenView { draw, panes: &[list_pane, explanation_pane, evidence_pane] };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    pane.line(0, SafeLine::new("FINDINGS  ", StyleRole::Heading).with(numbers(state, evaluation), StyleRole::Plain));
+    let range = list_status(state, layout);
+    pane.line_right(0, (&range, StyleRole::Dim));
+    draw_list(state, evaluation, layout, pane);
+}
+
+fn list_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
+    let title = SafeLine::new("Findings", StyleRole::Bold).with(safe!(", {}", numbers(state, evaluation)), StyleRole::Plain);
+    let range = list_status(state, layout);
+    draw_list(state, evaluation, layout, &mut pane.framed(title, (&range, StyleRole::Dim)));
+}
+
+/// Wait chains, meaning and next steps of the selected finding.
+fn explanation_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let Some(finding) = selected_finding(state, evaluation) else { return };
+    let title = SafeLine::new(rule_title(finding), StyleRole::Bold);
+    let mut inner = pane.framed(title, ("Enter: its page", StyleRole::Dim));
+    details::draw_beginning(&mut inner, |page| details::finding::explanation(evaluation, finding, page));
+}
+
+/// Its evidence.
+fn evidence_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let Some(finding) = selected_finding(state, evaluation) else { return };
+    let mut inner = pane.framed(("Evidence", StyleRole::Bold), SafeLine::default());
+    details::draw_beginning(&mut inner, |page| details::finding::figures(state, evaluation, finding, page));
+}
+
+/// How many findings there are.
+fn numbers(state: &State, evaluation: &Evaluation) -> SafeText {
     let now = evaluation.active.len();
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
-    let words = match (now, before) {
+    match (now, before) {
         (0, 0) if is_measuring(state) => "measuring …".into(),
         (0, 0) if state.is_provisional => "evaluating …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),
         (now, before) => safe!("{now} now, {before} before"),
-    };
-    pane.line(0, SafeLine::new("FINDINGS  ", StyleRole::Heading).with(words, StyleRole::Plain));
-    let range = list_status(state, layout);
-    pane.line_right(0, (&range, StyleRole::Dim));
+    }
+}
+
+/// The finding of the row under the cursor.
+fn selected_finding<'a>(state: &'a State, evaluation: &'a Evaluation) -> Option<&'a Finding> {
+    match *state.rows.get(state.cursor().selected)? {
+        Row::ActiveFinding(at) => evaluation.active.get(at),
+        Row::EndedFinding(at) => state.finding_history.ended_before(evaluation.interval.at()).nth(at),
+        _ => None,
+    }
+}
+
+fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
     let visible = visible_rows(state, layout);
@@ -49,10 +93,10 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         }
     }
     let end = list_end(layout, &visible);
-    if now + before == 0 && state.filter().is_empty() {
+    if state.rows.is_empty() && state.filter().is_empty() {
         pane.line(end + 1, ("Findings that hold in 2 of 3 samples are listed here; ended ones stay below.", StyleRole::Dim));
     }
-    if end + 1 < layout.rows_before_list + layout.list_rows && now + before > 0 {
+    if end + 1 < layout.rows_before_list + layout.list_rows && !state.rows.is_empty() {
         const WHOLE: &str = "Enter: meaning, evidence, next steps   o: go to its start";
         const SHORT: &str = "Enter: why   o: its start";
         let room = usize::from(pane.width().saturating_sub(7));
@@ -95,7 +139,7 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, head
 const SENTENCE_COLUMN: usize = 9;
 
 /// Cells of the title column.
-const TITLE_WIDTH: usize = 37;
+const TITLE_WIDTH: usize = 42;
 
 /// The title of the finding's rule.
 pub fn rule_title(finding: &Finding) -> &'static str {

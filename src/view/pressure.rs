@@ -1,10 +1,14 @@
-//! The screen of pressure and cgroups: PSI of the host over the kernel's averages, and a row for each cgroup with a limit, the
-//! one that is held back most first. The values are columns of `figures::pressure` and `figures::cgroup`.
+//! The screen of pressure, memory and cgroups: PSI of the host over the kernel's averages, its memory, and a row for each cgroup
+//! with a limit, the one that is held back most first. The values are columns of `figures::pressure`, `figures::memory` and
+//! `figures::cgroup`.
 //!
 //! ```text
 //! pressure of the host    the same over time (wide terminals)
+//! memory of the host      the same over time (wide terminals)
 //! cgroups with a limit, by the name of their container, pod or unit
 //! ```
+
+mod memory;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
@@ -33,11 +37,12 @@ use crate::interval::pressure::PressureSpan;
 use crate::safe;
 use crate::state::history::{GraphFigure, StalledOn};
 use crate::state::layout::ScreenLayout;
-use crate::state::screen::pressure::host_lines;
+use crate::state::screen::pressure::{host_lines, memory_lines};
 use crate::state::{Row, SortColumn, State};
 use crate::units::format;
 
-pub const SCREEN: ScreenView = ScreenView { draw, panes: &[host_pane, graphs_pane, list_pane] };
+pub const SCREEN: ScreenView =
+    ScreenView { draw, panes: &[host_pane, graphs_pane, memory::figures_pane, memory::graph_pane, list_pane] };
 
 /// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
 struct Resource {
@@ -166,11 +171,14 @@ fn worst_finding<'a>(evaluation: &'a Evaluation, id: &CgroupId) -> Option<&'a Fi
 }
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    match host_lines(layout) {
+    let lines = host_lines(layout);
+    match lines {
         1 => pane.line(0, host_line(evaluation)),
         lines => draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines)),
     }
-    let lines = host_lines(layout);
+    for (y, line) in (lines - memory_lines(layout)..lines).zip(memory::lines(evaluation, pane.width())) {
+        pane.line(y, line);
+    }
     let mut list = pane.subarea(0, lines, pane.width(), pane.height().saturating_sub(lines));
     draw_list(state, evaluation, layout, &mut list);
 }

@@ -238,7 +238,7 @@ fn beside_a_busy_cpu(percent: u32, judge: impl Fn(&mut CheckResult)) {
 fn one_hot_thread_on_a_host_that_is_80_per_cent_busy() {
     beside_a_busy_cpu(55, |said| {
         let thread = said.must("saturated-thread", "spin", "warning");
-        said.says(&thread, &["more CPUs won't help", "CPU is free"]);
+        said.says(&thread, &["more CPUs won't help", "CPU is idle"]);
         said.evidence(&thread, "free_cpus", 0.25, 0.55);
         said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
     });

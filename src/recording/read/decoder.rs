@@ -53,7 +53,7 @@ struct Level {
     sample: Arc<Sample>,
     /// Names that are known after it.
     name_count: usize,
-    tables: Vec<Rows>,
+    tables: Vec<Arc<Rows>>,
     processes: ProcessTable,
     cells: usize,
 }
@@ -90,7 +90,7 @@ impl ProcessTable {
 /// A decoded frame.
 struct Decoded {
     sample: Arc<Sample>,
-    tables: Vec<Rows>,
+    tables: Vec<Arc<Rows>>,
     processes: ProcessTable,
     cells: usize,
 }
@@ -238,15 +238,15 @@ impl FrameDecoder<'_> {
     }
 
     /// The rows of a table that needs nothing else; a table without a section did not change. Also the last of `tables`.
-    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Rows>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
-        let none = Rows::new(table.width);
-        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
+    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Arc<Rows>>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
+        let reference = self.levels.last().and_then(|level| level.tables.get(tables.len())).cloned();
+        let reference = reference.unwrap_or_else(|| Arc::new(Rows::new(table.width)));
         let rows = match self.sections.changes(table, cells)? {
-            Some(changes) => changes.to_rows(reference)?,
-            None => reference.clone(),
+            Some(changes) => Arc::new(changes.to_rows(&reference)?),
+            None => reference,
         };
         tables.push(rows);
-        tables.last().ok_or(Malformed("a table is missing"))
+        tables.last().map(Arc::as_ref).ok_or(Malformed("a table is missing"))
     }
 
     /// The processes, and their rows that later frames refer to.

@@ -1,8 +1,9 @@
-//! The findings screen: active and ended findings.
+//! The findings screen: active and ended findings, and on large terminals the explanation of the selected one.
 
 use crate::state::layout::ListLines;
-use crate::state::rows;
-use crate::state::screen::ScreenDefinition;
+use crate::state::panes::Band;
+use crate::state::rows::{self, Row};
+use crate::state::screen::{ScreenDefinition, rows_of};
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "findings",
@@ -11,7 +12,23 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     rows: rows::findings,
     fixed_order_reason: |_| None,
     finding_lines: |_, _| 0,
-    list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
-    bands: &[],
-    list_pane: None,
+    list_lines: |_, layout| ListLines { above: u16::from(!layout.has_panes()), ..ListLines::default() },
+    bands: &[
+        Band {
+            panes: &["findings"],
+            rows: |state, _| {
+                let sentence = if state.setup.size.0 < 160 { 3 } else { 2 };
+                let lines = |row: &Row| if matches!(row, Row::ActiveFinding(_)) { 1 + sentence } else { 1 };
+                // Frame, and a note below.
+                (7, 4 + rows_of(state.rows.iter().map(lines).sum()))
+            },
+            priority: 0,
+        },
+        Band {
+            panes: &["explanation", "evidence"],
+            rows: |state, _| if state.rows.is_empty() { (0, 0) } else { (10, u16::MAX) },
+            priority: 1,
+        },
+    ],
+    list_pane: Some(0),
 };

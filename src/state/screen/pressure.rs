@@ -1,4 +1,4 @@
-//! The screen of pressure and cgroups: a row for each cgroup with a limit.
+//! The screen of pressure, memory and cgroups: a row for each cgroup with a limit.
 
 use crate::state::layout::{ListLines, ScreenLayout};
 use crate::state::panes::Band;
@@ -15,18 +15,24 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_, _| 1,
     list_lines: |_, layout| ListLines { above: host_lines(layout) + 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 14), priority: 1 },
+        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 20), priority: 1 },
+        Band { panes: &["memory of the host", "memory over time"], rows: |_, _| (7, 14), priority: 2 },
         // Frame, headings, and a note below.
         Band { panes: &["cgroups"], rows: |state, _| (7, 4 + rows_of(state.rows.len())), priority: 0 },
     ],
-    list_pane: Some(2),
+    list_pane: Some(4),
 };
 
-/// Lines of the pressure of the host above the headings of the list: its headings, a line for each resource and a blank one.
+/// Lines of the host above the headings of the list: headings, a line for each resource, a blank one, and its memory.
 pub fn host_lines(layout: &ScreenLayout) -> u16 {
     match layout.body_rows {
         _ if layout.has_panes() => 0,
         ..=11 => 1,
-        _ => 6,
+        _ => 6 + memory_lines(layout),
     }
+}
+
+/// How many of them are of its memory, with a blank line below.
+pub fn memory_lines(layout: &ScreenLayout) -> u16 {
+    if layout.body_rows >= 18 && !layout.has_panes() { 6 } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! The details page of a finding: meaning, wait chains, next steps, evidence over time, cross-checks, rule.
+//! The details page of a finding: wait chains, meaning, next steps, evidence over time, cross-checks, rule.
 
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
@@ -25,16 +25,33 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
     if let Some(cause) = finding.follows_from.as_ref().and_then(|cause| cause.kind.rule()) {
         page.line(2, safe!("Follows from: {} ({})", cause.title, cause.kind.as_str()), StyleRole::Plain);
     }
+    explanation(evaluation, finding, page);
+    figures(state, evaluation, finding, page);
     if let Some(rule) = rule {
+        page.heading("THE RULE");
+        page.line(2, safe!("{}", rule.kind.as_str()), StyleRole::Dim);
+        page.paragraph(2, &rule.computed.into(), StyleRole::Dim);
+        page.heading("WHEN IT IS WRONG");
+        page.paragraph(2, &rule.caveats.into(), StyleRole::Dim);
+    }
+}
+
+/// Wait chains, meaning and next steps.
+pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
+    if is_active_blocking(finding) {
+        chain_section(evaluation, page);
+        page.heading("MEANING");
+    }
+    if let Some(rule) = finding.kind.rule() {
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
-    let blocked = finding.kind == Kind::IdleButBlocked && finding.until.is_none();
-    if blocked {
-        chain_section(evaluation, page);
-    }
     next_steps(finding, page);
+}
+
+/// Evidence over time and now, cross-checks.
+pub fn figures(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     evidence_graph(state, evaluation, finding, page);
-    if blocked {
+    if is_active_blocking(finding) {
         cross_checks(&evaluation.interval, page);
     }
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
@@ -48,13 +65,10 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
             page.labelled(label, value);
         }
     }
-    if let Some(rule) = rule {
-        page.heading("THE RULE");
-        page.line(2, safe!("{}", rule.kind.as_str()), StyleRole::Dim);
-        page.paragraph(2, &rule.computed.into(), StyleRole::Dim);
-        page.heading("WHEN IT IS WRONG");
-        page.paragraph(2, &rule.caveats.into(), StyleRole::Dim);
-    }
+}
+
+fn is_active_blocking(finding: &Finding) -> bool {
+    finding.kind == Kind::IdleButBlocked && finding.until.is_none()
 }
 
 /// Next steps, above all numbers.

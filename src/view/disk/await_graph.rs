@@ -50,6 +50,9 @@ pub fn in_steady_order<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a 
     operations
 }
 
+/// How many times the lower end of the axis the lowest value is, at least.
+const MIN_ABOVE_AXIS: f32 = 1.5;
+
 /// The second line of the graph, as a multiple of the baseline.
 const SLOW: f32 = 3.0;
 
@@ -84,7 +87,8 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
         return;
     }
-    let min = libm::powf(10.0, libm::floorf(libm::log10f(lowest)));
+    // The lowest value has some height.
+    let min = libm::powf(10.0, libm::floorf(libm::log10f(lowest / MIN_ABOVE_AXIS)));
     let max = libm::powf(10.0, libm::ceilf(libm::log10f(highest) + 0.001)).max(min * 10.0);
     let theme = pane.theme();
     let level = |times: f32, glyph| {

@@ -5,6 +5,7 @@ use crate::findings::Evaluation;
 use crate::interval::network::ProtocolSpan;
 use crate::safe;
 use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
 use crate::view::text::{format_number, format_optional};
 use crate::view::theme::StyleRole;
 
@@ -12,6 +13,9 @@ use crate::view::theme::StyleRole;
 pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
     let interval = &*evaluation.interval;
     let figure = |column: &Column<ProtocolSpan>| format_optional(column.displayed(&evaluation.into(), &interval.protocols), 6);
+    // Of no segments there is no share.
+    let share = protocols::RETRANSMITTED_RATIO.displayed(&evaluation.into(), &interval.protocols);
+    let share = share.map_or_else(SafeText::default, |share| safe!(" = {}%", format_number(share, 6)));
     let queued: f64 = interval.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum();
     let softnet: f64 = interval.softnet.iter().map(|span| span.dropped.0).sum();
     let line = |words| SafeLine::new(words, StyleRole::Plain);
@@ -23,9 +27,8 @@ pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
             figure(&protocols::SEGMENTS_OUT_PER_SECOND)
         )),
         line(safe!(
-            "retransmitted {}/s = {}%, SYN {}/s, resets {}/s",
+            "retransmitted {}/s{share}, SYN {}/s, resets {}/s",
             figure(&protocols::RETRANSMITTED_PER_SECOND),
-            figure(&protocols::RETRANSMITTED_RATIO),
             figure(&protocols::SYN_RETRANSMITS_PER_SECOND),
             figure(&protocols::RESETS_PER_SECOND)
         )),

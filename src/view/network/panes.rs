@@ -15,7 +15,7 @@ use crate::view::columns::Columns;
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, maxima_in_window};
 use crate::view::safe_line::SafeLine;
-use crate::view::text::{format_number, format_optional};
+use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 use crate::view::widgets::graph::Graph;
 
@@ -51,9 +51,9 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
     let width = pane.width().saturating_sub(2 + AXIS_WIDTH);
     let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.protocols);
     let now = protocols::RETRANSMITTED_RATIO.displayed(input, protocols_span);
-    let note = SafeLine::new(safe!("now {}%", format_optional(now, 5)), StyleRole::Dim);
+    let note = now.map_or("no segments now".into(), |now| safe!("now {}%", format_number(now, 5)));
     let columns = state.graph_columns(width);
-    let mut inner = pane.framed(maxima_in_window("Retransmitted segments", state, &columns), note);
+    let mut inner = pane.framed(maxima_in_window("Retransmitted segments", state, &columns), (&note, StyleRole::Dim));
     let values = columns.maxima(&GraphFigure::Retransmitted);
     let threshold = evaluation.thresholds().retransmitted_ratio as f32;
     let highest = values.iter().flatten().copied().fold(0.0, f32::max);

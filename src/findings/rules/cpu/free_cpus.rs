@@ -51,14 +51,14 @@ impl FreeCpus {
         self.cpus >= thresholds.free_cpus && self.busy < thresholds.box_idle_below_ratio
     }
 
-    /// `the host is 70.0 % busy (1.40 of 2 CPUs), 0.60 CPU is free`
+    /// `the host is 70.0 % busy (1.40 of 2 CPUs), 0.60 CPU is idle`
     pub fn describe(&self, context: &RuleContext, cpu: &CpuSpan) -> String {
         let place =
             self.allowed.as_ref().map_or_else(String::new, |list| format!(" on CPUs {}, which it may use", lossy_name(list)));
         let free = significant_digits(self.cpus);
         let verb = if self.cpus < 1.005 { "CPU is" } else { "CPUs are" };
         let used = context.of_all_cpus(cpu.busy() * context.cpu_count());
-        format!("the host is {} busy ({used}), {free} {verb} free{place}", percent(cpu.busy()))
+        format!("the host is {} busy ({used}), {free} {verb} idle{place}", percent(cpu.busy()))
     }
 }
 

@@ -1,0 +1,121 @@
+//! The memory of the host: amounts, swap, page faults and reclaim, as lines of labelled figures; and its use over time.
+
+use crate::figures::memory::{
+    ALLOCATION_STALLS_PER_SECOND, AVAILABLE_BYTES, BUFFERS_BYTES, CACHE_BYTES, COMPACTION_STALLS_PER_SECOND,
+    DIRECT_SCANS_PER_SECOND, DIRTY_BYTES, FAULTS_PER_SECOND, FREE_BYTES, MAJOR_FAULTS_PER_SECOND, OOM_KILLS,
+    PAGED_IN_BYTES_PER_SECOND, PAGED_OUT_BYTES_PER_SECOND, RECLAIMED_PER_SECOND, REFAULTS_PER_SECOND, SWAP_IN_BYTES_PER_SECOND,
+    SWAP_OUT_BYTES_PER_SECOND, SWAP_TOTAL_BYTES, SWAP_USED_BYTES, THP_FAULT_FALLBACKS_PER_SECOND, TOTAL_BYTES, WRITEBACK_BYTES,
+};
+use crate::figures::{Column, FigureInput, Unit};
+use crate::findings::Evaluation;
+use crate::interval::memory::MemorySpan;
+use crate::safe;
+use crate::state::State;
+use crate::state::history::GraphFigure;
+use crate::state::layout::ScreenLayout;
+use crate::units::format;
+use crate::view::pane::Pane;
+use crate::view::panes::in_window;
+use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
+use crate::view::text::format_optional;
+use crate::view::theme::StyleRole;
+use crate::view::widgets::area_graph::AreaGraph;
+
+/// A heading, and figures with their labels, the most important first.
+type Line = (&'static str, &'static [(&'static str, &'static Column<MemorySpan>)]);
+
+static LINES: [Line; 5] = [
+    ("memory", &[("total", &TOTAL_BYTES), ("available", &AVAILABLE_BYTES), ("free", &FREE_BYTES), ("cache", &CACHE_BYTES)]),
+    (
+        "swap",
+        &[
+            ("total", &SWAP_TOTAL_BYTES),
+            ("used", &SWAP_USED_BYTES),
+            ("in/s", &SWAP_IN_BYTES_PER_SECOND),
+            ("out/s", &SWAP_OUT_BYTES_PER_SECOND),
+        ],
+    ),
+    (
+        "faults/s",
+        &[
+            ("all", &FAULTS_PER_SECOND),
+            ("major", &MAJOR_FAULTS_PER_SECOND),
+            ("refaults", &REFAULTS_PER_SECOND),
+            ("no THP", &THP_FAULT_FALLBACKS_PER_SECOND),
+        ],
+    ),
+    (
+        "cache",
+        &[
+            ("dirty", &DIRTY_BYTES),
+            ("writeback", &WRITEBACK_BYTES),
+            ("read/s", &PAGED_IN_BYTES_PER_SECOND),
+            ("written/s", &PAGED_OUT_BYTES_PER_SECOND),
+            ("buffers", &BUFFERS_BYTES),
+        ],
+    ),
+    (
+        "reclaim/s",
+        &[
+            ("reclaimed", &RECLAIMED_PER_SECOND),
+            ("direct", &DIRECT_SCANS_PER_SECOND),
+            ("stalls", &ALLOCATION_STALLS_PER_SECOND),
+            ("compaction", &COMPACTION_STALLS_PER_SECOND),
+            ("OOM kills", &OOM_KILLS),
+        ],
+    ),
+];
+
+const HEADING_CELLS: usize = 10;
+
+/// A label of ten cells, a blank, and a figure of six; between two figures two blanks.
+const SLOT_CELLS: usize = 17;
+
+/// The figures, in columns; what does not fit in the width is left out.
+pub fn lines(evaluation: &Evaluation, width: u16) -> Vec<SafeLine> {
+    let slots = usize::from(width).saturating_sub(HEADING_CELLS) / SLOT_CELLS;
+    LINES
+        .iter()
+        .map(|(heading, figures)| {
+            let mut line = SafeLine::new(safe!("{heading:<HEADING_CELLS$}"), StyleRole::Bold);
+            for (label, figure) in figures.iter().take(slots) {
+                let (value, role) = value(evaluation, figure);
+                let cells = (SLOT_CELLS - 2).saturating_sub(label.len());
+                line.push(safe!("{label}"), StyleRole::Dim);
+                line.push(safe!("{value:>cells$}  "), role);
+            }
+            line
+        })
+        .collect()
+}
+
+/// A figure as text; zeros are dim.
+fn value(evaluation: &Evaluation, figure: &Column<MemorySpan>) -> (SafeText, StyleRole) {
+    let Some(memory) = &evaluation.interval.memory else { return ("-".into(), StyleRole::Dim) };
+    let number = figure.number(&FigureInput::from(evaluation), memory);
+    let text = match figure.definition.unit {
+        Unit::Kilobytes | Unit::KilobytesPerSecond => number.map_or("-".to_owned(), format::short_bytes),
+        _ => format_optional(number, 6),
+    };
+    let role = if number.is_some_and(|number| number > 0.0) { StyleRole::Plain } else { StyleRole::Dim };
+    (SafeText::sanitize(text), role)
+}
+
+pub fn figures_pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let mut inner = pane.framed(("Memory of the host", StyleRole::Bold), SafeLine::default());
+    let lines = lines(evaluation, inner.width());
+    (0..).zip(lines).for_each(|(y, line)| inner.line(y, line));
+}
+
+/// The share of the memory that was not available.
+pub fn graph_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let columns = state.graph_columns(pane.width().saturating_sub(2));
+    let title = in_window("Memory in use", state, &columns);
+    let mut inner = pane.framed(title, ("0 to 100 %, what is not available", StyleRole::Dim));
+    let values = columns.means_and_maxima(&GraphFigure::UsedMemory);
+    let (style, peak_style) = (inner.graph_style(StyleRole::System), inner.graph_style(StyleRole::Dim));
+    let area = inner.area();
+    inner.render(AreaGraph { values: &values, max: 1.0, style, peak_style });
+    pane.time_axis(columns.axis(), area);
+}
