@@ -139,12 +139,15 @@ impl Evaluator {
             self.rule_state.update(&interval, thresholds);
             let rule_state = self.rule_state.clone();
             let drifts = baselines.drifts(&interval);
+            let raised = self.tracked.iter().filter(|(_, tracked)| tracked.is_raised());
+            let active: Vec<FindingKey> = raised.map(|(key, _)| key.clone()).collect();
             let context = RuleContext {
                 interval: &interval,
                 latency_statuses: &statuses,
                 drifts: &drifts,
                 thresholds,
                 state: &rule_state,
+                active: &active,
             };
             for tracked in self.tracked.values_mut() {
                 tracked.begin_interval();

@@ -2,7 +2,7 @@
 
 use super::formatting;
 use super::rule_state::RuleState;
-use super::{Evidence, Severity, Subject, Thresholds, Value};
+use super::{Evidence, FindingKey, Kind, Severity, Subject, Thresholds, Value};
 use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status};
 use crate::ids::{CgroupId, DiskId, TaskId};
 use crate::interval::Interval;
@@ -11,6 +11,9 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::Name;
 use crate::sample::disk::{Disk, find_disk};
 use crate::sample::task::Process;
+
+/// An active finding lasts while its value is at least this share of the threshold. docs/metrics.md, "Fixed thresholds".
+pub const MIN_LASTING_SHARE: f64 = 0.75;
 
 /// One interval, with the other inputs of a rule.
 pub struct RuleContext<'a> {
@@ -21,6 +24,8 @@ pub struct RuleContext<'a> {
     pub thresholds: &'a Thresholds,
     /// State of earlier intervals, this one included
     pub state: &'a RuleState,
+    /// The findings that were active before this interval
+    pub active: &'a [FindingKey],
 }
 
 /// A possible finding of one interval. It becomes a finding when enough intervals show it.
@@ -40,6 +45,13 @@ impl RuleContext<'_> {
     /// Online CPUs, as a number to divide by.
     pub fn cpu_count(&self) -> f64 {
         self.interval.online_cpus().max(1) as f64
+    }
+
+    /// The share of a threshold that is enough for a finding about the host: a value that varies around the threshold neither
+    /// ends an active finding nor begins it again and again.
+    pub fn threshold_share(&self, kind: Kind) -> f64 {
+        let is_active = self.active.iter().any(|key| key.kind == kind && key.subject == Subject::Host);
+        if is_active { MIN_LASTING_SHARE } else { 1.0 }
     }
 
     /// The device with this identity, as it was last seen.

@@ -41,9 +41,14 @@ pub fn describe_process_group(group: &GroupId, label: &GroupLabel) -> String {
     }
 }
 
-/// The system call: `in fdatasync`; the wait channel only where no system call is known.
+/// The system call: `in fdatasync`; where none is known `waiting for a page`, or the wait channel.
 pub fn blocked_call(interval: &Interval, holder: &BlockedThread) -> String {
-    syscall_name(interval, holder).map_or_else(|| wait_location(interval, holder), |call| format!("in {call}"))
+    let for_a_page = || holder.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"folio_wait_bit"));
+    match syscall_name(interval, holder) {
+        Some(call) => format!("in {call}"),
+        None if for_a_page() => "waiting for a page".into(),
+        None => wait_location(interval, holder),
+    }
 }
 
 /// System call and wait channel: `in fdatasync (jbd2_log_wait_commit)`

@@ -50,8 +50,9 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
     // At least one thread must be blocked all the time, whatever waits for it.
-    let enough = reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio);
-    if !enough || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus) {
+    let share = context.threshold_share(Kind::IdleButBlocked);
+    let enough = reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio * share);
+    if !enough || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus * share) {
         return Vec::new();
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
