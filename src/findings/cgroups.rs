@@ -1,12 +1,13 @@
 //! The processes to which the limit of a cgroup applies, and their names for a sentence.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::formatting::{count, lossy_name};
 use super::rule_context::RuleContext;
-use crate::ids::{CgroupId, CgroupVersion};
+use crate::ids::{CgroupId, CgroupVersion, GroupId};
 use crate::interval::Interval;
 use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
@@ -89,7 +90,8 @@ impl<'a> CgroupMembers<'a> {
     }
 }
 
-/// The processes to which a group's limit applies, those with most weight first: `spin (4711), 3 more`.
+/// The processes to which a group's limit applies, those with most weight first; siblings of one executable are counted:
+/// `spin (4711), worker (6 processes), 3 more`.
 pub fn describe_members(
     context: &RuleContext,
     members: Option<&CgroupMembers>,
@@ -98,15 +100,46 @@ pub fn describe_members(
 ) -> String {
     let Some(members) = members else { return "tasks that cannot be read".into() };
     let spans = context.interval.tasks.as_ref();
-    let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
-    let mut inside: Vec<_> = members.members_of(group).iter().map(|process| (weigh(process), process)).collect();
-    inside.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut listed: Vec<String> =
-        inside.iter().take(3).map(|(_, process)| format!("{} ({})", lossy_name(&process.comm), process.pid)).collect();
-    match inside.len() {
-        0 => return "no task visible to this user".into(),
-        all if all > 3 => listed.push(format!("{} more", count((all - 3) as f64))),
-        _ => {}
+    let weigh = |process: &Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
+    let inside = members.members_of(group);
+    let named = name_siblings(inside.iter().map(|&process| (process, weigh(process))));
+    let mut listed: Vec<String> = named.iter().take(3).map(|siblings| siblings.label()).collect();
+    let unlisted: usize = named.iter().skip(3).map(|siblings| siblings.processes).sum();
+    match (inside.len(), unlisted) {
+        (0, _) => return "no task visible to this user".into(),
+        (_, 0) => {}
+        (_, more) => listed.push(format!("{} more", count(more as f64))),
     }
     listed.join(", ")
+}
+
+/// Sibling processes of one executable.
+pub struct Siblings<'a> {
+    first: &'a Process,
+    processes: usize,
+    /// The sum of the weights
+    pub weight: f64,
+}
+
+impl Siblings<'_> {
+    /// `spin (4711)` or `worker (6 processes)`
+    pub fn label(&self) -> String {
+        match self.processes {
+            1 => format!("{} ({})", lossy_name(&self.first.comm), self.first.pid),
+            many => format!("{} ({many} processes)", lossy_name(&self.first.comm)),
+        }
+    }
+}
+
+/// Adds up the weights of siblings; those with most weight come first.
+pub fn name_siblings<'a>(processes: impl Iterator<Item = (&'a Process, f64)>) -> Vec<Siblings<'a>> {
+    let mut groups: BTreeMap<GroupId, Siblings<'a>> = BTreeMap::new();
+    for (process, weight) in processes {
+        let siblings = groups.entry(process.group()).or_insert(Siblings { first: process, processes: 0, weight: 0.0 });
+        siblings.processes += 1;
+        siblings.weight += weight;
+    }
+    let mut list: Vec<Siblings<'a>> = groups.into_values().collect();
+    list.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.first.pid.cmp(&b.first.pid)));
+    list
 }

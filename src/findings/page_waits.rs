@@ -1,6 +1,7 @@
 //! Threads that wait for pages, and the processes with most major faults.
 
-use crate::findings::formatting::{lossy_name, significant_digits};
+use crate::findings::cgroups::name_siblings;
+use crate::findings::formatting::significant_digits;
 use crate::findings::rule_context::RuleContext;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::sample::waits::{Syscall, WaitClass};
@@ -8,18 +9,14 @@ use crate::sample::waits::{Syscall, WaitClass};
 /// Share of all major faults from which a process is named.
 const MIN_NAMED_SHARE: f64 = 0.1;
 
-/// `; most major faults: python3 (4711) 180/s, …`: processes that wait for pages from storage.
+/// `; most major faults: python3 (6 processes) 1080/s, …`: processes that wait for pages from storage.
 pub fn top_major_faulters(context: &RuleContext, faults: f64) -> String {
     let awake = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
-    let rates = awake.iter().filter_map(|span| Some((span.major_faults?.0, span.id.pid)));
-    let mut rates: Vec<_> =
-        rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * MIN_NAMED_SHARE && faults > 0.0).collect();
-    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let listed = rates.iter().take(3).filter_map(|(rate, pid)| {
-        let process = context.process(*pid)?;
-        Some(format!("{} ({pid}) {}/s", lossy_name(&process.comm), significant_digits(*rate)))
-    });
-    let listed: Vec<String> = listed.collect();
+    let rates = awake.iter().filter_map(|span| Some((context.process(span.id.pid)?, span.major_faults?.0)));
+    let groups = name_siblings(rates);
+    let many = |rate: f64| rate >= 1.0 && rate >= faults * MIN_NAMED_SHARE && faults > 0.0;
+    let named = groups.iter().filter(|group| many(group.weight)).take(3);
+    let listed: Vec<String> = named.map(|group| format!("{} {}/s", group.label(), significant_digits(group.weight))).collect();
     if listed.is_empty() { String::new() } else { format!("; most major faults: {}", listed.join(", ")) }
 }
 
