@@ -9,6 +9,7 @@ use super::device_waiters::leads_to_device;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
+use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
@@ -69,6 +70,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
     let may_be_waited_for = |device: DiskId| is_waited_for(device) || blocked.is_some_and(has_group_of_unknown_device);
     match (finding.kind, cause.kind) {
         (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, finding, &cause.subject),
+        (Kind::SaturatedCore, Kind::CpuSaturated) => is_among_allowed_cpus(finding, cause),
         (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context, &cause.subject),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
             is_short_of_memory(context, &cause.subject) && disk(&finding.subject).is_some_and(is_waited_for)
@@ -103,6 +105,16 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the saturated CPU is one of those to which the threads of the other finding are restricted.
+fn is_among_allowed_cpus(core: &Finding, restricted: &Finding) -> bool {
+    let Subject::Cpu(id) = &core.subject else { return false };
+    let allowed = restricted.evidence.iter().find_map(|evidence| match &evidence.value {
+        Value::Text(list) if evidence.name == "allowed_cpus" => Some(list),
+        _ => None,
+    });
+    allowed.is_some_and(|list| parse_cpu_list(list.as_bytes()).any(|range| range.contains(&id.0)))
 }
 
 fn disk(subject: &Subject) -> Option<DiskId> {

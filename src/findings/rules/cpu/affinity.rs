@@ -8,12 +8,13 @@ use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
 use crate::findings::rules::cpu::starved_thread::starved_thread;
-use crate::ids::CgroupId;
+use crate::ids::{CgroupId, GroupId, TaskId};
 use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::cpu_affinity::AffinityWaiters;
+use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 
-/// Number of threads that a sentence names.
+/// Number of threads, or groups of threads, that a sentence names.
 const MAX_NAMED: usize = 3;
 
 /// A candidate for each set of CPUs that is saturated by the threads restricted to it.
@@ -56,7 +57,7 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     };
     let normal: f64 = free.clone().filter(|&(task, _)| is_normal(task)).map(|(_, wait)| wait).sum();
     let (starved, starved_evidence) = starved_thread(context, Some(&affinity.cpus));
-    let label: Vec<String> = free.take(MAX_NAMED).map(|(task, _)| context.task_label(task).1).collect();
+    let waiters = describe_waiters(context, free);
     let want = match plural(wanted, "thread wants", "threads want") {
         one if count(wanted) == "1" => format!("{one} {place}, and waits {} of the time", percent(waiting.min(1.0))),
         many => format!("{many} {place}: {} of them wait", significant_digits(waiting)),
@@ -64,7 +65,7 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     let sentence = format!(
         "{want}, while the host is {} busy; waiting: {}{}{starved}",
         percent(box_taken),
-        label.join(", "),
+        waiters,
         softirq_clause(context, affinity)
     );
     let subject = match (cpuset, affinity.cpus.as_slice()) {
@@ -94,6 +95,24 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
         .collect(),
         explained_share: (cpus / context.cpu_count()).min(1.0),
     })
+}
+
+/// The waiting threads, those that wait most first; threads of one process or of siblings are counted: `spin (4711), 7 threads of app`.
+fn describe_waiters(context: &RuleContext, waiters: impl Iterator<Item = (TaskId, f64)>) -> String {
+    let mut groups: Vec<(GroupId, TaskId, &Name, usize)> = Vec::new();
+    for (task, _) in waiters {
+        let Some(process) = context.process(task.pid) else { continue };
+        let id = process.group();
+        match groups.iter_mut().find(|group| group.0 == id) {
+            Some(group) => group.3 += 1,
+            None => groups.push((id, task, &process.comm, 1)),
+        }
+    }
+    let label = |(_, first, name, threads): &(GroupId, TaskId, &Name, usize)| match threads {
+        1 => context.task_label(*first).1,
+        many => format!("{many} threads of {}", lossy_name(name)),
+    };
+    groups.iter().take(MAX_NAMED).map(label).collect::<Vec<_>>().join(", ")
 }
 
 /// A clause for the case that softirqs take more of these CPUs than threads do: then threads wait for softirqs.
