@@ -33,7 +33,9 @@ fn drawing(criterion: &mut Criterion) {
         update(&mut state, Event::Evaluation(judged.clone()));
     }
     let mut frames = Terminal::new(TestBackend::new(200, 50)).expect("no terminal is needed");
-    for (key, screen) in [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings")] {
+    for (key, screen) in
+        [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings"), ('7', "pressure")]
+    {
         update(&mut state, Event::Key(Key::Char(key)));
         criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
             bencher.iter(|| frames.draw(|frame| drop(view::render(&state, frame))).map(|_| ()));

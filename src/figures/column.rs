@@ -83,10 +83,11 @@ impl<T> Column<T> {
             | Unit::PerSecond
             | Unit::KilobytesPerSecond
             | Unit::MegabytesPerSecond
-            | Unit::Milliseconds => Precision::TwoDecimals,
+            | Unit::Milliseconds
+            | Unit::Seconds => Precision::TwoDecimals,
         };
         let aggregation = match unit {
-            Unit::Name | Unit::Id | Unit::Count | Unit::Percent | Unit::Milliseconds | Unit::Kilobytes => {
+            Unit::Name | Unit::Id | Unit::Count | Unit::Percent | Unit::Milliseconds | Unit::Seconds | Unit::Kilobytes => {
                 Aggregation::Unchanged
             }
             Unit::PercentOfCpu => Aggregation::Seconds,

@@ -65,6 +65,9 @@ columns! {
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu,
         "on a CPU, its threads added up, ended threads included",
         |_, row| row.span.cpu.into());
+    CPU_TIME_SECONDS = Figure::new("TIME+", "cpu_time_seconds", Unit::Seconds, "CPU time since its start, ended threads included",
+        |input, row| input.interval.host.seconds((row.process.user_ticks.0 + row.process.system_ticks.0) as f64).into())
+        .hidden_by_default().heading("time");
     ENDED_CHILDREN_RATIO = Figure::four_digits("%chld", "ended_children_ratio", Unit::PercentOfCpu,
         "CPU time of ended children and their children that it waited for, however short-lived",
         |_, row| row.span.children_cpu.into()).hidden_by_default();

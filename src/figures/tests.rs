@@ -49,7 +49,7 @@ fn titles_headings_and_keys_are_unique_and_keys_end_with_their_unit() {
                 Unit::Percent | Unit::PercentOfCpu => "_ratio",
                 Unit::PerSecond => "_per_second",
                 Unit::KilobytesPerSecond | Unit::MegabytesPerSecond => "_bytes_per_second",
-                Unit::Milliseconds => "_seconds",
+                Unit::Milliseconds | Unit::Seconds => "_seconds",
                 Unit::Kilobytes => "_bytes",
                 Unit::Name | Unit::Id | Unit::Count => "",
             };

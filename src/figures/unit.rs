@@ -20,6 +20,7 @@ pub enum Unit {
     MegabytesPerSecond,
     /// Seconds, read in milliseconds
     Milliseconds,
+    Seconds,
     /// Bytes, read in kB of 1024
     Kilobytes,
 }
@@ -28,7 +29,7 @@ impl Unit {
     /// The number in the unit that people read; `number` is in the unit of the key (shares of 1, seconds, bytes).
     pub fn displayed(self, number: f64) -> f64 {
         match self {
-            Unit::Name | Unit::Id | Unit::Count | Unit::PerSecond => number,
+            Unit::Name | Unit::Id | Unit::Count | Unit::PerSecond | Unit::Seconds => number,
             // A product is exact where a quotient by 0.01 or 0.001 is not.
             Unit::Percent | Unit::PercentOfCpu => number * 100.0,
             Unit::Milliseconds => number * 1000.0,
@@ -49,6 +50,7 @@ impl Unit {
             Unit::KilobytesPerSecond => "kB/s",
             Unit::MegabytesPerSecond => "MB/s",
             Unit::Milliseconds => "ms",
+            Unit::Seconds => "s",
             Unit::Kilobytes => "kB",
         }
     }

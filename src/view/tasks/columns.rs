@@ -7,8 +7,8 @@ use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::state::{SortColumn, State};
-use crate::units::format;
 use crate::units::{PerSecond, Ratio};
+use crate::units::{format, time};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::{state_segments, throttled_threads};
@@ -158,6 +158,21 @@ const WIDE_COLUMNS: [Spec; 3] = [
         .sorted_by(SortColumn::TASK_WRITE),
 ];
 
+/// As top's TIME+.
+const CPU_TIME: Spec = Spec::figure(&task::CPU_TIME_SECONDS, 6, |line, cell| {
+    let (user, system) = match line.thread {
+        None => (line.process.user_ticks, line.process.system_ticks),
+        Some(thread) => (thread.user_ticks, thread.system_ticks),
+    };
+    let seconds = line.interval.host.seconds((user.0 + system.0) as f64);
+    cell.text(safe!("{}", time::duration(seconds)), used_role(seconds));
+})
+.sorted_by(SortColumn::TASK_TIME)
+.min_table_width(MIN_CPU_TIME_WIDTH);
+
+/// Cells from which there is room for it beside command lines.
+const MIN_CPU_TIME_WIDTH: u16 = 180;
+
 impl TaskLine<'_> {
     /// What the task does or waits for; `None` for an inactive process.
     fn activity(&self, cells: u16) -> Option<SafeText> {
@@ -210,6 +225,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
         let rate = WIDE_COLUMNS.into_iter().skip(1).find(is_sorted).unwrap_or(STORAGE);
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, [MEMORY, rate]);
     }
+    specs.insert(COMMAND_INDEX, CPU_TIME);
     // The sort column is visible on every width.
     specs.iter_mut().filter(|spec| is_sorted(spec)).for_each(|spec| spec.min_table_width = 0);
     Columns::chosen(state, &specs, width)
