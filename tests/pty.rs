@@ -59,7 +59,7 @@ fn every_screen_has_its_key() {
             ("3", "KB/req"),
             ("4", "OutSeg"),
             ("5", "processes"),
-            ("6", "FINDINGS"),
+            ("6", "before"),
             ("7", "300 s"),
             ("1", "LOAD"),
         ];

@@ -62,7 +62,7 @@ const RECORDINGS: [Bundled; 6] = [
     Bundled {
         name: "harmless-load",
         title: "a load average that means nothing",
-        notice: "The load average is above 200, and nothing is wrong: 1000 tasks wait in vfork for a child that \
+        notice: "The load average is above 100, and nothing is wrong: 1000 tasks wait in vfork for a child that \
                  sleeps. Press 5, then c: tasks by what they wait for.",
         bytes: include_bytes!("../../../assets/demo/6-harmless-load.stalltop"),
     },

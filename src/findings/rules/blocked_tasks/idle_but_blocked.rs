@@ -29,9 +29,11 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                group that has a thread on storage, threads that wait for a lock (shown by the kernel, by several futex calls \
                with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
-               requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
-               waits for a device that is at its baseline, a warning with two or more blocked threads or waiting connections or latency above the \
-               baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads or connections.",
+               requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
+               the host and 0.5 CPU; once reported it lasts at three quarters of both. A note if a single thread waits for a \
+               device that is at its baseline, a warning with two or more blocked threads or waiting connections or latency \
+               above the baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several \
+               threads or connections.",
     caveats: "A backup or a copy is limited by its disk: that is only a note. Where wait channels are hidden (other users' \
               tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
               waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \

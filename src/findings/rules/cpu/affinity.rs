@@ -102,9 +102,10 @@ fn describe_waiters(context: &RuleContext, waiters: impl Iterator<Item = (TaskId
     let mut groups: Vec<(GroupId, TaskId, &Name, usize)> = Vec::new();
     for (task, _) in waiters {
         let Some(process) = context.process(task.pid) else { continue };
-        let id = process.group();
+        let (id, is_full) = (process.group(), groups.len() >= MAX_NAMED);
         match groups.iter_mut().find(|group| group.0 == id) {
             Some(group) => group.3 += 1,
+            None if is_full => {}
             None => groups.push((id, task, &process.comm, 1)),
         }
     }
@@ -112,7 +113,7 @@ fn describe_waiters(context: &RuleContext, waiters: impl Iterator<Item = (TaskId
         1 => context.task_label(*first).1,
         many => format!("{many} threads of {}", lossy_name(name)),
     };
-    groups.iter().take(MAX_NAMED).map(label).collect::<Vec<_>>().join(", ")
+    groups.iter().map(label).collect::<Vec<_>>().join(", ")
 }
 
 /// A clause for the case that softirqs take more of these CPUs than threads do: then threads wait for softirqs.
