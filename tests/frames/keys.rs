@@ -342,3 +342,22 @@ fn an_overdue_sample_is_reported() {
     update(&mut state, Event::SourceEnded(Some("the pipe closed".to_owned())));
     assert!(text(&state).contains("no more samples: the pipe closed"));
 }
+
+#[test]
+fn the_findings_screen_explains_the_selected_finding() {
+    let mut state = live(&scenes::lock_convoy(), (200, 50));
+    let explains = |state: &State, title: &str| {
+        let frame = text(state);
+        assert!(frame.contains(&format!("├ {title} ─")), "{frame}");
+    };
+    press(&mut state, "6");
+    explains(&state, "Idle, but blocked");
+    assert!(text(&state).contains("┬ Evidence"));
+    update(&mut state, Event::Key(Key::Down));
+    explains(&state, "Disk latency above baseline");
+    update(&mut state, Event::Click(ClickTarget::Row(0)));
+    explains(&state, "Idle, but blocked");
+    let mut calm = live(&scenes::quiet(), (200, 50));
+    press(&mut calm, "6");
+    assert!(!text(&calm).contains("┬ Evidence"), "there is nothing to explain");
+}
