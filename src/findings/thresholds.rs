@@ -91,7 +91,7 @@ thresholds! {
     /// CPUs that such tasks use at least
     short_lived_cpus(ShortLivedProcesses): Cpus = 0.05,
     /// Share of the host from which it is a warning where CPUs are saturated
-    short_lived_warning_ratio(ShortLivedProcesses): Share = 0.25,
+    short_lived_warning_ratio(ShortLivedProcesses): Share = 0.5,
     /// Multiple of the baseline
     latency_multiple(DiskLatency): Multiple = 3.0,
     /// Multiple of the baseline from which it is critical

@@ -15,8 +15,8 @@ pub const SHORT_LIVED_PROCESSES: Rule = Rule {
     meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
               them, is missing from every list of processes.",
     computed: "At least 50 forks (processes and threads) per second of which a scan found less than half; or CPU time of tasks \
-               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning if they use at least 25 % of the host while \
-               the CPUs are saturated (90 % busy, and tasks wait for a CPU by run-queue wait or PSI). With \
+               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning if they use at least half \
+               of the host while the CPUs are saturated (90 % busy, and tasks wait for a CPU by run-queue wait or PSI). With \
                CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
                CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
                of these.",
