@@ -75,6 +75,12 @@ pub const MIN_SEVERAL_THREADS: f64 = 1.5;
 /// not change what to do.
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
+/// Mean number of waiting threads from which a group's lock or IPC peer is part of its chain: a few threads that occasionally
+/// wait behind many on storage are not.
+pub fn min_waiters(group: &BlockedGroup) -> f64 {
+    MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE)
+}
+
 /// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
 pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitChain> {
     let Some(blocked) = &interval.idle_blocked else { return Vec::new() };
@@ -116,7 +122,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
-        let behind = group.behind_lock() + group.behind_ipc_peer >= MIN_REPORTED_THREADS;
+        let behind = group.behind_lock() + group.behind_ipc_peer >= min_waiters(group);
         let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
         let known_by = match (behind, named) {
             (true, true) => "the kernel names its process",

@@ -1,13 +1,16 @@
 //! First links of a wait chain: the threads that wait for a lock, a pipe or a socket, and how that is known.
 
 use crate::findings::formatting::{count, lossy_name};
-use crate::findings::wait_chain::MIN_REPORTED_THREADS;
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, min_waiters};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 
 /// One link per wait queue of the group: text, how it is known, whether that is inferred.
 pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     let mut list = Vec::new();
+    if group.behind_lock() + group.behind_ipc_peer < min_waiters(group) {
+        return list;
+    }
     for queue in group.wait_queues.iter().filter(|queue| is_counted_as_blocked(group, queue)) {
         let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
         let what = format!("{} {verb} for {}", count(queue.threads), lock_description(queue));

@@ -12,7 +12,7 @@ use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, wait_chain};
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters, wait_chain};
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
 use crate::units::reaches_threshold;
 
@@ -101,8 +101,7 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&BlockedGroup]) -> String {
     let label = describe_group_among(group, listed);
     let mut waits = Vec::new();
-    // A few threads that occasionally wait behind those on storage are not reported.
-    let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
+    let min_threads = min_waiters(group);
     if group.behind_lock() >= min_threads {
         let waiters = plural(group.behind_lock(), "thread waits", "threads wait");
         waits.push(format!("{waiters} for a lock ({})", lock_basis(group)));
