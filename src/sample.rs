@@ -16,6 +16,7 @@ pub mod network;
 pub mod operations;
 pub mod pressure;
 pub mod task;
+pub mod task_state;
 pub mod waits;
 
 use std::fmt;

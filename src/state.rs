@@ -13,6 +13,7 @@ pub mod finding_history;
 pub mod graph_columns;
 mod graph_window;
 pub mod history;
+mod key;
 pub mod keys;
 pub mod layout;
 mod list;
@@ -40,8 +41,9 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 pub use column_chooser::{ColumnChooser, HiddenColumns};
-pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
+pub use event::{ClickTarget, Effect, Event, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use graph_window::GraphWindow;
+pub use key::Key;
 pub use list::Sort;
 pub use palette::{Palette, PaletteEntry};
 pub use panes::{PaneArea, PaneFocus};

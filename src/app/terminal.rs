@@ -31,6 +31,9 @@ const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1002l";
 /// Whether the terminal is in raw mode. The panic hook and `Drop` both restore it, once.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
+/// Whether it must not be initialized again, since a message was or will be printed on the main screen.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
 /// The terminal in raw mode; dropping it restores the terminal.
 pub struct Terminal {
     /// Its backend has the bytes of the last frame that have not been written
@@ -134,7 +137,7 @@ impl Terminal {
     fn enter(&mut self) -> io::Result<()> {
         ACTIVE.store(true, Ordering::SeqCst);
         // A panic message of another thread must not appear on the alternate screen.
-        if super::program::panics::has_panicked() {
+        if CLOSED.load(Ordering::SeqCst) {
             ACTIVE.store(false, Ordering::SeqCst);
             return Ok(());
         }
@@ -155,6 +158,12 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Restores the terminal, which stays so: `Terminal::reinit` does nothing from now on.
+pub fn close() {
+    CLOSED.store(true, Ordering::SeqCst);
+    restore();
 }
 
 /// Restores cooked mode, the main screen, the cursor and the mouse. Does nothing the second time.

@@ -197,10 +197,10 @@ impl LearnedBaseline {
 
     /// Whether `add` would change anything: an unchanged baseline stays shared between clones.
     pub(super) fn would_change(&self, observation: &Observation) -> bool {
-        let known = self.latency();
+        // The median last: it sorts the values of the day.
         observation.uncontended
             || self.is_among_lowest(observation)
-            || is_near_baseline(observation, known) && self.is_among_highest(observation)
+            || self.is_among_highest(observation) && is_near_baseline(observation, self.latency())
     }
 
     /// Adds an observation.

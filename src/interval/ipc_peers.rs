@@ -6,7 +6,6 @@
 use rustc_hash::FxHashMap;
 
 use super::wait_counts::{MIN_ON_STORAGE_SHARE, ThreadWaits, WaitCounts};
-use super::wait_queues::WaitQueueKind;
 use crate::ids::TaskId;
 use crate::sample::waits::{WaitClass, Waits};
 
@@ -51,9 +50,8 @@ impl IpcPeers {
         IpcPeers { blocked: blocked.collect() }
     }
 
-    /// The blocked waiters of a group in pipes, or in sockets.
-    pub fn blocked(&self, group: u16, kind: WaitQueueKind) -> Option<BlockedPeers> {
-        let class = if kind == WaitQueueKind::Pipe { WaitClass::Pipe } else { WaitClass::Net };
+    /// The blocked waiters of a group in waits of this class: `Pipe`, or `Net` for sockets.
+    pub fn blocked(&self, group: u16, class: WaitClass) -> Option<BlockedPeers> {
         let of_group = self.blocked.iter().filter(|(of, thread, _)| *of == group && thread.count(class) > 0);
         of_group.fold(None, |found, (_, thread, holder)| {
             let (seen_count, holder) = found.map_or((0, *holder), |found: BlockedPeers| (found.seen_count, found.holder));
@@ -131,7 +129,7 @@ mod tests {
     }
 
     fn holder(threads: Vec<ThreadWaits>, holders: &[u32]) -> Option<u32> {
-        peers(threads, holders).0.blocked(0, WaitQueueKind::Pipe).map(|blocked| blocked.holder)
+        peers(threads, holders).0.blocked(0, WaitClass::Pipe).map(|blocked| blocked.holder)
     }
 
     #[test]
@@ -155,8 +153,8 @@ mod tests {
     fn only_blocked_waiters_are_counted() {
         let other = thread(11, 11, WaitClass::Pipe);
         let (peers, counts) = peers(vec![thread(10, 10, WaitClass::Pipe), other, thread(20, 20, WaitClass::Disk)], &[20]);
-        assert_eq!(peers.blocked(0, WaitQueueKind::Pipe), Some(BlockedPeers { seen_count: 10, holder: 20 }));
-        assert_eq!(peers.blocked(0, WaitQueueKind::Socket), None);
+        assert_eq!(peers.blocked(0, WaitClass::Pipe), Some(BlockedPeers { seen_count: 10, holder: 20 }));
+        assert_eq!(peers.blocked(0, WaitClass::Net), None);
         assert_eq!(peers.blocked_shares(1, &counts), [0.5]);
     }
 }

@@ -103,8 +103,8 @@ pub fn wait_queues(
             holder: lock.and_then(|queue| queue.lock_holder).filter(|_| kind == WaitQueueKind::FileLock),
         });
     }
-    for kind in [WaitQueueKind::Pipe, WaitQueueKind::Socket] {
-        list.extend(ipc_peers.blocked(group, kind).map(|blocked| WaitQueueSpan {
+    for (kind, class) in [(WaitQueueKind::Pipe, WaitClass::Pipe), (WaitQueueKind::Socket, WaitClass::Net)] {
+        list.extend(ipc_peers.blocked(group, class).map(|blocked| WaitQueueSpan {
             kind,
             threads: mean(blocked.seen_count),
             one_address_share: 0.0,

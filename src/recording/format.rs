@@ -13,5 +13,6 @@ pub mod meta;
 pub mod names;
 pub mod references;
 pub mod schema;
+pub mod shared_facts;
 pub mod table;
 pub mod wire;

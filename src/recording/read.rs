@@ -3,6 +3,7 @@
 pub mod damage;
 pub mod decoder;
 mod frame_scan;
+pub mod growth;
 pub mod inspection;
 pub mod parallel;
 pub mod replayer;

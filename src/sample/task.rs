@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::{Controller, Memberships};
+pub use super::task_state::{RawSyscall, TaskState};
 use super::waits::{WaitClass, class};
 use super::{Absent, Name, Reading};
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
@@ -267,62 +268,6 @@ pub struct TaskIo {
     pub write_syscalls: Counter,
 }
 
-/// The state letter of stat.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskState {
-    /// R: on a CPU or waiting for one
-    Running,
-    /// S
-    #[default]
-    Sleeping,
-    /// D: uninterruptible
-    Blocked,
-    /// I: a kernel thread with nothing to do
-    Idle,
-    /// T
-    Stopped,
-    /// t
-    Traced,
-    /// Z
-    Zombie,
-    /// X, x
-    Dead,
-    /// P and any other letter
-    Other,
-}
-
-impl TaskState {
-    /// From the letter in stat.
-    pub fn from_stat_char(letter: u8) -> TaskState {
-        match letter {
-            b'R' => TaskState::Running,
-            b'S' => TaskState::Sleeping,
-            b'D' => TaskState::Blocked,
-            b'I' => TaskState::Idle,
-            b'T' => TaskState::Stopped,
-            b't' => TaskState::Traced,
-            b'Z' => TaskState::Zombie,
-            b'X' | b'x' => TaskState::Dead,
-            _ => TaskState::Other,
-        }
-    }
-
-    /// The letter in stat.
-    pub fn as_char(self) -> char {
-        match self {
-            TaskState::Running => 'R',
-            TaskState::Sleeping => 'S',
-            TaskState::Blocked => 'D',
-            TaskState::Idle => 'I',
-            TaskState::Stopped => 'T',
-            TaskState::Traced => 't',
-            TaskState::Zombie => 'Z',
-            TaskState::Dead => 'X',
-            TaskState::Other => '?',
-        }
-    }
-}
-
 /// The kernel function and the system call that a thread waits in, as far as they were read. `kernel/scan/thread/wait.rs` reads
 /// them; `waits/class.rs` makes a wait class of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -345,13 +290,4 @@ impl Default for WaitState {
     fn default() -> WaitState {
         WaitState { wchan: Err(Absent::NotRead), syscall: Err(Absent::NotRead) }
     }
-}
-
-/// /proc/PID/task/TID/syscall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RawSyscall {
-    /// The number on this architecture; −1 if it is blocked outside a system call (in a page fault)
-    pub number: i64,
-    /// Its first three arguments
-    pub arguments: [u64; 3],
 }

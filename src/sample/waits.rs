@@ -15,7 +15,7 @@ pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 
 use super::cpu::CpuTimes;
-use super::task::{RawSyscall, TaskState};
+use super::task_state::{RawSyscall, TaskState};
 use super::{Absent, Name};
 use crate::ids::{DiskId, GroupId, TaskId};
 

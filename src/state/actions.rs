@@ -1,6 +1,7 @@
 //! Keys and clicks: looks up the action in the key table and carries it out.
 
-use super::event::{ClickTarget, Effect, Key, Notice};
+use super::event::{ClickTarget, Effect, Notice};
+use super::key::Key;
 use super::keys::{self, Action, Screens};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;

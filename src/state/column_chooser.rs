@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
-use super::event::{Effect, Key};
+use super::event::Effect;
+use super::key::Key;
 
 /// The hidden columns by the name of the screen; columns are named by their headings.
 pub type HiddenColumns = BTreeMap<String, BTreeSet<String>>;

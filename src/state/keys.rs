@@ -1,6 +1,6 @@
 //! The table of key bindings. The help page is generated from it. The key of a screen is its number in the list of screens.
 
-use super::event::Key;
+use super::key::Key;
 use super::screen::Screen;
 
 /// What a key does.

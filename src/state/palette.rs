@@ -4,8 +4,9 @@ use tui_input::Input;
 
 use super::Details;
 use super::State;
-use super::event::{Effect, Key};
+use super::event::Effect;
 use super::filter::{FilterMatcher, MatchMode};
+use super::key::Key;
 use super::keys::{Action, BINDINGS, Screens};
 use super::prompt::edit_line;
 use super::rows::Item;

@@ -3,7 +3,8 @@
 use tui_input::{Input, InputRequest};
 
 use super::State;
-use super::event::{Effect, Key, Notice};
+use super::event::{Effect, Notice};
+use super::key::Key;
 use crate::units::time_spec::TimeSpec;
 
 /// Maximum length of the text in bytes.

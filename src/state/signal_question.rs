@@ -2,7 +2,8 @@
 //! processes are those of this machine, and signals were allowed on the command line.
 
 use super::State;
-use super::event::{Effect, Key, Notice};
+use super::event::{Effect, Notice};
+use super::key::Key;
 use super::rows::Item;
 use super::{Details, Source};
 use crate::ids::ProcessId;

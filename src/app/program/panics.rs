@@ -13,9 +13,8 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// Installs the panic hook. It runs on the thread that panicked, before it unwinds.
 pub fn install_hook() {
     panic::set_hook(Box::new(|info| {
-        // First: from now on the terminal is not initialized again.
         let first = !PANICKED.swap(true, Ordering::SeqCst);
-        terminal::restore();
+        terminal::close();
         if first {
             let place = info.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
             let message = info.payload_as_str().unwrap_or("no message");

@@ -6,6 +6,7 @@ pub mod clauses;
 pub mod cpu_saturated;
 pub mod cpu_stolen;
 pub mod cpu_throttled;
+pub mod demand;
 pub mod free_cpus;
 pub mod frequent_switches;
 pub mod hidden_cpu;

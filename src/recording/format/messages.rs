@@ -1,70 +1,21 @@
 //! Protobuf messages for facts that change rarely: stored like names, by number, or in the meta frame. A tag is never reused for
 //! another field.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prost::Message;
 
 use super::columns::{Columns, absent_code, absent_from_code};
 use super::names::{Interner, Names};
+use super::shared_facts::shared_message;
 use super::wire::Malformed;
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId};
 use crate::sample::cgroup::Memberships;
 use crate::sample::disk::DiskFacts;
 use crate::sample::host::{CpuTopology, Privilege};
 use crate::sample::network::{Duplex, NicFacts};
-use crate::sample::task::{ProcessFacts, Thread};
 use crate::sample::{Absent, Host, Name, Reading};
-
-/// Decoded messages: equal bytes give the same `Arc`.
-#[derive(Default)]
-pub struct SharedFacts {
-    disks: RefCell<HashMap<Name, Arc<DiskFacts>>>,
-    nics: RefCell<HashMap<Name, Arc<NicFacts>>>,
-    users: RefCell<HashMap<Name, Arc<BTreeMap<u32, Name>>>>,
-    memberships: RefCell<HashMap<Name, Arc<Memberships>>>,
-    process_facts: RefCell<Option<Arc<ProcessFacts>>>,
-    threads: RefCell<Option<Arc<[Thread]>>>,
-}
-
-impl SharedFacts {
-    /// Sets the threads of the process that is decoded next, and its facts if they did not change: its columns are not read for
-    /// them.
-    pub fn set_process_parts(&self, threads: Arc<[Thread]>, facts: Option<Arc<ProcessFacts>>) {
-        *self.threads.borrow_mut() = Some(threads);
-        *self.process_facts.borrow_mut() = facts;
-    }
-
-    pub fn take_process_facts(&self) -> Option<Arc<ProcessFacts>> {
-        self.process_facts.borrow_mut().take()
-    }
-
-    pub fn take_threads(&self) -> Option<Arc<[Thread]>> {
-        self.threads.borrow_mut().take()
-    }
-}
-
-/// Messages of one type that are cached; then the cache is cleared.
-const REMEMBERED: usize = 8192;
-
-fn shared<T>(
-    known: &RefCell<HashMap<Name, Arc<T>>>,
-    bytes: &Name,
-    decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
-) -> Result<Arc<T>, Malformed> {
-    let mut known = known.borrow_mut();
-    if let Some(facts) = known.get(bytes) {
-        return Ok(facts.clone());
-    }
-    let facts = Arc::new(decode(bytes.as_bytes())?);
-    if known.len() >= REMEMBERED {
-        known.clear();
-    }
-    known.insert(bytes.clone(), facts.clone());
-    Ok(facts)
-}
 
 macro_rules! facts_cell {
     ($type:ty, $known:ident, $encode:path, $decode:path) => {
@@ -76,7 +27,7 @@ macro_rules! facts_cell {
             }
 
             fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-                shared(&names.facts.$known, names.name(u64::take(row, names)?)?, $decode)
+                shared_message(&names.facts.$known, names.name(u64::take(row, names)?)?, $decode)
             }
         }
     };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::messages::SharedFacts;
+use super::shared_facts::SharedFacts;
 use super::wire::{ByteReader, Malformed, put_varint, varint_length};
 use crate::sample::Name;
 

@@ -203,7 +203,7 @@ mod tests {
     use std::fmt::Write;
 
     use super::super::columns::Described;
-    use super::super::messages::SharedFacts;
+    use super::super::shared_facts::SharedFacts;
     use super::*;
 
     /// Every table with the columns of its fields, as docs/recording-format.md has them.

@@ -12,12 +12,12 @@ use super::row_changes::{NewRows, RowChanges};
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::recording::format::columns::{take_at, take_first};
-use crate::recording::format::messages::SharedFacts;
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
 use crate::recording::format::schema::{
     FACTS, LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
+use crate::recording::format::shared_facts::SharedFacts;
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
 use crate::sample::task::{Process, Thread};

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::decoder::SampleParts;
+use super::growth::Growth;
 use super::segment_file::SegmentFile;
 use crate::recording::Timestamp;
 use crate::recording::error::{Location, RecordingError};
@@ -48,14 +49,6 @@ pub struct Replayer {
 pub struct UnreadableFile {
     pub location: Location,
     pub reason: String,
-}
-
-/// The result of `refresh`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Growth {
-    pub new_samples: usize,
-    /// Whether more may be written.
-    pub growing: bool,
 }
 
 impl Replayer {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::decoder::SampleParts;
-use super::replayer::Growth;
+use super::growth::Growth;
 use super::sample_decoder::SampleDecoder;
 use crate::recording::Timestamp;
 use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};

@@ -14,7 +14,7 @@ pub use self::kernel_locks::KernelLock;
 use self::table::{EXACT_NAMES, PREFIXES};
 pub use self::words::wait_words;
 use super::syscall::Syscall;
-use crate::sample::task::TaskState;
+use crate::sample::task_state::TaskState;
 
 /// What a thread is doing or waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

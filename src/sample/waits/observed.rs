@@ -4,7 +4,7 @@ use super::class::WaitClass;
 use super::syscall::{FutexWait, Syscall};
 use crate::ids::TaskId;
 use crate::sample::Name;
-use crate::sample::task::{RawSyscall, TaskState};
+use crate::sample::task_state::{RawSyscall, TaskState};
 
 /// A wait in which sub-samples saw threads: a combination of state, wait channel and system call. State R counts as a wait, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! System calls: names by number and architecture, and what the arguments of a futex call say about the wait.
 
 use super::class::WaitClass;
-use crate::sample::task::{RawSyscall, TaskState};
+use crate::sample::task_state::{RawSyscall, TaskState};
 
 /// A system call that classification uses. Numbers differ between architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::findings::formatting::{cpu_time, plural};
 use crate::findings::rule_context::RuleContext;
-use crate::findings::rules::cpu::starved_thread::Demand;
+use crate::findings::rules::cpu::demand::Demand;
 use crate::ids::{CgroupId, CgroupVersion};
 use crate::interval::cgroup_names::describe_cgroup;
 

@@ -4,32 +4,16 @@ use crate::findings::finding::Evidence;
 use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::cgroup_weight::cgroup_weight_reason;
+use crate::findings::rules::cpu::demand::{Demand, MIN_DEMAND, demands};
 use crate::findings::rules::cpu::priority::{is_low_priority, realtime_policy};
-use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::ids::CpuId;
 use crate::interval::task::ThreadSpan;
-
-/// Share of the time in which a thread must run or wait for a CPU. docs/metrics.md, "Fixed thresholds".
-const MIN_DEMAND: f64 = 0.5;
 
 /// A thread is starved if it gets less than this share of what the threads that want a CPU get on average.
 const MAX_STARVED_SHARE: f64 = 0.25;
 
 /// CPUs that real-time threads use from which they are the reason.
 const MIN_REALTIME_CPUS: f64 = 0.5;
-
-/// A thread that wants a CPU, and how much of the time it had one.
-pub struct Demand<'a> {
-    pub thread: &'a ThreadSpan,
-    pub used: f64,
-    pub waited: f64,
-}
-
-impl Demand<'_> {
-    fn served_share(&self) -> f64 {
-        self.used / (self.used + self.waited)
-    }
-}
 
 /// `; web (4711) waits 98.5 % of the time and gets 1.50 % of a CPU: …`, and the evidence for it. `cpus`: only threads that last ran
 /// on these are compared.
@@ -58,18 +42,6 @@ pub fn starved_thread(context: &RuleContext, cpus: Option<&[CpuId]>) -> (String,
     let clause =
         format!("; {label} waits {} of the time and gets {} of a CPU{reason}", percent(worst.waited), percent(worst.used));
     (clause, [evidence_text("starved_thread", name), evidence_number("starved_wait_ratio", worst.waited)])
-}
-
-fn demands<'a>(context: &RuleContext<'a>) -> Vec<Demand<'a>> {
-    let interval: &'a crate::interval::Interval = context.interval;
-    let quotas = QuotaThrottling::from_context(context);
-    let threads = interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
-    let demand = |thread: &'a ThreadSpan| {
-        let waited = thread.run_queue_wait?.0;
-        let waited = if waited > 0.0 { (waited - quotas.throttled_share(context, thread.id.pid)).max(0.0) } else { 0.0 };
-        Some(Demand { thread, used: thread.cpu?.0, waited })
-    };
-    threads.iter().filter_map(demand).filter(|demand| demand.used + demand.waited >= MIN_DEMAND).collect()
 }
 
 /// Why a thread gets less than others, as far as the sample shows it.
