@@ -54,8 +54,9 @@ pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
+pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::remote_waits::waiting_groups;
-pub use wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
+pub use wait_chain::wait_chains;
 
 /// The findings of one interval, root causes first, each followed by its consequences (`causes`).
 pub type ActiveFindings = Arc<[Finding]>;

@@ -1,7 +1,7 @@
 //! A finding and its parts: kind, severity, subject, evidence.
 
 use super::formatting::{bytes, latency, multiple, percent, significant_digits};
-use crate::findings::wait_chain::ChainLink;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::interval::cgroup_names::CgroupName;
 use crate::sample::{Instant, Name};

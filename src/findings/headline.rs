@@ -7,8 +7,9 @@ use crate::findings::Evaluation;
 use crate::findings::finding::{Finding, Kind};
 use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, plural, short_path, significant_digits};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
+use crate::findings::wait_chain::disk_name;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, disk_name};
+use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::waits::class;
 

@@ -3,83 +3,29 @@
 
 pub mod bottleneck;
 pub mod holder;
+pub mod link;
 pub mod pipelines;
 pub mod queues;
 pub mod remote_waits;
+pub mod reported_threads;
 
 use crate::baseline::LatencyStatus;
 use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
+use crate::findings::wait_chain::reported_threads::{
+    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters,
+};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
 use crate::sample::disk::find_disk;
-use serde::Serialize;
-
-/// A process group and what blocks it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WaitChain {
-    /// `postgres (64 processes)`
-    pub group_label: String,
-    /// Mean number of its blocked threads
-    pub threads: f64,
-    /// From the waiting threads to what they wait for
-    pub links: Vec<ChainLink>,
-    pub confidence: ChainConfidence,
-}
-
-/// One step of a chain.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChainLink {
-    pub what: String,
-    /// How it is known
-    pub known_by: &'static str,
-}
-
-/// Confidence of the whole chain: that of its weakest link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChainConfidence {
-    /// The lock holder and the device are inferred
-    Low,
-    /// One link is inferred
-    Medium,
-    /// No link is inferred, or there is only one possibility
-    High,
-}
-
-impl ChainConfidence {
-    /// The word in JSON and on the screen.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChainConfidence::Low => "low",
-            ChainConfidence::Medium => "medium",
-            ChainConfidence::High => "high",
-        }
-    }
-}
-
-/// Mean numbers of threads below this are not reported. docs/metrics.md, "Fixed thresholds".
-pub const MIN_REPORTED_THREADS: f64 = 0.05;
-
-/// Mean number of threads from which there are several: it rounds to two.
-pub const MIN_SEVERAL_THREADS: f64 = 1.5;
-
-/// Share of the first group's figure (blocked threads, or its part of the ratio) from which another group is reported: a smaller one would
-/// not change what to do.
-pub const MIN_SECONDARY_SHARE: f64 = 0.2;
-
-/// Mean number of waiting threads from which a group's lock or IPC peer is part of its chain: a few threads that occasionally
-/// wait behind many on storage are not.
-pub fn min_waiters(group: &BlockedGroup) -> f64 {
-    MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE)
-}
 
 /// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
 pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitChain> {

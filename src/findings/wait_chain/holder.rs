@@ -1,7 +1,7 @@
 //! The thread at the end of a wait chain: `wait_location` names its system call and wait channel for sentences.
 
 use crate::findings::formatting::{count, duration, lossy_name};
-use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
+use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};

@@ -1,7 +1,7 @@
 //! Processes that wait in pipes for a slow process (`interval::pipelines`), as a clause of its finding and as links of its chain.
 
 use crate::findings::formatting::{lossy_name, percent, plural};
-use crate::findings::wait_chain::ChainLink;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::pipelines::{PipeWait, PipeWaitKind, pipe_waits};

@@ -1,7 +1,7 @@
 //! First links of a wait chain: the threads that wait for a lock, a pipe or a socket, and how that is known.
 
 use crate::findings::formatting::{count, lossy_name};
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, min_waiters};
+use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, min_waiters};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 

@@ -2,7 +2,7 @@
 //! findings and raise none, since the other host may be slow.
 
 use crate::findings::formatting::{count, lossy_name, plural};
-use crate::findings::wait_chain::MIN_REPORTED_THREADS;
+use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::group_label;

@@ -12,7 +12,10 @@ use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters, wait_chain};
+use crate::findings::wait_chain::reported_threads::{
+    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters,
+};
+use crate::findings::wait_chain::wait_chain;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
 use crate::units::reaches_threshold;
 

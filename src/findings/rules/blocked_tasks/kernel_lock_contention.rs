@@ -7,7 +7,7 @@ use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
-use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
+use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
 use crate::sample::waits::class::KernelLock;
 use crate::units::reaches_threshold;

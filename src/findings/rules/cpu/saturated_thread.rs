@@ -10,7 +10,7 @@ use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::serialized_threads::serialized_threads;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
-use crate::findings::wait_chain::ChainLink;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::pipelines::Pipeline;
 use crate::interval::task::ThreadSpan;
 

@@ -8,7 +8,7 @@ use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
-use crate::findings::wait_chain::MIN_SEVERAL_THREADS;
+use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::interval::disk::DiskSpan;
 use crate::units::Millis;
 

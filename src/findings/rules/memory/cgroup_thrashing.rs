@@ -8,7 +8,7 @@ use crate::findings::formatting::{bytes, percent};
 use crate::findings::page_waits::waits_for_page;
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
-use crate::findings::wait_chain::MIN_REPORTED_THREADS;
+use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;

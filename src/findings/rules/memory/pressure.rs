@@ -8,7 +8,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
-use crate::findings::wait_chain::MIN_REPORTED_THREADS;
+use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::Ratio;
 

@@ -1,0 +1,46 @@
+//! A wait chain as a value: its links, and how sure they are.
+
+use serde::Serialize;
+
+/// A process group and what blocks it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitChain {
+    /// `postgres (64 processes)`
+    pub group_label: String,
+    /// Mean number of its blocked threads
+    pub threads: f64,
+    /// From the waiting threads to what they wait for
+    pub links: Vec<ChainLink>,
+    pub confidence: ChainConfidence,
+}
+
+/// One step of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChainLink {
+    pub what: String,
+    /// How it is known
+    pub known_by: &'static str,
+}
+
+/// Confidence of the whole chain: that of its weakest link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainConfidence {
+    /// The lock holder and the device are inferred
+    Low,
+    /// One link is inferred
+    Medium,
+    /// No link is inferred, or there is only one possibility
+    High,
+}
+
+impl ChainConfidence {
+    /// The word in JSON and on the screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChainConfidence::Low => "low",
+            ChainConfidence::Medium => "medium",
+            ChainConfidence::High => "high",
+        }
+    }
+}
