@@ -8,8 +8,8 @@ pub const MIN_REPORTED_THREADS: f64 = 0.05;
 /// Mean number of threads from which there are several: it rounds to two.
 pub const MIN_SEVERAL_THREADS: f64 = 1.5;
 
-/// Share of the first group's figure (blocked threads, or its part of the ratio) from which another group is reported: a smaller one would
-/// not change what to do.
+/// Share of the first group's figure (blocked threads, or its part of the ratio) from which another group is reported, and of a group's
+/// threads on storage from which those behind a lock are part of its chain: a smaller one would not change what to do.
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
 /// Mean number of waiting threads from which a group's lock or IPC peer is part of its chain: a few threads that occasionally
