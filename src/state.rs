@@ -21,6 +21,7 @@ mod overview_selection;
 pub mod palette;
 pub mod panes;
 mod playback;
+pub mod process_signal;
 mod prompt;
 pub mod recording_series;
 pub mod remote_hosts;

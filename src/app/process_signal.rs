@@ -12,7 +12,7 @@ use super::sys::{pidfd_open, pidfd_send_signal};
 use crate::ids::ProcessId;
 use crate::kernel::task::parse_stat;
 use crate::state::Notice;
-use crate::state::signal_question::ProcessSignal;
+use crate::state::process_signal::ProcessSignal;
 
 /// How long the screen waits for /proc.
 const TIMEOUT: Duration = Duration::from_millis(500);

@@ -4,7 +4,6 @@ use super::State;
 use super::demo::DemoNote;
 use super::panes::{PaneArea, pane_areas};
 use super::rows::{Item, Row};
-use super::screen::Screen;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -49,12 +48,11 @@ impl ScreenLayout {
     pub fn new(state: &State) -> ScreenLayout {
         let (width, height) = state.setup.size;
         let has_timeline = height >= 12;
-        let overview = state.screen == Screen::Overview && state.details.is_none();
-        let finding_rows = match state.screen {
+        let overview = state.selects_on_overview();
+        let finding_rows = match &state.details {
             // The page of a finding starts with its sentence.
-            _ if state.details.as_ref().is_some_and(|details| matches!(details.item, Item::Finding { .. })) => 0,
-            Screen::Overview if !overview => 1,
-            screen => (screen.definition().finding_lines)(width, height),
+            Some(details) if matches!(details.item, Item::Finding { .. }) => 0,
+            _ => (state.screen.definition().finding_lines)(state),
         };
         // A tall overview has a horizontal rule below the active findings.
         let definition = state.screen.definition();
@@ -216,7 +214,7 @@ pub fn row_height(state: &State, row: Row) -> usize {
     match row {
         Row::Disk(at) => evaluation.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
         Row::Nic(at) => 1 + usize::from(evaluation.interval.nics.get(at).is_some_and(has_qdisc_activity)),
-        Row::ActiveFinding(_) if state.screen == Screen::Overview => 1,
+        Row::ActiveFinding(_) if state.selects_on_overview() => 1,
         // The heading and as many lines of the sentence as fit beside the other findings.
         Row::ActiveFinding(_) => {
             let room = usize::from(ScreenLayout::new(state).list_rows) / state.rows.len().max(1);

@@ -67,8 +67,8 @@ pub struct ScreenDefinition {
     pub(super) rows: fn(&State, &Evaluation, FilterMatcher) -> Vec<Row>,
     /// Why the sort order cannot be changed, or `None` if it can
     pub(super) fixed_order_reason: fn(&State) -> Option<&'static str>,
-    /// Lines of the active findings above the body, for a width and a height
-    pub(super) finding_lines: fn(u16, u16) -> u16,
+    /// Lines of the active findings above the body
+    pub(super) finding_lines: fn(&State) -> u16,
     /// Lines above and below the list, in the body or in the pane of the list
     pub(super) list_lines: fn(&State, &ScreenLayout) -> ListLines,
     /// The panes on a large terminal; empty if the screen has none

@@ -6,7 +6,8 @@ use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::ClickTarget;
-use crate::state::signal_question::{ProcessSignal, SignalQuestion};
+use crate::state::process_signal::ProcessSignal;
+use crate::state::signal_question::SignalQuestion;
 
 /// Cells of the question at most.
 const MAX_WIDTH: u16 = 76;

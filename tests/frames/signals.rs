@@ -1,7 +1,7 @@
 //! The question before a signal is sent, by what a frame shows and by its effect.
 
 use stalltop::ids::ProcessId;
-use stalltop::state::signal_question::ProcessSignal;
+use stalltop::state::process_signal::ProcessSignal;
 use stalltop::state::{Effect, Event, Item, Key, Screen, Source, State, update};
 use stalltop::view::click_target;
 

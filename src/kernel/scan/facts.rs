@@ -6,64 +6,13 @@ use std::sync::Arc;
 
 use super::context::ScanContext;
 use super::interner::Interner;
-use super::process::KnownProcess;
+use super::process::{FactsState, KnownProcess};
 use crate::ids::{CgroupId, CgroupVersion};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
 use crate::sample::cgroup::Memberships;
 use crate::sample::task::ProcessFacts;
 use crate::sample::{Absent, Name, Reading};
-
-/// Facts of a process that runs are read again after this time: it may write its state into its command line or be moved to another
-/// cgroup.
-const FACTS_TTL_NS: u64 = 10_000_000_000;
-
-/// Whether the facts of a process must be read.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum FactsState {
-    /// They were never read.
-    #[default]
-    Unread,
-    /// They were never read, and the process ran meanwhile.
-    UnreadAndRan,
-    /// They are valid. `cmdline_skipped`: but for the command line, which was not read because reading it could hang.
-    Read { read_ns: u64, cmdline_skipped: bool },
-    /// The process ran, and they may have changed.
-    Outdated,
-}
-
-impl FactsState {
-    /// The process ran; `executed`: its name or arguments moved, so it has called execve.
-    pub fn record_run(&mut self, executed: bool, now_ns: u64) {
-        match *self {
-            FactsState::Unread => *self = FactsState::UnreadAndRan,
-            FactsState::Read { read_ns, cmdline_skipped }
-                if executed || cmdline_skipped || now_ns.saturating_sub(read_ns) > FACTS_TTL_NS =>
-            {
-                *self = FactsState::Outdated;
-            }
-            _ => {}
-        }
-    }
-
-    /// Whether the facts must be read.
-    pub fn is_due(self) -> bool {
-        !matches!(self, FactsState::Read { .. })
-    }
-
-    /// Due, of a process that ran or has hot threads.
-    pub fn is_urgent(self, hot: bool) -> bool {
-        match self {
-            FactsState::Unread => hot,
-            FactsState::UnreadAndRan | FactsState::Outdated => true,
-            FactsState::Read { .. } => false,
-        }
-    }
-
-    fn was_read(self) -> bool {
-        matches!(self, FactsState::Read { .. } | FactsState::Outdated)
-    }
-}
 
 /// Reads the facts of a process into what the next sample has of it.
 pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {

@@ -12,9 +12,9 @@ mod threads;
 
 use std::sync::Arc;
 
+use super::ScanContext;
 use super::cpu_time_check::CpuTimeCheck;
 use super::thread::{KnownThread, ReadOptions};
-use super::{ScanContext, facts};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
 use crate::sample::task::{Process, TaskState, Thread};
@@ -24,6 +24,9 @@ use crate::sample::waits::{ACTIVE_NS, WaitClass};
 const RECENT_NS: u64 = ACTIVE_NS;
 /// Where there are few processes, sub-samples poll the CPU clocks of those that ran within this time.
 const POLLED_NS: u64 = 30_000_000_000;
+/// Facts of a process that runs are read again after this time: it may write its state into its command line or be moved to another
+/// cgroup.
+const FACTS_TTL_NS: u64 = 10_000_000_000;
 
 /// What is kept of a process between two readings.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ pub struct KnownProcess {
     pub sampled: Arc<Process>,
     state: ProcessState,
     pub hidden: HiddenThreads,
-    pub facts: facts::FactsState,
+    pub facts: FactsState,
     /// Process CPU clock when the process was last read, ns; `None` where clocks cannot be read
     clock_ns: Option<u64>,
     /// CLOCK_BOOTTIME
@@ -100,6 +103,54 @@ pub enum ProcessChange {
     Changed,
     /// It ended, and its pid may belong to another process.
     Gone,
+}
+
+/// Whether the facts of a process must be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum FactsState {
+    /// They were never read.
+    #[default]
+    Unread,
+    /// They were never read, and the process ran meanwhile.
+    UnreadAndRan,
+    /// They are valid. `cmdline_skipped`: but for the command line, which was not read because reading it could hang.
+    Read { read_ns: u64, cmdline_skipped: bool },
+    /// The process ran, and they may have changed.
+    Outdated,
+}
+
+impl FactsState {
+    /// The process ran; `executed`: its name or arguments moved, so it has called execve.
+    pub fn record_run(&mut self, executed: bool, now_ns: u64) {
+        match *self {
+            FactsState::Unread => *self = FactsState::UnreadAndRan,
+            FactsState::Read { read_ns, cmdline_skipped }
+                if executed || cmdline_skipped || now_ns.saturating_sub(read_ns) > FACTS_TTL_NS =>
+            {
+                *self = FactsState::Outdated;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the facts must be read.
+    pub fn is_due(self) -> bool {
+        !matches!(self, FactsState::Read { .. })
+    }
+
+    /// Due, of a process that ran or has hot threads.
+    pub fn is_urgent(self, hot: bool) -> bool {
+        match self {
+            FactsState::Unread => hot,
+            FactsState::UnreadAndRan | FactsState::Outdated => true,
+            FactsState::Read { .. } => false,
+        }
+    }
+
+    /// Whether they were read before.
+    pub fn was_read(self) -> bool {
+        matches!(self, FactsState::Read { .. } | FactsState::Outdated)
+    }
 }
 
 impl KnownProcess {

@@ -114,7 +114,7 @@ impl WaitClass {
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
-            (None, Some(call)) => call.wait_class(state),
+            (None, Some(call)) => class_by_syscall(call, state),
             (None, None) => WaitClass::Other,
         };
         match (state, class) {
@@ -137,6 +137,24 @@ impl WaitClass {
         }
         let with_its_letter = PREFIXES_BY_FIRST_BYTE.get(usize::from(*symbol.first()?))?;
         with_its_letter.iter().find(|(name, _)| symbol.starts_with(name.as_bytes())).map(|&&(_, class)| class)
+    }
+}
+
+/// The class of a wait whose wait channel alone does not determine it.
+fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
+    match call.name {
+        "futex" if call.is_contended_futex() => WaitClass::Lock,
+        "futex" | "semtimedop" | "semop" => WaitClass::Futex,
+        "flock" => WaitClass::Lock,
+        "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
+            WaitClass::Net
+        }
+        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" => WaitClass::Poll,
+        "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
+        "wait4" | "waitid" => WaitClass::Child,
+        "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,
+        _ if call.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
+        _ => WaitClass::Other,
     }
 }
 

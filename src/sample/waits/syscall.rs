@@ -1,7 +1,6 @@
 //! System calls: names by number and architecture, and what the arguments of a futex call say about the wait.
 
-use super::class::WaitClass;
-use crate::sample::task_state::{RawSyscall, TaskState};
+use crate::sample::task_state::RawSyscall;
 
 /// A system call that classification uses. Numbers differ between architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,24 +111,6 @@ impl Syscall {
     /// Whether it is the futex call of an idle thread of a language runtime.
     pub fn is_idle_runtime_thread(self) -> bool {
         matches!(self.futex_wait(), Some(FutexWait::IdleRuntimeThread { .. }))
-    }
-
-    /// The class of a wait whose wait channel alone does not determine it.
-    pub(super) fn wait_class(self, state: TaskState) -> WaitClass {
-        match self.name {
-            "futex" if self.is_contended_futex() => WaitClass::Lock,
-            "futex" | "semtimedop" | "semop" => WaitClass::Futex,
-            "flock" => WaitClass::Lock,
-            "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
-                WaitClass::Net
-            }
-            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" => WaitClass::Poll,
-            "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
-            "wait4" | "waitid" => WaitClass::Child,
-            "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,
-            _ if self.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
-            _ => WaitClass::Other,
-        }
     }
 }
 

@@ -12,7 +12,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     sort_columns: sort::CPU_COLUMNS,
     rows: |state, evaluation, filter| rows::cpus(evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,
-    finding_lines: |_, _| 1,
+    finding_lines: |_| 1,
     list_lines: |state, layout| match layout.has_panes() {
         true => ListLines { above: 1, below: 2, ..ListLines::default() },
         false => layout.cpu_screen(state),

@@ -12,7 +12,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     sort_columns: sort::DISK_COLUMNS,
     rows: |state, evaluation, filter| rows::disks(state, evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,
-    finding_lines: |_, _| 1,
+    finding_lines: |_| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
     bands: &[
         Band { panes: &["await over time"], rows: |_, _| (8, 18), priority: 0 },

@@ -11,7 +11,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     sort_columns: &[],
     rows: rows::findings,
     fixed_order_reason: |_| None,
-    finding_lines: |_, _| 0,
+    finding_lines: |_| 0,
     list_lines: |_, layout| ListLines { above: u16::from(!layout.has_panes()), ..ListLines::default() },
     bands: &[
         Band {

@@ -18,7 +18,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         (state.network_rows == NetworkRows::RemoteHosts)
             .then_some("remote hosts are ordered by RTT against its minimum: p returns")
     },
-    finding_lines: |_, _| 1,
+    finding_lines: |_| 1,
     list_lines: |state, layout| {
         let below = match state.network_rows {
             // The remote hosts have a pane of their own.

@@ -15,7 +15,9 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         (0..evaluation.active.len()).filter(is_root).map(Row::ActiveFinding).collect()
     },
     fixed_order_reason: |_| None,
-    finding_lines: |width, height| match (width, height) {
+    finding_lines: |state| match state.setup.size {
+        // A page: it shows the worst one.
+        _ if state.details.is_some() => 1,
         (..120, 24..) => 4,
         (_, 20..) => 3,
         (..60, _) => 4,

@@ -12,7 +12,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     sort_columns: sort::CGROUP_COLUMNS,
     rows: |state, evaluation, filter| rows::cgroups(evaluation, state.sort(), filter),
     fixed_order_reason: |_| None,
-    finding_lines: |_, _| 1,
+    finding_lines: |_| 1,
     list_lines: |_, layout| ListLines { above: host_lines(layout) + 1, ..ListLines::default() },
     bands: &[
         Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 20), priority: 1 },

@@ -16,7 +16,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         rows if rows.is_tree() && state.filter().is_empty() => Some("the tree is ordered by pid: T returns to the flat list"),
         _ => None,
     },
-    finding_lines: |_, _| 1,
+    finding_lines: |_| 1,
     list_lines: |state, _| {
         let below = u16::from(layout::hides_other_users(state));
         ListLines { above: 2, below, ..ListLines::default() }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::super::ScanContext;
 use super::super::thread::{KnownThread, ThreadChange};
-use super::super::{ScanContext, facts};
-use super::{ActiveProcess, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
+use super::{ActiveProcess, FactsState, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
 use crate::sample::task::{Process, TaskState, Thread};
@@ -50,7 +50,7 @@ impl KnownProcess {
             sampled: Arc::new(process),
             state: ProcessState::Parked,
             hidden: HiddenThreads::default(),
-            facts: facts::FactsState::default(),
+            facts: FactsState::default(),
             clock_ns,
             first_seen_ns: now_ns,
             arg_start,
