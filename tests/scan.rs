@@ -276,35 +276,6 @@ fn the_scan_of_thousands_of_threads_equals_a_full_reading() {
     compare_with_full_readings(&mut remembering, 10);
 }
 
-/// The iterator names threads with their run time and timeslices, as their schedstat does.
-#[test]
-fn rows_of_the_bpf_iterator_for_sleeping_threads_equal_schedstat() {
-    use stalltop::kernel::probe::loader_process::{LoaderProcess, has_bpf_capabilities};
-    let _alone = alone();
-    let _load = Load::start("load_large");
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_stalltop"));
-    let loaded = has_bpf_capabilities().then(|| LoaderProcess::spawn(program).unwrap().wait_for_result());
-    let Some(Ok(mut iterator)) = loaded else {
-        println!("skipped: the kernel or this user does not permit the eBPF task iterator");
-        return;
-    };
-    let (before, mut rows) = (sampler().sample(), Vec::new());
-    iterator.read_rows(&mut rows).unwrap();
-    let after = sampler().sample();
-    let mut compared = 0;
-    for process in &before.tasks.as_ref().unwrap().processes {
-        let Some(later) = after.tasks.as_ref().unwrap().process(process.pid) else { continue };
-        for (thread, later) in process.threads.iter().filter_map(|thread| Some((thread, later.thread(thread.tid)?))) {
-            let Ok(at) = rows.binary_search_by_key(&thread.tid, |row| row.tid) else { continue };
-            if thread.schedstat == later.schedstat && rows[at].pid == process.pid {
-                assert!(rows[at].matches(&thread.schedstat.unwrap()), "{:?} {thread:?}", rows[at]);
-                compared += 1;
-            }
-        }
-    }
-    assert!(compared > 100, "{compared} threads were compared");
-}
-
 /// What a sampler says of tasks that stood still between two full readings around it is what these say. So many rounds, and
 /// more where so few threads stood still, or ran meanwhile: how long a sample takes is this machine's doing.
 fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {

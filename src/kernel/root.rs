@@ -117,14 +117,14 @@ impl OpenDirectory {
         Ok(&self.buffer)
     }
 
-    /// Calls `show` with each name in a directory below it; `.` is the directory itself.
-    pub fn for_each_entry(&self, name: &str, mut show: impl FnMut(&[u8])) -> Reading<()> {
+    /// Calls `visit` with each name in a directory below it; `.` is the directory itself.
+    pub fn for_each_entry(&self, name: &str, mut visit: impl FnMut(&[u8])) -> Reading<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let mut names = Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(absent_from_errno)?;
         let names = names.iter().filter_map(Result::ok);
         names.for_each(|entry| match entry.file_name().to_bytes() {
             b"." | b".." => {}
-            name => show(name),
+            name => visit(name),
         });
         Ok(())
     }
@@ -195,11 +195,6 @@ impl FileHandle {
     /// Closes the descriptor until the next reading.
     pub fn close(&mut self) {
         self.file = None;
-    }
-
-    /// Whether a descriptor is open.
-    pub fn is_open(&self) -> bool {
-        self.file.is_some()
     }
 }
 

@@ -64,20 +64,20 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// The `iter_create` member of `union bpf_attr`.
-#[repr(C)]
-struct IterCreate {
-    link_fd: u32,
-    flags: u32,
-}
-
+/// `rate.rate` in `struct tc_tbf_qopt`.
+pub const TBF_RATE_OFFSET: usize = 8;
+/// `struct tc_netem_qopt`, before the attributes of netem.
+pub const NETEM_OPTIONS_BYTES: usize = 24;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const BPF_LINK_CREATE: libc::c_int = 28;
-const BPF_ITER_CREATE: libc::c_int = 33;
 const BPF_TRACE_ITER: u32 = 28;
 /// `struct inet_diag_msg`, in front of the attributes of a sock_diag answer.
 pub const INET_DIAG_MSG_SIZE: usize = 72;
+/// `struct unix_diag_msg`, in front of the attributes of a sock_diag answer.
+pub const UNIX_DIAG_MSG_SIZE: usize = 16;
+/// Index of the size of the send buffer among the numbers of SO_MEMINFO and UNIX_DIAG_MEMINFO.
+pub const SK_MEMINFO_SNDBUF: usize = 3;
 /// Numbers in the answer to SO_MEMINFO, and the index of the drops among them (enum in include/uapi/linux/sock_diag.h).
 const SK_MEMINFO_VARS: usize = 9;
 const SK_MEMINFO_DROPS: usize = 8;
@@ -87,7 +87,7 @@ const _: () = assert!(size_of::<LegacySettings>() == 44 && offset_of!(LegacySett
 const _: () = assert!(offset_of!(LegacySettings, speed_hi) == 28 && offset_of!(LegacySettings, reserved) == 36);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks_nwords) == 15);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
-const _: () = assert!(size_of::<LinkCreate>() == 16 && size_of::<IterCreate>() == 8);
+const _: () = assert!(size_of::<LinkCreate>() == 16);
 const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 // The largest member of the union in ifreq is ifmap. (linux-raw-sys declares sockaddr, hence ifreq, larger than the kernel.)
 const _: () = assert!(offset_of!(libc::ifreq, ifr_ifru) == libc::IFNAMSIZ);
@@ -114,16 +114,18 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/if.h", "offsetof(struct ifreq, ifr_data)", offset_of!(libc::ifreq, ifr_ifru)),
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.flags) + 4", size_of::<LinkCreate>()),
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.attach_type)", offset_of!(LinkCreate, attach_type)),
-    ("linux/bpf.h", "offsetof(union bpf_attr, iter_create.flags) + 4", size_of::<IterCreate>()),
     ("linux/bpf.h", "BPF_LINK_CREATE", BPF_LINK_CREATE as usize),
-    ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
     ("linux/capability.h", "sizeof(struct __user_cap_header_struct)", size_of::<__user_cap_header_struct>()),
     ("linux/capability.h", "sizeof(struct __user_cap_data_struct)", size_of::<__user_cap_data_struct>()),
     ("linux/capability.h", "_LINUX_CAPABILITY_VERSION_3", _LINUX_CAPABILITY_VERSION_3 as usize),
     ("linux/inet_diag.h", "sizeof(struct inet_diag_msg)", INET_DIAG_MSG_SIZE),
+    ("linux/unix_diag.h", "sizeof(struct unix_diag_msg)", UNIX_DIAG_MSG_SIZE),
+    ("linux/sock_diag.h", "SK_MEMINFO_SNDBUF", SK_MEMINFO_SNDBUF),
     ("linux/sock_diag.h", "SK_MEMINFO_VARS", SK_MEMINFO_VARS),
     ("linux/sock_diag.h", "SK_MEMINFO_DROPS", SK_MEMINFO_DROPS),
+    ("linux/pkt_sched.h", "offsetof(struct tc_tbf_qopt, rate.rate)", TBF_RATE_OFFSET),
+    ("linux/pkt_sched.h", "sizeof(struct tc_netem_qopt)", NETEM_OPTIONS_BYTES),
 ];
 
 nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
@@ -181,11 +183,6 @@ pub fn bpf_link_create(program: BorrowedFd) -> nix::Result<OwnedFd> {
     let flags = 0;
     let attributes = LinkCreate { prog_fd: raw_descriptor(program), target_fd: 0, attach_type: BPF_TRACE_ITER, flags };
     bpf(BPF_LINK_CREATE, &attributes)
-}
-
-/// BPF_ITER_CREATE: a descriptor from which one pass of the iterator is read.
-pub fn bpf_iter_create(link: BorrowedFd) -> nix::Result<OwnedFd> {
-    bpf(BPF_ITER_CREATE, &IterCreate { link_fd: raw_descriptor(link), flags: 0 })
 }
 
 /// bpf(2), for a command that only reads its attributes and returns a descriptor.

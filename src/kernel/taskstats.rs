@@ -50,18 +50,8 @@ impl TaskstatsClient {
 
     /// Statistics of a thread, by its tid in the initial pid namespace. `Vanished` when it has ended.
     pub fn query_thread(&mut self, tid: u32) -> Reading<TaskStats> {
-        self.query(message::TASKSTATS_CMD_ATTR_PID, tid)
-    }
-
-    /// Statistics of a process: delays and context switches summed over its threads, also ended ones. The kernel walks all
-    /// threads, and leaves name, times and CPU time 0.
-    pub fn query_process(&mut self, tgid: u32) -> Reading<TaskStats> {
-        self.query(message::TASKSTATS_CMD_ATTR_TGID, tgid)
-    }
-
-    fn query(&mut self, question: AttributeType, id: u32) -> Reading<TaskStats> {
         let mut found = None;
-        self.socket.request(message::TASKSTATS_CMD_GET, question, &id.to_ne_bytes(), |payload| {
+        self.socket.request(message::TASKSTATS_CMD_GET, message::TASKSTATS_CMD_ATTR_PID, &tid.to_ne_bytes(), |payload| {
             found = message::parse_stats(payload)
         })?;
         found.ok_or(Absent::Malformed)
@@ -159,9 +149,9 @@ impl GenericNetlinkSocket {
     }
 
     /// Sends a request and calls `each` with the answers' payloads until the kernel acknowledges.
-    fn request(&mut self, command: u8, question: AttributeType, value: &[u8], mut each: impl FnMut(&[u8])) -> Reading<()> {
+    fn request(&mut self, command: u8, attribute: AttributeType, value: &[u8], mut each: impl FnMut(&[u8])) -> Reading<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = message::request(self.family, self.sequence, command, question, value);
+        let request = message::request(self.family, self.sequence, command, attribute, value);
         sendto(self.socket.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty()).map_err(absent_from_errno)?;
         for _ in 0..MAX_UNRELATED_ANSWERS {
             let length = match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {

@@ -102,11 +102,6 @@ impl Comparison {
         let findings = compare_findings(&recordings);
         Comparison { recordings, figures, findings }
     }
-
-    /// Whether any figure got worse in any recording.
-    pub fn is_worse(&self) -> bool {
-        self.figures.iter().flat_map(|figure| &figure.deltas).any(|beside| beside.change == FigureChange::Worse)
-    }
 }
 
 fn compare_figure(key: &FigureKey, recordings: &[ComparedRecording]) -> Option<FigureComparison> {

@@ -89,13 +89,6 @@ impl Screens {
         }
     }
 
-    /// The first and the last of them, unless they are all screens.
-    pub fn ends(self) -> Option<(Screen, Screen)> {
-        let mut some = Screen::ALL.into_iter().filter(|&screen| self != Screens::All && self.contain(screen));
-        let first = some.next()?;
-        Some((first, some.next_back().unwrap_or(first)))
-    }
-
     /// Their digits: `5`, `2–5, 7`; `None` if they are all screens.
     pub fn digits(self) -> Option<String> {
         if self == Screens::All {

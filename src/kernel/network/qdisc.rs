@@ -9,6 +9,7 @@ use nix::sys::socket::SockProtocol;
 use rustc_hash::FxHashMap;
 
 use super::netlink::{Netlink, request, u32_at};
+use crate::kernel::sys::{NETEM_OPTIONS_BYTES, TBF_RATE_OFFSET};
 use crate::sample::network::Qdisc;
 use crate::sample::{Name, Reading};
 use crate::units::Counter;
@@ -24,10 +25,6 @@ const TCA_TBF_RATE64: u16 = 4;
 const TCA_CAKE_BASE_RATE64: u16 = 2;
 const TCA_NETEM_RATE: u16 = 6;
 const TCA_NETEM_RATE64: u16 = 8;
-/// `rate.rate` in `struct tc_tbf_qopt`.
-const TBF_RATE_OFFSET: usize = 8;
-/// `struct tc_netem_qopt`, before the attributes of netem.
-const NETEM_OPTIONS_BYTES: usize = 24;
 
 /// Requests a dump for each sample, over one socket.
 #[derive(Debug, Default)]

@@ -4,7 +4,6 @@
 //! The child has no terminal and none of this process's files, runs at a lower priority, is killed after a timeout, and ends
 //! with this process at the latest.
 
-use std::fs;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -18,8 +17,6 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 use nix::unistd::alarm;
-use procfs::FromRead;
-use procfs::process::Status;
 
 use super::{TaskIterator, program_loader};
 use crate::kernel::sys;
@@ -31,17 +28,6 @@ const LOADER_NICE: libc::c_int = 10;
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest reason; the rest is cut off.
 const MAX_MESSAGE_BYTES: usize = 512;
-
-/// Capabilities that loading needs, as bits of CapEff in /proc/self/status: CAP_SYS_ADMIN or both others.
-const CAP_SYS_ADMIN: u64 = 1 << 21;
-const CAP_PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
-
-/// Whether this process has these capabilities.
-pub fn has_bpf_capabilities() -> bool {
-    let status = fs::read("/proc/self/status").ok().and_then(|text| Status::from_read(text.as_slice()).ok());
-    let rights = status.map_or(0, |status| status.capeff);
-    rights & CAP_SYS_ADMIN != 0 || rights & CAP_PERFMON_AND_BPF == CAP_PERFMON_AND_BPF
-}
 
 /// This program, also when its file was moved or replaced.
 pub fn own_executable() -> PathBuf {
@@ -98,11 +84,6 @@ impl LoaderProcess {
             // Whatever ended the wait, the result is tried again, up to the deadline.
             let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], timeout);
         }
-    }
-
-    /// Whether the child has exited. To be called until it has: else it remains a zombie.
-    pub fn has_exited(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
@@ -162,11 +143,11 @@ mod tests {
         send_result(theirs.as_raw_fd(), &Err("refused".repeat(200))).unwrap();
         let (program, why) = receive_result(&ours).unwrap();
         assert!(program.is_none() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
-        let file = fs::File::open("/proc/self/stat").unwrap();
+        let file = std::fs::File::open("/proc/self/stat").unwrap();
         send_result(theirs.as_raw_fd(), &Ok(file.into())).unwrap();
         let (descriptor, _) = receive_result(&ours).unwrap();
         let mut text = String::new();
-        io::Read::read_to_string(&mut fs::File::from(descriptor.unwrap()), &mut text).unwrap();
+        io::Read::read_to_string(&mut std::fs::File::from(descriptor.unwrap()), &mut text).unwrap();
         assert!(text.starts_with(&std::process::id().to_string()));
     }
 }

@@ -20,14 +20,14 @@ pub enum LoadError {
     #[error("the probe does not fit this kernel: {0}")]
     Object(#[from] EbpfError),
     /// No CAP_BPF and CAP_PERFMON, lockdown, a kernel before 5.8, or the verifier.
-    #[error("the kernel refuses the probe: {}", in_short(.0))]
+    #[error("the kernel refuses the probe: {}", short_message(.0))]
     Program(#[from] ProgramError),
     #[error("the probe cannot be handed over: {0}")]
     Descriptor(#[from] io::Error),
 }
 
 /// The text of the error without the verifier's log.
-fn in_short(error: &ProgramError) -> String {
+fn short_message(error: &ProgramError) -> String {
     match error {
         ProgramError::LoadError { io_error, .. } => io_error.to_string(),
         other => other.to_string(),

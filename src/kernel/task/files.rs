@@ -51,9 +51,6 @@ pub enum ProcessFile {
 pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
 
 impl TaskDescriptors {
-    /// No open descriptor.
-    pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 4]);
-
     /// Closes all descriptors.
     pub fn close_all(&mut self) {
         self.0 = Default::default();
@@ -64,10 +61,6 @@ impl TaskDescriptors {
         for kept in self.0.iter_mut().skip(1) {
             *kept = None;
         }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
     }
 }
 
@@ -249,9 +242,9 @@ mod tests {
         assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"1 2 3\n"[..]));
         std::fs::write(task.join("schedstat"), "4 5 6\n").unwrap();
         assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"4 5 6\n"[..]));
-        assert!(!kept.is_empty());
+        assert!(kept.0.iter().any(Option::is_some));
         kept.close_all();
-        assert!(kept.is_empty());
+        assert!(kept.0.iter().all(Option::is_none));
         assert_eq!(files.read_thread_file(7, 9, ThreadFile::Schedstat, &mut kept, true), Err(Absent::NoSuchFile));
     }
 

@@ -56,12 +56,12 @@ pub enum Answer<'a> {
 }
 
 /// A request with one attribute, and with NLM_F_ACK.
-pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType, value: &[u8]) -> Vec<u8> {
+pub fn request(family: u16, sequence: u32, command: u8, attribute: AttributeType, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(NLA_HEADER_SIZE + value.len()).unwrap_or(u16::MAX);
     // struct genlmsghdr: command, version and two reserved bytes; then struct nlattr
     let mut body = vec![command, 1, 0, 0];
     body.extend(length.to_ne_bytes());
-    body.extend(question.to_ne_bytes());
+    body.extend(attribute.to_ne_bytes());
     body.extend(value);
     body.resize(body.len().next_multiple_of(4), 0);
     let mut bytes = netlink::request(family, NLM_F_REQUEST | NLM_F_ACK, &body);

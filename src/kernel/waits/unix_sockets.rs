@@ -4,6 +4,7 @@ use nix::sys::socket::SockProtocol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::kernel::network::netlink::{Netlink, u32_at};
+use crate::kernel::sys::{SK_MEMINFO_SNDBUF, UNIX_DIAG_MSG_SIZE};
 use crate::sample::waits::ServerSocket;
 use crate::sample::{Name, Reading};
 
@@ -22,9 +23,7 @@ const UNIX_DIAG_PEER: u16 = 2;
 const UNIX_DIAG_RQLEN: u16 = 4;
 const UNIX_DIAG_MEMINFO: u16 = 5;
 /// Place of SK_MEMINFO_SNDBUF in the attribute, behind its header of four bytes.
-const SNDBUF_AT: usize = 4 + 3 * 4;
-/// Bytes of struct unix_diag_msg, before the attributes.
-const UNIX_DIAG_MSG_SIZE: usize = 16;
+const SNDBUF_AT: usize = 4 + SK_MEMINFO_SNDBUF * 4;
 
 /// The other ends of these Unix sockets, by one dump.
 pub fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> {
@@ -55,7 +54,7 @@ pub fn dump_unserved_sockets() -> Reading<FxHashMap<u32, ServerSocket>> {
     Ok(unserved)
 }
 
-/// A socket that its sender cannot write to, and what may tell whether the receiver reads.
+/// A socket that its sender cannot write to, and the figures that show whether the receiver reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FullSocket {
     /// The sender's
@@ -117,7 +116,7 @@ fn parse_name(payload: &[u8]) -> Option<Name> {
     Some(Name::from(bytes.as_slice()))
 }
 
-/// One message, with the attributes that were asked for.
+/// One message, with the attributes that were requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UnixSocket {
     /// udiag_type: SOCK_STREAM …

@@ -78,12 +78,6 @@ impl Inspection {
     pub fn is_damaged(&self) -> bool {
         !self.damage.is_empty() || self.torn_segments > 0 || matches!(self.tail, Tail::Torn { .. })
     }
-
-    /// Number of samples that are missing through damage and gaps.
-    pub fn lost_samples(&self) -> u64 {
-        let damage = self.damage.iter().map(|damage| damage.lost_samples);
-        damage.chain(self.gaps.iter().map(|gap| gap.lost_samples)).fold(0, u64::saturating_add)
-    }
 }
 
 /// Searched near the beginning and the end: a slow command has no total yet in the first samples.

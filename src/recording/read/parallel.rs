@@ -49,7 +49,7 @@ struct Job<T> {
 /// More would not be faster: the consumer does work too.
 pub const MAX_WORKERS: usize = 8;
 
-/// Samples that are handed over at once: the consumer is not woken for each.
+/// Samples that are sent at once, so that the consumer is not woken for each.
 const BATCH: usize = 10;
 
 /// Batches of a whole key group.

@@ -98,10 +98,6 @@ impl<R: Read> StreamReader<R> {
         Ok(reader)
     }
 
-    pub fn header(&self) -> &FileHeader {
-        &self.header
-    }
-
     /// Returns the next event; blocks until it has arrived. `None` at the end of the stream. Frames before the first intact meta
     /// frame are ignored: their host is unknown.
     pub fn next_event(&mut self) -> Result<Option<StreamEvent>, RecordingError> {

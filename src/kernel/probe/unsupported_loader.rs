@@ -9,7 +9,7 @@ use thiserror::Error;
 #[error("the probe is not loaded by programs for 32-bit x86")]
 pub struct LoadError;
 
-/// Fails always.
+/// Always fails.
 pub fn load_program() -> Result<OwnedFd, LoadError> {
     Err(LoadError)
 }
