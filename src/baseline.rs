@@ -52,7 +52,7 @@ pub struct LatencyStatus {
 }
 
 impl LatencyStatus {
-    /// Whether it is learned, but not at calm times: the latency since learning began.
+    /// Whether it is learned, but not under light load: the latency since learning began.
     pub fn is_learned_under_load(&self) -> bool {
         !self.provisional && !self.from_calm_time
     }
@@ -121,7 +121,7 @@ pub struct Observation {
     /// Whether the device had about one request at a time
     pub uncontended: bool,
     /// Whether the device had nothing to do for most of the time
-    pub calm: bool,
+    pub light_load: bool,
     /// Completions per second of all operations
     pub rate: f64,
     /// KiB per second of all operations
@@ -175,7 +175,7 @@ impl Baselines {
                     size,
                     baseline,
                     provisional,
-                    from_calm_time: learned.is_some_and(LearnedBaseline::is_from_calm_time),
+                    from_calm_time: learned.is_some_and(LearnedBaseline::is_from_light_load),
                     multiple: op.r#await.filter(|_| baseline.0 > 0.0).map(|r#await| r#await.0 / baseline.0),
                     learned_intervals: learned.map_or(0, |learned| learned.intervals),
                     window_load: load,
@@ -220,7 +220,7 @@ impl Baselines {
                     r#await,
                     time_ms: load.time_ms(operation),
                     uncontended: load.is_uncontended(operation),
-                    calm: load.is_calm(),
+                    light_load: load.is_lightly_loaded(),
                     rate: load.total_rate(),
                     kib_per_second: load.kib_per_second(),
                     outstanding: load.outstanding(),

@@ -1,6 +1,9 @@
 //! A sample: raw, cumulative counters at one instant, as the kernel reported them. It has no rates, no differences and no
 //! judgements.
 //!
+//! `waits/class`, `waits/syscall` and `cgroup/owner` have names of the kernel and of container runtimes that `kernel` and `interval`
+//! both need; no field of a sample is computed from them.
+//!
 //! No field has a type of an outside crate, because recordings keep these fields. What does not change between two samples is
 //! behind an `Arc` that both share, so that an unchanged process is neither copied nor compared.
 

@@ -64,7 +64,7 @@ fn every_cited_heading_of_the_metrics_page_exists() {
     assert!(cited.len() > stalltop::findings::RULES.len() && missing.is_empty(), "not in docs/metrics.md: {missing:?}");
 }
 
-/// Both ways: each row is a constant with that value, and each `f64` constant of the arithmetic and the rules has a row.
+/// Both ways: each row is a constant with that value, and each `f64` constant of the readers, the arithmetic and the rules has a row.
 #[test]
 fn the_table_of_fixed_thresholds_matches_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -74,7 +74,7 @@ fn the_table_of_fixed_thresholds_matches_the_source() {
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let documented: Vec<String> =
         rows.filter_map(|(name, rest)| Some(format!("{name} = {}", rest.split_once(" |")?.0))).collect();
-    let mut folders = vec![root.join("src/interval"), root.join("src/findings")];
+    let mut folders = vec![root.join("src/kernel"), root.join("src/interval"), root.join("src/findings")];
     let (mut all, mut required) = (Vec::new(), Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder of src") {

@@ -104,11 +104,6 @@ impl BaselineLearner {
         }
     }
 
-    /// The baselines at the start.
-    pub fn initial_baselines(&self) -> &Baselines {
-        &self.initial
-    }
-
     /// An evaluator with the initial baselines.
     pub fn new_evaluator(&self, rule_config: Arc<RuleConfig>) -> Evaluator {
         Evaluator::new(self.initial.clone()).with_rule_config(rule_config)
@@ -214,7 +209,7 @@ mod tests {
             r#await: Millis(1.0),
             time_ms: 10.0,
             uncontended: true,
-            calm: true,
+            light_load: true,
             rate: 10.0,
             kib_per_second: 40.0,
             outstanding: 0.01,

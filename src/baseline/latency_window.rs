@@ -17,8 +17,8 @@ const MIN_OBSERVATION_S: f64 = 0.95;
 /// The evaluated load covers at most this, unless one interval alone is longer.
 const MAX_WINDOW_S: f64 = 1.05;
 
-/// A device that is busy for less than this share of the time is calm: it has little to do. docs/metrics.md, "Baselines".
-const MAX_CALM_BUSY_SHARE: f64 = 0.5;
+/// A device that is busy for less than this share of the time is under light load. docs/metrics.md, "Baselines".
+const MAX_LIGHT_LOAD_BUSY_SHARE: f64 = 0.5;
 
 /// With more requests than this outstanding while it is busy a device serves bursts: it teaches no baseline. docs/metrics.md,
 /// "Baselines".
@@ -149,9 +149,9 @@ impl DeviceLoad {
         }
     }
 
-    /// Whether the device had nothing to do for most of the time.
-    pub fn is_calm(&self) -> bool {
-        self.busy_seconds < self.seconds * MAX_CALM_BUSY_SHARE
+    /// Whether the device was busy for less than `MAX_LIGHT_LOAD_BUSY_SHARE` of the time.
+    pub fn is_lightly_loaded(&self) -> bool {
+        self.busy_seconds < self.seconds * MAX_LIGHT_LOAD_BUSY_SHARE
     }
 
     /// Whether nothing completed.

@@ -36,7 +36,7 @@ pub struct LearnedBaseline {
     well_kib_rates: Vec<f32>,
     /// The last days with observations or uncontended intervals, in time order
     days: Vec<Day>,
-    /// Of the last days: the observations at times that were not calm
+    /// Of the last days: the observations under more than light load
     #[serde(skip_serializing_if = "Vec::is_empty")]
     busy_days: Vec<BusyDay>,
     /// The first days with observations
@@ -49,16 +49,16 @@ pub struct LearnedBaseline {
 #[serde(default)]
 struct Today {
     day: i32,
-    /// At calm times
+    /// Under light load
     taught: Reservoir,
-    /// At other times
+    /// Under more load
     #[serde(skip_serializing_if = "Reservoir::is_empty")]
     taught_busy: Reservoir,
     /// All uncontended intervals, also those too slow to learn from
     seen: Reservoir,
 }
 
-/// Day (after 1970-01-01, in UTC), number and median in milliseconds of the observations at times that were not calm.
+/// Day (after 1970-01-01, in UTC), number and median in milliseconds of the observations under more than light load.
 type BusyDay = (i32, u32, f32);
 
 /// How reliable a baseline is.
@@ -69,7 +69,7 @@ pub enum Confidence {
     Good,
     /// Learned on one day
     Fair,
-    /// Not learned at a calm time
+    /// Not learned under light load
     UnderLoad,
     /// Not confirmed for months
     Stale,
@@ -126,22 +126,22 @@ const MIN_TIME_FOR_LOWEST_MS: f64 = 10.0;
 const STALE_AFTER_S: i64 = 90 * 86_400;
 
 impl LearnedBaseline {
-    /// The baseline: as set by the user, or the median of enough observations at calm times; of all if those are too few; `None`
+    /// The baseline: as set by the user, or the median of enough observations under light load; of all if those are too few; `None`
     /// before that.
     pub fn latency(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
-            None if self.calm_observations() >= MIN_INTERVALS => Self::median(self.calm_values()),
-            None if self.calm_observations().saturating_add(self.busy_observations()) >= MIN_INTERVALS => {
-                Self::median(self.calm_values().chain(self.busy_values()))
+            None if self.light_load_observations() >= MIN_INTERVALS => Self::median(self.light_load_values()),
+            None if self.light_load_observations().saturating_add(self.busy_observations()) >= MIN_INTERVALS => {
+                Self::median(self.light_load_values().chain(self.busy_values()))
             }
             None => None,
         }
     }
 
-    /// Whether the baseline was set by the user or learned at calm times.
-    pub fn is_from_calm_time(&self) -> bool {
-        self.by_hand_ms.is_some() || self.calm_observations() >= MIN_INTERVALS
+    /// Whether the baseline was set by the user or learned under light load.
+    pub fn is_from_light_load(&self) -> bool {
+        self.by_hand_ms.is_some() || self.light_load_observations() >= MIN_INTERVALS
     }
 
     /// The lowest await that 5 intervals reached.
@@ -165,7 +165,7 @@ impl LearnedBaseline {
             _ if self.by_hand_ms.is_some() => Confidence::ByHand,
             None => Confidence::Provisional,
             Some(_) if now_s.saturating_sub(self.last_s) > STALE_AFTER_S => Confidence::Stale,
-            Some(_) if !self.is_from_calm_time() => Confidence::UnderLoad,
+            Some(_) if !self.is_from_light_load() => Confidence::UnderLoad,
             Some(_) if self.learned_days().len() >= 2 => Confidence::Good,
             Some(_) => Confidence::Fair,
         }
@@ -227,7 +227,7 @@ impl LearnedBaseline {
         if !taught {
             return;
         }
-        let taught = if observation.calm { &mut self.today.taught } else { &mut self.today.taught_busy };
+        let taught = if observation.light_load { &mut self.today.taught } else { &mut self.today.taught_busy };
         taught.push(observation.r#await.0 as f32);
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
@@ -264,7 +264,7 @@ impl LearnedBaseline {
         self
     }
 
-    fn calm_observations(&self) -> u32 {
+    fn light_load_observations(&self) -> u32 {
         self.days.iter().map(|day| day.learned).fold(self.today.taught.count(), u32::saturating_add)
     }
 
@@ -273,7 +273,7 @@ impl LearnedBaseline {
     }
 
     /// Latencies with their weights
-    fn calm_values(&self) -> impl Iterator<Item = (f32, u32)> {
+    fn light_load_values(&self) -> impl Iterator<Item = (f32, u32)> {
         let today = self.today.taught.values_ms().iter().map(|&ms| (ms, 1));
         self.days.iter().map(|day| (day.learned_ms, day.weight())).chain(today)
     }
@@ -301,9 +301,9 @@ impl LearnedBaseline {
 
     fn learned_days(&self) -> BTreeSet<i32> {
         let today = self.today().into_iter();
-        let calm = self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day);
+        let light_load = self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day);
         let busy_today = (self.today.taught_busy.count() > 0).then_some(self.today.day);
-        calm.chain(self.busy_days.iter().map(|day| day.0)).chain(busy_today).collect()
+        light_load.chain(self.busy_days.iter().map(|day| day.0)).chain(busy_today).collect()
     }
 
     /// Summarizes the current day when a later one begins. An observation of another run from just before midnight counts for the
@@ -315,7 +315,7 @@ impl LearnedBaseline {
         if let Some(over) = self.today() {
             let busy = &self.today.taught_busy;
             let busy_ms = busy.weighted_median().unwrap_or_default() as f32;
-            // A device without calm times is compared with its first days, too.
+            // A device that is never under light load is compared with its first days, too.
             let reference = match over.learned {
                 0 => Day { learned: busy.count(), learned_ms: busy_ms, ..over },
                 _ => over,

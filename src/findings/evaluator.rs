@@ -187,7 +187,8 @@ impl Evaluator {
         }
     }
 
-    /// Handles a gap between this interval and the last one: candidates are dropped, and after a long gap findings end.
+    /// Resets the state if there is a gap between this interval and the last one: candidates are dropped, and after a long gap
+    /// findings end.
     /// Returns the findings that ended.
     fn reset_after_gap(&mut self, interval: &Interval) -> Vec<Finding> {
         let last = self.last_interval.replace((interval.at(), interval.seconds));

@@ -100,7 +100,7 @@ fn clauses_of(sentence: &str) -> Vec<Clause> {
 /// `postgres: 63 threads wait behind 1 in fdatasync, pg_wal on loop0: flush 40.3 ms, 24.8/s → 1.56 of 2 CPUs idle, blocked`
 fn idle_but_blocked(evaluation: &Evaluation, blocked: &IdleBlocked) -> Option<Vec<Clause>> {
     let group = blocked.groups.first().filter(|_| blocked.ratio > 0.0)?;
-    let mut clauses = vec![("", format!("{}: {}", group_name(group), who_waits(evaluation, group)))];
+    let mut clauses = vec![("", format!("{}: {}", group_name(group), describe_waiters(evaluation, group)))];
     if let Some(limit) = limit(evaluation, group) {
         clauses.push((": ", limit));
     }
@@ -132,7 +132,7 @@ fn group_name(group: &BlockedGroup) -> String {
 }
 
 /// `63 threads wait behind 1 in fdatasync, pg_wal on loop0`, `32 threads in pread64, data on sda`
-fn who_waits(evaluation: &Evaluation, group: &BlockedGroup) -> String {
+fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     let on_storage = group.storage + group.hidden;
     let behind = group.behind_lock() + group.behind_ipc_peer;
     let device = group.holder_device.map(|(device, _)| disk_name(&evaluation.interval, device));
@@ -192,7 +192,7 @@ fn limit(evaluation: &Evaluation, group: &BlockedGroup) -> Option<String> {
     let Bottleneck { operation, span, status } = found;
     let time = latency(span.r#await?);
     let rate = significant_digits(span.rate.0);
-    // A provisional baseline is a guess: its multiple is for the details.
+    // A provisional baseline is an estimate: its multiple is for the details.
     let learned = status.is_some_and(|status| !status.provisional);
     let slow = found.multiple().filter(|&times| learned && times >= MIN_TOLD_MULTIPLE);
     let times = slow.map_or_else(String::new, |times| format!(" = {} its baseline", multiple(times)));

@@ -85,7 +85,7 @@ impl<'a> RemoteEndWait<'a> {
 
     /// `8 threads of sender (4711)`, `20 threads of app (3 processes), other (77)`; connections instead of threads if no thread is
     /// in a send or connect call.
-    pub fn who(&self) -> String {
+    pub fn describe_waiters(&self) -> String {
         let labels = name_processes(self.rows.iter().filter_map(|row| row.owner.as_ref()));
         let of = if labels.is_empty() { String::new() } else { format!(" of {labels}") };
         match self.threads() {

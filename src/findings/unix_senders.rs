@@ -70,7 +70,7 @@ impl<'a> UnixSendWait<'a> {
     }
 
     /// `8 threads of sender (4711)`
-    pub fn who(&self) -> String {
+    pub fn describe_waiters(&self) -> String {
         let threads = plural(f64::from(self.threads()), "thread", "threads");
         format!("{threads} of {}", name_processes(self.rows.iter().map(|row| &row.owner)))
     }

@@ -47,9 +47,9 @@ pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitC
 /// The chain of one group.
 pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &BlockedGroup) -> WaitChain {
     let mut links = Vec::new();
-    let mut guesses = 0;
-    let mut push = |what: String, known_by: &'static str, guess: bool| {
-        guesses += usize::from(guess);
+    let mut inferred_links = 0;
+    let mut push = |what: String, known_by: &'static str, inferred: bool| {
+        inferred_links += usize::from(inferred);
         links.push(ChainLink { what, known_by });
     };
     if let Ok(connections) = group.waiting_connections
@@ -58,8 +58,8 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         let what = format!("{connections} connections wait for an answer");
         push(what, "the receive queues and tcp_info of its sockets", false);
     }
-    for (what, known_by, guess) in queue_links(group) {
-        push(what, known_by, guess);
+    for (what, known_by, inferred) in queue_links(group) {
+        push(what, known_by, inferred);
     }
     if let Some(pipeline) = holder_pipeline(interval, group) {
         for ChainLink { what, known_by } in pipeline.links(interval) {
@@ -76,8 +76,8 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             (false, _) => "the wait channel",
         };
         // With several threads on storage at a time it may be any of them.
-        let guess = behind && !named && group.storage >= MIN_SEVERAL_THREADS && group.lock_inferred < MIN_REPORTED_THREADS;
-        push(describe_holder(interval, group, holder), known_by, guess);
+        let inferred = behind && !named && group.storage >= MIN_SEVERAL_THREADS && group.lock_inferred < MIN_REPORTED_THREADS;
+        push(describe_holder(interval, group, holder), known_by, inferred);
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
             push(format!("file {}{mount}", lossy_name(file)), "the file descriptor of its system call", false);
@@ -98,18 +98,18 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
     if let Some((device, by)) = group.holder_device {
         let limit = bottleneck(interval, statuses, device, group.holder.as_ref());
         let answers = limit.map_or_else(|| "completes nothing".into(), |limit| limit.with_iostat_column());
-        let (known_by, guess) = match by {
+        let (known_by, inferred) = match by {
             DeviceEvidence::File if is_block_device_file(group.holder.as_ref()) => ("that file is the device", false),
             DeviceEvidence::File => ("the mount of that file", false),
             DeviceEvidence::OnlyBusy => ("the only device with requests in flight", true),
         };
-        push(format!("{}: {answers}", disk_name(interval, device)), known_by, guess);
+        push(format!("{}: {answers}", disk_name(interval, device)), known_by, inferred);
     } else if on_storage + group.aio >= MIN_REPORTED_THREADS {
-        guesses += 1;
+        inferred_links += 1;
     }
     let awaited = remote_waits(interval).into_iter().find(|waiting| *waiting.group == group.group);
     links.extend(awaited.map(|waiting| ChainLink { what: waiting.describe(), known_by: KNOWN_BY }));
-    let confidence = match guesses {
+    let confidence = match inferred_links {
         0 => ChainConfidence::High,
         1 => ChainConfidence::Medium,
         _ => ChainConfidence::Low,

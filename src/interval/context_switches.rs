@@ -37,8 +37,8 @@ impl ContextSwitchSpans {
         let mut older_tasks = SortedCursor::new(was);
         let span = |new: &TaskContextSwitches| {
             let old = older_tasks.find(|old| old.task.cmp(&new.task)).map(|old| old.counts);
-            let newborn = || beginning.is_some_and(|beginning| beginning.is_before(new.task.start_ticks));
-            let old = old.or_else(|| newborn().then(ContextSwitches::default))?;
+            let is_new = || beginning.is_some_and(|beginning| beginning.is_before(new.task.start_ticks));
+            let old = old.or_else(|| is_new().then(ContextSwitches::default))?;
             let voluntary = PerSecond::between(Some(new.counts.voluntary), Some(old.voluntary), seconds)?;
             let involuntary = PerSecond::between(Some(new.counts.involuntary), Some(old.involuntary), seconds)?;
             Some(ContextSwitchSpan { task: new.task, rates: ContextSwitchRates { voluntary, involuntary } })

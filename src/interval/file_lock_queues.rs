@@ -142,7 +142,7 @@ impl HolderActivity {
     }
 }
 
-/// Whether a thread of the process ran lately.
+/// Whether a thread of the process ran within `MIN_STANDING_NS`.
 fn has_run(newer: &Sample, pid: u32) -> bool {
     let Some(process) = newer.tasks.as_ref().ok().and_then(|tasks| tasks.process(pid)) else { return true };
     let last_ns = process.threads.iter().filter_map(|thread| thread.last_timeslice_ns).max();

@@ -4,7 +4,7 @@
 mod asleep;
 mod hidden;
 mod late_readings;
-mod newborn;
+mod new_tasks;
 mod properties;
 mod run_queue;
 

@@ -1,4 +1,4 @@
-//! Wait queues: for what the threads of a group wait (a mutex, a file lock, a pipe …), how many, and who holds it.
+//! Wait queues: what the threads of a group wait for (a mutex, a file lock, a pipe …), their number, and its holder.
 //!
 //! The numbers of threads are those of the sub-samples (`SubSample::waits`). `Waits::wait_queues` adds the futex addresses and the
 //! files of the locks, of the longest queues only.

@@ -49,7 +49,7 @@ pub struct CgroupReader {
 }
 
 impl CgroupReader {
-    /// Says how many processes the OOM killer has killed on the host, before `sample`.
+    /// Sets the OOM kills of the host (oom_kill of /proc/vmstat). To be called before `sample`.
     pub fn set_host_oom_kills(&mut self, kills: Option<Counter>) {
         self.host_oom_kills = kills;
     }

@@ -36,8 +36,8 @@ pub struct ContainerReader {
 #[derive(Debug)]
 struct KnownContainer {
     key: ContainerKey,
-    /// `None`: to be asked for; the thread was busy.
-    asked: Option<Instant>,
+    /// When its name was last requested; `None`: not yet, since the thread was busy
+    requested: Option<Instant>,
     name: Option<ContainerName>,
 }
 
@@ -92,7 +92,7 @@ impl ContainerReader {
             if !self.known.contains_key(&id) {
                 let pod_uid = pod.map(|pod| Name::from(pod.uid.as_str()));
                 let key = ContainerKey { id: id.clone(), runtime, pod_uid };
-                self.known.insert(id.clone(), KnownContainer { key, asked: None, name: None });
+                self.known.insert(id.clone(), KnownContainer { key, requested: None, name: None });
             }
             present.insert(id);
         }
@@ -101,15 +101,15 @@ impl ContainerReader {
         self.known.len() < before
     }
 
-    /// Asks the thread for names that are not known, or old; the rest waits for the next search when it is busy.
+    /// Requests the names that are not known, or old, from the thread; while it is busy the others wait for the next search.
     fn request(&mut self, root: &Root) {
-        let due = |known: &&mut KnownContainer| known.asked.is_none_or(|asked| asked.elapsed() >= NAME_TTL);
+        let due = |known: &&mut KnownContainer| known.requested.is_none_or(|requested| requested.elapsed() >= NAME_TTL);
         for known in self.known.values_mut().filter(due) {
             let thread = self.file_thread.get_or_insert_with(|| FileThread::start(root.clone()));
             if !thread.request(known.key.clone()) {
                 return;
             }
-            known.asked = Some(Instant::now());
+            known.requested = Some(Instant::now());
         }
     }
 }

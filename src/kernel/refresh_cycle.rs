@@ -19,14 +19,14 @@ pub struct RefreshCycle<K> {
 
 impl<K> RefreshCycle<K> {
     /// A cycle starts at the latest `period` after the one before.
-    pub fn with_period(every: Duration) -> RefreshCycle<K> {
-        RefreshCycle { period: every, started: None, pending: Vec::new(), restart_requested: false }
+    pub fn with_period(period: Duration) -> RefreshCycle<K> {
+        RefreshCycle { period, started: None, pending: Vec::new(), restart_requested: false }
     }
 
-    /// Whether a cycle is to start: a device changed, or the period is over. A running cycle is completed first, so that each
+    /// Whether a cycle is to start: a device changed (`changed`, now or earlier), or the period is over. A running cycle is completed first, so that each
     /// device is read however often devices change.
-    pub fn is_due(&mut self, happened: bool) -> bool {
-        self.restart_requested |= happened;
+    pub fn is_due(&mut self, changed: bool) -> bool {
+        self.restart_requested |= changed;
         self.pending.is_empty() && (self.restart_requested || self.started.is_none_or(|begun| begun.elapsed() >= self.period))
     }
 
@@ -50,30 +50,30 @@ mod tests {
 
     #[test]
     fn every_device_is_read_once_before_any_is_read_again() {
-        let mut rounds = RefreshCycle::with_period(Duration::MAX);
-        assert!(rounds.is_due(false), "there was none yet");
-        rounds.start(0..BATCH_SIZE * 2 + 5);
+        let mut cycle = RefreshCycle::with_period(Duration::MAX);
+        assert!(cycle.is_due(false), "there was none yet");
+        cycle.start(0..BATCH_SIZE * 2 + 5);
         let mut seen = Vec::new();
         for runs in [BATCH_SIZE, BATCH_SIZE, 5] {
             // Something changes all the time.
-            assert!(!rounds.is_due(true));
+            assert!(!cycle.is_due(true));
             let before = seen.len();
-            seen.extend(rounds.next_batch());
+            seen.extend(cycle.next_batch());
             assert_eq!(seen.len() - before, runs);
         }
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..BATCH_SIZE * 2 + 5));
-        assert!(rounds.is_due(false), "something happened meanwhile");
-        rounds.start(0..1);
-        assert_eq!(rounds.next_batch().count(), 1);
-        assert!(!rounds.is_due(false));
+        assert!(cycle.is_due(false), "something happened meanwhile");
+        cycle.start(0..1);
+        assert_eq!(cycle.next_batch().count(), 1);
+        assert!(!cycle.is_due(false));
     }
 
     #[test]
     fn a_cycle_starts_after_its_period_without_an_event() {
-        let mut rounds = RefreshCycle::with_period(Duration::ZERO);
-        rounds.start(0..1);
-        assert_eq!(rounds.next_batch().count(), 1);
-        assert!(rounds.is_due(false));
+        let mut cycle = RefreshCycle::with_period(Duration::ZERO);
+        cycle.start(0..1);
+        assert_eq!(cycle.next_batch().count(), 1);
+        assert!(cycle.is_due(false));
     }
 }

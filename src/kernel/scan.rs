@@ -45,7 +45,7 @@ const MAX_SIBLINGS_EXAMINED: usize = 64;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
 pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Scans all tasks, and sub-samples those at work.
+/// Scans all tasks, and sub-samples the hot ones.
 #[derive(Debug)]
 pub struct TaskScanner {
     context: ScanContext,
@@ -182,7 +182,7 @@ impl TaskScanner {
             let sibling = left > 0 && parents.contains(&known.sampled.ppid) && stuck.contains(&known.sampled.group());
             if sibling && known.read_waits_beside_stuck_sibling(&mut self.context) {
                 left -= 1;
-                known.park_if_quiet(self.context.now_ns);
+                known.park_if_idle(self.context.now_ns);
             }
         }
     }

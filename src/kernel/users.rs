@@ -85,10 +85,10 @@ pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
 
 /// Starts the thread, which ends when the requests' channel is closed.
 fn start_name_service() -> Option<NameService> {
-    let (questions, asked) = channel::<u32>();
+    let (requests, received) = channel::<u32>();
     let (answer, answers) = channel();
-    let ask = move || {
-        for uid in asked {
+    let resolve = move || {
+        for uid in received {
             let found = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid));
             if let Ok(Some(user)) = found
                 && answer.send((uid, Name::from(user.name.as_str()))).is_err()
@@ -97,6 +97,6 @@ fn start_name_service() -> Option<NameService> {
             }
         }
     };
-    std::thread::Builder::new().name("user names".to_owned()).spawn(ask).ok()?;
-    Some(NameService { requests: questions, responses: answers })
+    std::thread::Builder::new().name("user names".to_owned()).spawn(resolve).ok()?;
+    Some(NameService { requests, responses: answers })
 }

@@ -43,7 +43,7 @@ pub struct WaitCounter {
     /// Counts of the current sub-sample
     group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
-    /// Number of the interval: a record that a process or thread keeps for another one is void.
+    /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
     interval_number: u32,
 }
 

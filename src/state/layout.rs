@@ -170,10 +170,10 @@ pub(super) fn hides_other_users(state: &State) -> bool {
 
 /// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, other network namespaces, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
-    let peers =
-        state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
-    let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
-    1 + protocol_rows(state) + peers
+    let hosts =
+        state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |hosts| hosts.rows.len());
+    let hosts = if hosts > 0 { 1 + u16::try_from(hosts).unwrap_or(u16::MAX).min(8) } else { 0 };
+    1 + protocol_rows(state) + hosts
 }
 
 /// Rows of TCP, UDP, listening sockets, softnet and other network namespaces.

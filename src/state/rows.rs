@@ -265,12 +265,12 @@ const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation
 
 /// Whether a device had no request for ten intervals. A shorter pause keeps its row, so that the list stays stable.
 pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
-    const CALM: usize = 10;
+    const IDLE_INTERVALS: usize = 10;
     let Some(evaluation) = &state.current else { return false };
     let moved = |digest: &&IntervalSummary| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
     disk.completed() == 0
         && disk.in_flight == 0
-        && !state.history.graph_cells(evaluation.interval.at(), CALM).iter().flatten().any(moved)
+        && !state.history.graph_cells(evaluation.interval.at(), IDLE_INTERVALS).iter().flatten().any(moved)
 }
 
 /// The disks with activity, the longest queue first.

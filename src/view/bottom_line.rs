@@ -80,7 +80,7 @@ fn hints(state: &State) -> &'static [KeyHint] {
         &[("Space", "pause", Action::TogglePause), TIME_HINT, ("n", "next finding", Action::NextFinding)];
     const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump", Action::JumpToTime), ("N", "last finding", Action::PreviousFinding)];
     const FINDING: &[KeyHint] = &[("Enter", "why", Action::OpenDetails), TIME_HINT, SAVE_HINT];
-    const CALM: &[KeyHint] = &[TIME_HINT, SAVE_HINT];
+    const NO_FINDINGS: &[KeyHint] = &[TIME_HINT, SAVE_HINT];
     const LIST: &[KeyHint] = &[
         ("Enter", "more", Action::OpenDetails),
         ("s", "sort", Action::NextSort),
@@ -102,7 +102,7 @@ fn hints(state: &State) -> &'static [KeyHint] {
         (false, true) => STOPPED,
         (false, false) => PLAYING,
         (true, false) => match state.screen {
-            Screen::Overview | Screen::Findings if state.rows.is_empty() => CALM,
+            Screen::Overview | Screen::Findings if state.rows.is_empty() => NO_FINDINGS,
             Screen::Overview | Screen::Findings => FINDING,
             _ => LIST,
         },

@@ -2,7 +2,7 @@
 //! `figures::disk_operation` and `figures::disk`.
 
 pub mod await_graph;
-pub mod calm;
+pub mod idle_devices;
 mod panes;
 
 use super::ScreenView;

@@ -63,13 +63,13 @@ impl Bottleneck<'_> {
     }
 }
 
-/// For a latency that is usual only since the start: no calm time shows what the device can do. `None` where a baseline does, or
+/// For a latency that is usual only since the start: no light load shows what the device can do. `None` where a baseline does, or
 /// where the latency exceeds what is usual.
 pub fn only_since_start(status: &LatencyStatus, times: f64) -> Option<&'static str> {
     match times {
         _ if !status.is_learned_under_load() || times >= MAX_USUAL_MULTIPLE => None,
-        _ if times < 1.0 / MAX_USUAL_MULTIPLE => Some("not slower than since the start (no baseline from a calm time)"),
-        _ => Some("always so since the start (no baseline from a calm time)"),
+        _ if times < 1.0 / MAX_USUAL_MULTIPLE => Some("not slower than since the start (no baseline under light load)"),
+        _ => Some("always so since the start (no baseline under light load)"),
     }
 }
 

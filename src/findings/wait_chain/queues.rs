@@ -14,7 +14,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     for queue in group.wait_queues.iter().filter(|queue| is_counted_as_blocked(group, queue)) {
         let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
         let what = format!("{} {verb} for {}", count(queue.threads), lock_description(queue));
-        let (known_by, guess) = match queue.kind {
+        let (known_by, inferred) = match queue.kind {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
             WaitQueueKind::Futex => ("inference: they are active, and one of them is on storage", true),
@@ -22,14 +22,14 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
             WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
             WaitQueueKind::Pipe | WaitQueueKind::Socket => ("the processes at the other end", false),
         };
-        list.push((what, known_by, guess));
+        list.push((what, known_by, inferred));
     }
     if list.is_empty() && group.behind_lock() >= MIN_REPORTED_THREADS {
-        let (known_by, guess) = match group.lock_inferred >= MIN_REPORTED_THREADS {
+        let (known_by, inferred) = match group.lock_inferred >= MIN_REPORTED_THREADS {
             true => ("inference: they are active, and one of them is on storage", true),
             false => ("the futex call", false),
         };
-        list.push((format!("{} wait for a lock", count(group.behind_lock())), known_by, guess));
+        list.push((format!("{} wait for a lock", count(group.behind_lock())), known_by, inferred));
     }
     list
 }

@@ -101,7 +101,7 @@ impl TaskSpanBuilder<'_> {
         Ratio::new(self.host.seconds(ticks), seconds)
     }
 
-    /// Whether it had a timeslice lately; docs/metrics.md, "Tasks".
+    /// Whether it had a timeslice within `ACTIVE_NS`; docs/metrics.md, "Tasks".
     fn is_active(&self, thread: &Thread) -> bool {
         thread.last_timeslice_ns.is_some_and(|at| self.now_ns.saturating_sub(at) <= ACTIVE_NS)
     }

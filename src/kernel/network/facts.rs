@@ -62,8 +62,8 @@ fn read_speed_and_duplex(
     sysfs: Option<&Path>,
     ethtool: Option<&Ethtool>,
 ) -> (Reading<u32>, Reading<Duplex>) {
-    let asked = ethtool.map(|ethtool| ethtool.link_settings(name));
-    let (mut speed, mut duplex) = match asked {
+    let settings = ethtool.map(|ethtool| ethtool.link_settings(name));
+    let (mut speed, mut duplex) = match settings {
         Some(Ok((speed, duplex))) => (valid_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
         Some(Err(why)) => (Err(why), Err(why)),
         None => (Err(Absent::NoSuchFile), Err(Absent::NoSuchFile)),

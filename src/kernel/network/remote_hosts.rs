@@ -81,15 +81,15 @@ impl RemoteHostReader {
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let read = self.update_connections(counted);
         let cost_ns = || clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
-        let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut peers| {
-            self.route_cache.fill_interfaces(&mut peers.rows);
-            peers.scan_cpu_ns = cost_ns();
+        let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut hosts| {
+            self.route_cache.fill_interfaces(&mut hosts.rows);
+            hosts.scan_cpu_ns = cost_ns();
             // Seldom, and limited by itself: it must not delay the next scan.
-            self.fill_processes(root, &mut peers.rows);
-            peers
+            self.fill_processes(root, &mut hosts.rows);
+            hosts
         });
         let rest = match &reading {
-            Ok(peers) => Duration::from_nanos(peers.scan_cpu_ns).saturating_mul(INTERVAL_PER_COST),
+            Ok(hosts) => Duration::from_nanos(hosts.scan_cpu_ns).saturating_mul(INTERVAL_PER_COST),
             Err(_) => RETRY_AFTER_FAILURE,
         };
         if let Err(why @ (Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported)) = &reading {
@@ -102,11 +102,11 @@ impl RemoteHostReader {
 
     /// The processes of the worst connections of hosts with retransmits or slow round trips. `None` for the others.
     fn fill_processes(&mut self, root: &Root, rows: &mut [RemoteHost]) {
-        let suspects = self.connection_table.suspects();
-        self.owners.search(root, suspects.iter().map(|&(_, inode)| inode));
+        let process_lookups = self.connection_table.process_lookups();
+        self.owners.search(root, process_lookups.iter().map(|&(_, inode)| inode));
         for row in rows {
-            let suspect = suspects.iter().find(|(address, _)| *address == row.address);
-            row.worst_process = suspect.and_then(|&(_, inode)| self.owners.owner(inode));
+            let lookup = process_lookups.iter().find(|(address, _)| *address == row.address);
+            row.worst_process = lookup.and_then(|&(_, inode)| self.owners.owner(inode));
         }
     }
 
@@ -128,8 +128,8 @@ impl RemoteHostReader {
         self.dump_all(counted, SocketQueries::add_socket)
     }
 
-    /// Requests a dump for each address family; `note` receives each connection that a single query may ask for next time.
-    fn dump_all(&mut self, counted: Option<ConnectionCounters>, note: impl Fn(&mut SocketQueries, &[u8])) -> Reading<()> {
+    /// Requests a dump for each address family; `add` receives each connection that a single query may request next time.
+    fn dump_all(&mut self, counted: Option<ConnectionCounters>, add: impl Fn(&mut SocketQueries, &[u8])) -> Reading<()> {
         let mut netlink = match self.netlink.take() {
             Some(netlink) => netlink,
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
@@ -147,7 +147,7 @@ impl RemoteHostReader {
             netlink.dump(request, |kind, payload| {
                 if let Some(connection) = connection::parse_connection(kind, payload) {
                     update.add_connection(&connection);
-                    note(socket_queries, payload);
+                    add(socket_queries, payload);
                 }
             })?;
         }

@@ -27,7 +27,7 @@ pub struct UdpSocketReader {
     last_overflows: Option<[Option<u64>; 2]>,
     next_read: Option<Instant>,
     last: Vec<UdpSocket>,
-    /// Drops at the last reading, by inode: it says which sockets drop now
+    /// Drops at the last reading, by inode: a socket whose counter has grown drops datagrams now
     drops: FxHashMap<u64, u64>,
     owners: SocketOwners,
 }

@@ -78,8 +78,8 @@ impl UnixSenderReader {
         self.last_dump = Some((begin.0, cost));
         let idle = cost.saturating_mul(IDLE_INTERVAL_PER_COST).clamp(MIN_IDLE_INTERVAL, MAX_IDLE_INTERVAL);
         // A full socket whose sender does something else meanwhile is no reason to look often.
-        let is_calm = self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty());
-        let rest = if is_calm { idle } else { cost.saturating_mul(INTERVAL_PER_COST) };
+        let is_idle = self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty());
+        let rest = if is_idle { idle } else { cost.saturating_mul(INTERVAL_PER_COST) };
         self.next_dump = Some(begin.0 + rest);
         dumped.map(|_| self.rows.clone())
     }
@@ -93,7 +93,7 @@ impl UnixSenderReader {
         may_soon && waits.observed.iter().any(|wait| wait.wchan.as_ref().is_some_and(is_unix_send))
     }
 
-    /// Remembers since when each socket is full. Returns those that are for some time.
+    /// Updates since when each socket is full. Returns those that have been full for `MIN_FULL_NS`.
     fn update_full(&mut self, dumped: &[FullSocket], now_ns: u64) -> Vec<(FullSocket, u64)> {
         let before = std::mem::take(&mut self.full);
         let mut waiting = Vec::new();

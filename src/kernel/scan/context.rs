@@ -19,7 +19,7 @@ use crate::sample::{Name, Reading};
 /// Threads whose allowed CPUs are read in one scan: a status file each.
 const MAX_AFFINITY_READS: u32 = 64;
 
-/// Processes that are read within this time have one entry of `read_times`, ns: a calm scan has few or none.
+/// Processes that are read within this time have one entry of `read_times`, ns: a scan that never waits for a CPU has few or none.
 const READ_TIME_STEP_NS: u64 = 4_000_000;
 
 /// Passed to each reading.
@@ -28,7 +28,7 @@ pub struct ScanContext {
     pub files: TaskFiles,
     pub interner: Interner,
     pub clocks: ProcessClocks,
-    /// `Host::machine`: says which numbers system calls have
+    /// `Host::machine`: the numbers of system calls depend on it
     pub machine: Name,
     /// CLOCK_BOOTTIME of this scan or sub-sample
     pub now_ns: u64,

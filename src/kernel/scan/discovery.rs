@@ -12,7 +12,7 @@ use super::{ScanContext, TaskScanner};
 use new_pids::{ForkCounters, NewPids};
 
 impl TaskScanner {
-    /// Brings `processes` up to date: reads those that changed, adds those that began, removes those that ended.
+    /// Updates `processes`: reads those that changed, adds those that started, removes those that ended.
     pub(super) fn update_processes(&mut self, counters: ForkCounters) {
         let new_pids = self.new_pids.update(self.context.now_ns, counters, self.processes.len());
         let exited_pids = match new_pids {
@@ -40,14 +40,14 @@ impl TaskScanner {
                 exited_pids.push(known.pid);
             }
             if change != ProcessChange::Gone {
-                known.park_if_quiet(context.now_ns);
+                known.park_if_idle(context.now_ns);
                 return true;
             }
             // Another process may have its pid by now.
             let other = KnownProcess::discover(context, known.pid);
             other.is_ok_and(|other| {
                 *known = other;
-                known.park_if_quiet(context.now_ns);
+                known.park_if_idle(context.now_ns);
                 true
             })
         });
@@ -75,7 +75,7 @@ impl TaskScanner {
         exited_pids
     }
 
-    /// Adds the processes that began with one of these pids. A clock that cannot be read is that of a thread, or of nothing.
+    /// Adds the processes that started with one of these pids. A pid whose CPU clock cannot be read is that of a thread, or unused.
     fn discover_in(&mut self, pids: RangeInclusive<u32>) {
         // The tid of this thread reads the clock of this process.
         let own_tid = u32::try_from(gettid().as_raw()).unwrap_or(0);
@@ -102,6 +102,6 @@ impl TaskScanner {
 
 fn discover(context: &mut ScanContext, pid: u32) -> Option<KnownProcess> {
     let mut known = KnownProcess::discover(context, pid).ok()?;
-    known.park_if_quiet(context.now_ns);
+    known.park_if_idle(context.now_ns);
     Some(known)
 }

@@ -43,7 +43,7 @@ impl NetworkNamespaceMembers {
         };
     }
 
-    /// Whether the namespace of stalltop can be read, so that others can be told from it.
+    /// Whether the namespace of stalltop can be read, so that others can be distinguished from it.
     pub fn is_own_known(&self) -> bool {
         self.own.is_some()
     }

@@ -1,6 +1,6 @@
 //! A known process: what the scan keeps of it from one reading to the next.
 //!
-//! While the CPU clock of a process (`process_clock`) stands still, none of its threads ran: no file of it is read again, and
+//! While the CPU clock of a process (`process_clock`) does not advance, none of its threads ran: no file of it is read again, and
 //! consecutive samples share one `Process`. Exceptions are pending readings, such as threads in D.
 //!
 //! `discover` reads a new process, `rescan` reads it again for a sample (`process/read.rs`), `sub_sample` reads its hot threads
@@ -51,7 +51,7 @@ pub struct KnownProcess {
 #[derive(Debug)]
 enum ProcessState {
     /// It did not run in the last seconds and none of its threads is running or blocked: the last sample has all that is known of
-    /// its threads. Nothing is read until its CPU clock moves.
+    /// its threads. Nothing is read until its CPU clock advances.
     Parked,
     /// It ran recently, or some of its threads is running or blocked.
     Active(Box<ActiveProcess>),
@@ -68,8 +68,8 @@ pub struct ActiveProcess {
     group: Option<(u32, u16)>,
     cpu_time_check: CpuTimeCheck,
     reread: Reread,
-    /// CLOCK_BOOTTIME when it last began to run or had a thread that was not calm
-    last_not_calm_ns: u64,
+    /// CLOCK_BOOTTIME when it last began to run or had a hot thread that was not steady
+    last_unsteady_ns: u64,
     /// Number of the sub-sample that reads it next
     due_sub_sample: u32,
     descriptors: TaskDescriptors,
@@ -78,11 +78,11 @@ pub struct ActiveProcess {
 /// What the next scan reads of an active process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reread {
-    /// Nothing, unless its CPU clock has moved.
+    /// Nothing, unless its CPU clock has advanced.
     #[default]
-    WhenClockMoves,
-    /// Threads that may change state while the clock stands still: running, blocked, or read by a sub-sample only.
-    UnsettledThreads,
+    WhenClockAdvances,
+    /// Threads that may change state while the clock does not advance: running, blocked, or read by a sub-sample only.
+    ThreadsThatMayChange,
     /// Everything: a sub-sample read more than the last sample has, or a thread was missing from the list.
     Everything,
 }
@@ -120,7 +120,7 @@ pub enum FactsState {
 }
 
 impl FactsState {
-    /// The process ran; `executed`: its name or arguments moved, so it has called execve.
+    /// The process ran; `executed`: its name or the address of its arguments changed, so it has called execve.
     pub fn record_run(&mut self, executed: bool, now_ns: u64) {
         match *self {
             FactsState::Unread => *self = FactsState::UnreadAndRan,
@@ -254,11 +254,12 @@ impl KnownProcess {
         }
     }
 
-    /// Parks it if nothing of it need be read before its CPU clock moves. This also closes its descriptors.
-    pub fn park_if_quiet(&mut self, now_ns: u64) {
+    /// Parks it if nothing of it need be read before its CPU clock advances. This also closes its descriptors.
+    pub fn park_if_idle(&mut self, now_ns: u64) {
         let ProcessState::Active(active) = &self.state else { return };
         let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked;
-        let settled = active.reread == Reread::WhenClockMoves && active.hot.is_empty() && !active.threads.iter().any(blocked);
+        let settled =
+            active.reread == Reread::WhenClockAdvances && active.hot.is_empty() && !active.threads.iter().any(blocked);
         if settled && self.clock_ns.is_some() && !self.ran_recently(now_ns) {
             self.state = ProcessState::Parked;
         }
@@ -303,19 +304,19 @@ impl KnownProcess {
         }
     }
 
-    /// It ran. One that slept until now is sub-sampled closely at first.
+    /// Records that it ran. A process that slept until now is not steady at first.
     fn record_run(&mut self, active: &mut ActiveProcess, now_ns: u64) {
         if !self.ran_recently(now_ns) {
-            active.last_not_calm_ns = now_ns;
+            active.last_unsteady_ns = now_ns;
         }
         self.last_ran_ns = Some(now_ns);
     }
 }
 
 impl ActiveProcess {
-    fn record_not_calm(&mut self, now_ns: u64) {
-        if !self.hot.iter().filter_map(|&index| self.threads.get(index)).all(KnownThread::is_calm) {
-            self.last_not_calm_ns = now_ns;
+    fn record_unsteady(&mut self, now_ns: u64) {
+        if !self.hot.iter().filter_map(|&index| self.threads.get(index)).all(KnownThread::is_steady) {
+            self.last_unsteady_ns = now_ns;
         }
     }
 

@@ -11,12 +11,12 @@ const WARM_UP_NS: u64 = 1_500_000_000;
 /// that ran in the last seconds.
 const MAX_PROCESSES_TO_POLL: usize = 300;
 
-/// A process is calm if for this long all its hot threads ran or waited for timers, sockets, pipes or events.
-const CALM_NS: u64 = 2_000_000_000;
-/// A calm process is read in one of this many sub-samples, more than three times a second; if more than `MANY_PROCESSES` are
-/// sub-sampled, in one of `CALM_INTERVAL_OF_MANY`: a mean over many needs fewer readings of each.
-const CALM_INTERVAL: u32 = 3;
-const CALM_INTERVAL_OF_MANY: u32 = 4;
+/// A process is steady if for this long all its hot threads ran or waited for timers, sockets, pipes or events.
+const STEADY_NS: u64 = 2_000_000_000;
+/// A steady process is read in one of this many sub-samples, more than three times a second; if more than `MANY_PROCESSES` are
+/// sub-sampled, in one of `STEADY_INTERVAL_OF_MANY`: a mean over many needs fewer readings of each.
+const STEADY_INTERVAL: u32 = 3;
+const STEADY_INTERVAL_OF_MANY: u32 = 4;
 const MANY_PROCESSES: usize = 32;
 
 /// CPU time that a scan may spend on facts: in the first scan (short, for a fast first screen), in the next ones (long, so that most
@@ -48,18 +48,18 @@ fn is_warming_up(first_scan_ns: Option<u64>, now_ns: u64) -> bool {
     first_scan_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS)
 }
 
-/// Whether a process was calm for long enough: no hot thread of it was otherwise (`KnownThread::is_calm`).
-pub fn is_calm(last_not_calm_ns: u64, now_ns: u64) -> bool {
-    now_ns.saturating_sub(last_not_calm_ns) > CALM_NS
+/// Whether a process has been steady for long enough: all its hot threads were (`KnownThread::is_steady`).
+pub fn is_steady(last_unsteady_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(last_unsteady_ns) > STEADY_NS
 }
 
 /// Number of the sub-sample that reads a process next, after this one. What a thread was seen doing counts until it is read again,
-/// and this number is fixed before the thread is read, so no state weighs more or less for being read less often. All calm
+/// and this number is fixed before the thread is read, so no state weighs more or less for being read less often. All steady
 /// processes are read in the same sub-sample, another one after each sample: those between have nothing to read and can be omitted.
-pub fn next_due_sub_sample(calm: bool, context: &ScanContext) -> u32 {
-    let interval = match calm {
-        true if context.sub_sampled_count > MANY_PROCESSES => CALM_INTERVAL_OF_MANY,
-        true => CALM_INTERVAL,
+pub fn next_due_sub_sample(steady: bool, context: &ScanContext) -> u32 {
+    let interval = match steady {
+        true if context.sub_sampled_count > MANY_PROCESSES => STEADY_INTERVAL_OF_MANY,
+        true => STEADY_INTERVAL,
         false => 1,
     };
     let number = context.sub_sample_number;
@@ -67,7 +67,7 @@ pub fn next_due_sub_sample(calm: bool, context: &ScanContext) -> u32 {
 }
 
 impl TaskScanner {
-    /// Reads between two scans the threads that work, run or are blocked.
+    /// Reads the hot threads between two scans.
     pub fn sub_sample(&mut self, now_ns: u64) {
         self.context.now_ns = now_ns;
         self.skip_sub_sample();
@@ -78,22 +78,22 @@ impl TaskScanner {
         self.context.sub_sampled_count = self.sub_sampled().count();
     }
 
-    /// A sub-sample that would have read nothing was omitted.
+    /// Counts a sub-sample that was omitted because it would have read nothing.
     pub fn skip_sub_sample(&mut self) {
         self.context.sub_sample_number = self.context.sub_sample_number.wrapping_add(1);
     }
 
-    /// How many of the next sub-samples would read nothing, because all processes at work are calm and due later. Sleeping processes
-    /// whose clocks are polled wait as long.
+    /// How many of the next sub-samples would read nothing, because all processes that they read are steady and due later. The
+    /// clocks of sleeping processes are polled no sooner.
     pub fn idle_sub_samples(&self, now_ns: u64) -> u32 {
         if !self.context.clocks.are_available() || is_warming_up(self.first_scan_ns, now_ns) {
             return 0;
         }
-        let most = if self.polls_sleeping(now_ns) { CALM_INTERVAL } else { CALM_INTERVAL_OF_MANY } - 1;
+        let most = if self.polls_sleeping(now_ns) { STEADY_INTERVAL } else { STEADY_INTERVAL_OF_MANY } - 1;
         self.sub_sampled().map(|known| known.sub_samples_until_due(self.context.sub_sample_number)).fold(most, u32::min)
     }
 
-    /// After a scan: which processes sub-samples read until the next one. The monitor itself is not part of the host's work.
+    /// After a scan: selects the processes that sub-samples read until the next one. Stalltop itself is left out.
     pub(super) fn update_watched(&mut self, now_ns: u64) {
         let (polls, warming_up) = (self.polls_sleeping(now_ns), is_warming_up(self.first_scan_ns, now_ns));
         let is_polled = |known: &KnownProcess| {

@@ -116,7 +116,7 @@ impl StatCounters {
 }
 
 impl KnownThread {
-    /// A thread seen for the first time. `born`: it started after the last scan, so it has run.
+    /// A thread seen for the first time. `is_new`: it started after the last scan, so it has run.
     pub fn new(
         tid: u32,
         comm: Name,
@@ -124,7 +124,7 @@ impl KnownThread {
         ticks: (Counter, Counter),
         sched: Option<Schedstat>,
         now_ns: u64,
-        born: bool,
+        is_new: bool,
     ) -> Self {
         KnownThread {
             tid,
@@ -136,7 +136,7 @@ impl KnownThread {
             has_timeout: false,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
-            last_timeslice_ns: born.then_some(now_ns),
+            last_timeslice_ns: is_new.then_some(now_ns),
             wait_record: None,
             sample_is_stale: false,
             last_read_ns: now_ns,
@@ -165,7 +165,7 @@ impl KnownThread {
 
     /// Whether it had a timeslice within `ACTIVE_NS`.
     pub fn is_active(&self, now_ns: u64) -> bool {
-        self.last_timeslice_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= ACTIVE_NS)
+        self.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) <= ACTIVE_NS)
     }
 
     /// CLOCK_BOOTTIME since when it has been in its wait: its last timeslice, or when it was first seen.
@@ -184,7 +184,7 @@ impl KnownThread {
     }
 
     /// Whether it is runnable or in a wait that needs no close sub-sampling.
-    pub fn is_calm(&self) -> bool {
+    pub fn is_steady(&self) -> bool {
         use WaitClass::{Child, Hidden, Net, Pipe, Poll, Timer};
         match (self.state, self.wait_class) {
             (TaskState::Running, _) => true,
@@ -209,15 +209,16 @@ impl KnownThread {
         matches!(self.wait_class, Some(WaitClass::Vfork | WaitClass::Frozen))
     }
 
-    /// Whether it ran a moment ago or may change without running. If such threads account for the process's clock, no other ran.
+    /// Whether it ran within `VERY_RECENT_NS` or may change without running. If such threads account for the process's CPU clock, no
+    /// other thread ran.
     pub fn likely_ran(&self, now_ns: u64) -> bool {
-        let lately = self.last_timeslice_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= VERY_RECENT_NS);
-        lately || self.is_unsettled() || self.wait_class.is_none()
+        let ran_recently = self.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) <= VERY_RECENT_NS);
+        ran_recently || self.may_change_without_running() || self.wait_class.is_none()
     }
 
-    /// Whether its state may change while the process's clock stands still: it is runnable or in D, or the last sample is older than
+    /// Whether its state may change while the process's CPU clock does not advance: it is runnable or in D, or the last sample is older than
     /// the last reading. A thread found gone by a sub-sample stays in the list, since another may have started in its place.
-    pub fn is_unsettled(&self) -> bool {
+    pub fn may_change_without_running(&self) -> bool {
         self.sample_is_stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible()
     }
 

@@ -4,36 +4,36 @@
 pub const DEFAULT_SHARE: f64 = 0.01;
 
 /// Capacity of the bucket, so that no burst follows a pause.
-const MAX_BALANCE_NS: f64 = 5_000_000.0;
+const CAPACITY_NS: f64 = 5_000_000.0;
 
-/// The bucket, in ns of CPU time.
+/// The bucket; its tokens are ns of CPU time.
 #[derive(Debug)]
 pub struct CpuBudget {
     share: f64,
-    balance_ns: f64,
+    tokens_ns: f64,
     updated_ns: Option<u64>,
 }
 
 impl CpuBudget {
     /// `share` of one CPU.
     pub fn new(share: f64) -> CpuBudget {
-        CpuBudget { share, balance_ns: MAX_BALANCE_NS, updated_ns: None }
+        CpuBudget { share, tokens_ns: CAPACITY_NS, updated_ns: None }
     }
 
     /// Whether a sub-sample may be taken at this time (CLOCK_MONOTONIC).
     pub fn allows(&self, now_ns: u64) -> bool {
-        self.balance_at(now_ns) > 0.0
+        self.tokens_at(now_ns) > 0.0
     }
 
     /// Takes the CPU time of a sub-sample from the budget.
     pub fn spend(&mut self, now_ns: u64, cost_ns: u64) {
-        self.balance_ns = self.balance_at(now_ns) - cost_ns as f64;
+        self.tokens_ns = self.tokens_at(now_ns) - cost_ns as f64;
         self.updated_ns = Some(now_ns);
     }
 
-    fn balance_at(&self, now_ns: u64) -> f64 {
+    fn tokens_at(&self, now_ns: u64) -> f64 {
         let passed = now_ns.saturating_sub(self.updated_ns.unwrap_or(now_ns));
-        (self.balance_ns + passed as f64 * self.share).min(MAX_BALANCE_NS)
+        (self.tokens_ns + passed as f64 * self.share).min(CAPACITY_NS)
     }
 }
 

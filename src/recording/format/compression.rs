@@ -30,7 +30,7 @@ impl Default for PayloadCompressor {
     }
 }
 
-/// With tables and a window that are small for its level: similar bytes of a frame stand near each other. A frame of 10,000
+/// With tables and a window that are small for its level: similar bytes of a frame are near each other. A frame of 10,000
 /// tasks becomes 1 % larger, one of 2,000 smaller, and the state takes a third of a megabyte instead of a whole one.
 fn compressor() -> std::io::Result<Compressor<'static>> {
     let mut compressor = Compressor::new(LEVEL)?;

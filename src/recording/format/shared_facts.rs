@@ -40,7 +40,7 @@ impl SharedFacts {
 }
 
 /// Messages of one type that are cached; then the cache is cleared.
-const REMEMBERED: usize = 8192;
+const MAX_CACHED: usize = 8192;
 
 /// The message of these bytes, decoded once.
 pub fn shared_message<T>(
@@ -53,7 +53,7 @@ pub fn shared_message<T>(
         return Ok(facts.clone());
     }
     let facts = Arc::new(decode(bytes.as_bytes())?);
-    if known.len() >= REMEMBERED {
+    if known.len() >= MAX_CACHED {
         known.clear();
     }
     known.insert(bytes.clone(), facts.clone());

@@ -22,7 +22,7 @@ impl SampleDecoder {
         SampleDecoder { decoder: Decoder::new(parts), cache: VecDeque::new() }
     }
 
-    /// The sample with that number, where it was decoded lately.
+    /// The sample with that number, if it is in the cache.
     pub fn cached(&self, sequence: u64) -> Option<Arc<Sample>> {
         self.cache.iter().find(|(cached, _)| *cached == sequence).map(|(_, sample)| sample.clone())
     }

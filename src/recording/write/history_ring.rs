@@ -35,7 +35,7 @@ pub struct HistoryRing {
     bytes: usize,
     /// Samples that were dropped: the number of the first one that is kept.
     evicted: u64,
-    /// Between the samples, by how many samples stand before them.
+    /// Between the samples, by the number of samples before them.
     marks: VecDeque<Mark>,
     gaps: VecDeque<Gap>,
     min_samples: usize,

@@ -250,19 +250,19 @@ impl Recorder {
     }
 
     /// Writes what is queued, the index and the end; gives up on a disk that does not answer within `timeout`.
-    pub fn finish(mut self, patience: Duration) -> RecorderStatus {
-        self.close(patience)
+    pub fn finish(mut self, timeout: Duration) -> RecorderStatus {
+        self.close(timeout)
     }
 
     /// The same, for callers that need the recorder afterwards.
-    pub fn close(&mut self, patience: Duration) -> RecorderStatus {
+    pub fn close(&mut self, timeout: Duration) -> RecorderStatus {
         if self.queue.is_some() {
             *lock_ignoring_poison(&self.shared.loss_at_end) = self.pending_loss.take();
             self.queue = None;
             self.awaits_end = true;
         }
         if self.awaits_end {
-            match self.writer_ended.recv_timeout(patience) {
+            match self.writer_ended.recv_timeout(timeout) {
                 Ok(()) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let kept = self.status().progress();

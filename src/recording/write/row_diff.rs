@@ -14,7 +14,7 @@ pub struct RowDiff {
     runs: Vec<(RowChange, u64)>,
     /// The differences of rows that changed.
     changed: Rows,
-    /// The first new row stands alone: its steps are larger than those of the others.
+    /// The first new row is separate: its steps are larger than those of the others.
     first_new: Rows,
     other_new: Rows,
     /// What the next new row is a step from.
@@ -154,7 +154,7 @@ pub fn put_section(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before the bytes of a section.
+/// Appends the number and the length of a section, which precede its bytes.
 pub fn put_section_head(out: &mut Vec<u8>, number: u64, length: usize) {
     put_varint(out, number);
     put_varint(out, length as u64);

@@ -67,7 +67,7 @@ pub struct NetworkNamespace {
     pub fullest_syn_queue: Option<SynQueue>,
     /// The UDP socket with most drops (/proc/PID/net/udp); read only while RcvbufErrors grows
     pub top_udp_socket: Option<UdpSocket>,
-    /// The remote host with most retransmits lately (sock_diag); read only while RetransSegs grows
+    /// The remote host with most retransmits in the last scans (sock_diag); read only while RetransSegs grows
     pub top_retransmit_host: Option<RetransmitHost>,
 }
 

@@ -1,7 +1,7 @@
 //! The panes of the disk screen: await over time, queue and throughput over time, the distribution of await.
 
 use super::await_graph::{draw_graph, in_steady_order};
-use super::calm::calm_devices;
+use super::idle_devices::idle_devices;
 use super::latency_status;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -54,7 +54,7 @@ pub fn await_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane
     let operations = in_steady_order(state, evaluation, &disks(state, evaluation));
     let count = u16::try_from(operations.len()).unwrap_or(u16::MAX);
     if count == 0 {
-        calm_devices(state, evaluation, &mut inner);
+        idle_devices(state, evaluation, &mut inner);
         return;
     }
     let across = (inner.width() / GRAPH_SIZE.0).clamp(1, count);
@@ -87,7 +87,7 @@ pub fn load_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     }
     let lines: usize = blocks.iter().map(|(_, lines)| lines.len() + 1).sum();
     if lines == 0 {
-        calm_devices(state, evaluation, &mut inner);
+        idle_devices(state, evaluation, &mut inner);
         return;
     }
     let rows = (inner.height().saturating_add(1) / u16::try_from(lines).unwrap_or(u16::MAX)).clamp(1, MAX_LINE_ROWS);
@@ -182,7 +182,7 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
     let slowest = in_steady_order(state, evaluation, &disks(state, evaluation)).first().copied();
     let Some((disk, operation)) = slowest else {
         let mut inner = pane.framed(("Distribution of await", StyleRole::Bold), SafeLine::default());
-        calm_devices(state, evaluation, &mut inner);
+        idle_devices(state, evaluation, &mut inner);
         return;
     };
     let at = evaluation.interval.at();

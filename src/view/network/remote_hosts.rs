@@ -152,26 +152,26 @@ pub fn table(width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
 
 /// A note below the table: hosts that are not listed, and the scan interval if sockets are scanned less often than sampled.
 pub fn footnote(state: &State, evaluation: &Evaluation) -> SafeText {
-    let Some(peers) = &evaluation.remote_hosts else { return SafeText::default() };
+    let Some(hosts) = &evaluation.remote_hosts else { return SafeText::default() };
     let mut words = Vec::new();
-    if let Some(seldom) = scan_interval_note(state, evaluation, peers) {
+    if let Some(seldom) = scan_interval_note(state, evaluation, hosts) {
         words.push(seldom);
     }
-    let listed = u32::try_from(peers.rows.len()).unwrap_or(u32::MAX);
-    if peers.host_count > listed {
-        words.push(format!("{listed} of {} hosts", peers.host_count));
+    let listed = u32::try_from(hosts.rows.len()).unwrap_or(u32::MAX);
+    if hosts.host_count > listed {
+        words.push(format!("{listed} of {} hosts", hosts.host_count));
     }
     SafeText::sanitize(words.join(", "))
 }
 
 /// `scanned every 4 s: 30000 connections take 38 ms`, if that is less often than samples are taken.
-fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHostsSpan) -> Option<String> {
+fn scan_interval_note(state: &State, evaluation: &Evaluation, hosts: &RemoteHostsSpan) -> Option<String> {
     let nominal = evaluation.interval.seconds.max(state.setup.interval_ms as f64 / 1000.0);
-    let age = evaluation.interval.at().boottime_ns.saturating_sub(peers.scan_boottime_ns) as f64 / 1e9;
-    (peers.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
-        let every = format_number(peers.seconds.max(age), 4);
-        let cost = format::latency(Millis(peers.scan_cpu_seconds * 1000.0));
-        format!("scanned every {every} s: {} take {cost}", format::plural(peers.connection_count, "connection", "connections"))
+    let age = evaluation.interval.at().boottime_ns.saturating_sub(hosts.scan_boottime_ns) as f64 / 1e9;
+    (hosts.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
+        let every = format_number(hosts.seconds.max(age), 4);
+        let cost = format::latency(Millis(hosts.scan_cpu_seconds * 1000.0));
+        format!("scanned every {every} s: {} take {cost}", format::plural(hosts.connection_count, "connection", "connections"))
     })
 }
 

@@ -8,7 +8,7 @@ use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{State, rows};
 use crate::view::disk::await_graph::{draw_graph, slowest_first};
-use crate::view::disk::calm::calm_devices;
+use crate::view::disk::idle_devices::idle_devices;
 use crate::view::pane::Pane;
 use crate::view::panes::table_and_graph;
 use crate::view::safe_line::SafeLine;
@@ -25,7 +25,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let Some(graph) = graph else { return };
     match slowest_first(state, evaluation, &disks).first() {
         Some(&slowest) => draw_graph(state, evaluation, slowest, &mut inner.part(graph)),
-        None => calm_devices(state, evaluation, &mut inner.part(graph)),
+        None => idle_devices(state, evaluation, &mut inner.part(graph)),
     }
 }
 

@@ -116,7 +116,7 @@ fn observation(name: &str, device: &DeviceIdentity, (size, elapsed): (SizeClass,
         r#await: Millis(ms / READS_PER_OBSERVATION as f64),
         time_ms: ms,
         uncontended: true,
-        calm: true,
+        light_load: true,
         rate: 1.0 / READ_PERIOD.as_secs_f64(),
         // Single blocks: no load to compare with.
         kib_per_second: 0.0,

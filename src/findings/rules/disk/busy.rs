@@ -17,7 +17,7 @@ pub const DISK_BUSY_NOT_SATURATED: Rule = Rule {
     meaning: "%util near 100 only says that a request was outstanding most of the time. This device still answers near its \
               baseline: requests do not wait for each other, or there is only one at a time.",
     computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device with one \
-               request at a time is at its baseline by definition. A baseline that was not learned at calm times does not \
+               request at a time is at its baseline by definition. A baseline that was not learned under light load does not \
                show that a device is fast: the sentence then says since when it has been so.",
     caveats: "Without a learned baseline its capacity is not known: the sentence says what it compares with.",
     next_steps: &["await against the baseline, not %util, when the load grows"],

@@ -64,7 +64,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}, request sent again {}): the host is down, or \
              a packet filter drops them",
             wait.address(),
-            wait.who(),
+            wait.describe_waiters(),
             duration(seconds),
             plural(f64::from(wait.connections()), "connection", "connections"),
             plural(f64::from(wait.retries()), "time", "times"),
@@ -74,7 +74,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             evidence_number("connections", f64::from(wait.connections())),
             evidence_number("blocked_seconds", seconds),
             evidence_number("retries", f64::from(wait.retries())),
-            evidence_text("processes", wait.who().as_str()),
+            evidence_text("processes", wait.describe_waiters().as_str()),
         ],
         explained_share: 0.0,
     }

@@ -75,7 +75,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
         sentence: format!(
             "{}: {} blocked in {} for {} ({}, {} not acknowledged): {}",
             wait.address(),
-            wait.who(),
+            wait.describe_waiters(),
             wait.calls(),
             duration(seconds),
             plural(f64::from(wait.connections()), "connection", "connections"),
@@ -129,7 +129,7 @@ fn evidence(wait: &RemoteEndWait, seconds: f64) -> Vec<Evidence> {
         evidence_text("limited_by", cause),
         evidence_number("send_queue_bytes", wait.queued_bytes() as f64),
         evidence_number("retries", f64::from(wait.retries())),
-        evidence_text("processes", wait.who().as_str()),
+        evidence_text("processes", wait.describe_waiters().as_str()),
         receiver
             .and_then(|row| row.receiver.as_ref())
             .map_or(evidence_optional("receiver", None), |(_, name)| evidence_text("receiver", name.clone())),

@@ -20,13 +20,13 @@ const MAX_HOSTS: usize = 24;
 const MAX_SLOW_HOSTS: usize = 8;
 /// Number that are chosen by retransmits after these.
 const MAX_RETRANSMITTING_HOSTS: usize = 4;
-/// Hosts whose worst connection a process is searched for.
-const MAX_SUSPECTS: usize = 4;
-/// Retransmits of a host in a scan from which its worst connection is remembered.
-const MIN_SUSPECT_RETRANSMITS: u64 = 5;
-/// Excess over the minimum round trip from which it is, and multiple of the minimum.
-const MIN_SUSPECT_EXCESS_US: u32 = 2_000;
-const MIN_SUSPECT_MULTIPLE: u32 = 3;
+/// Hosts for whose worst connection the process is searched.
+const MAX_PROCESS_LOOKUPS: usize = 4;
+/// Retransmits of a host in a scan from which the process of its worst connection is searched for.
+const MIN_LOOKUP_RETRANSMITS: u64 = 5;
+/// The same for the excess over the minimum round trip, and for the multiple of the minimum.
+const MIN_LOOKUP_EXCESS_US: u32 = 2_000;
+const MIN_LOOKUP_MULTIPLE: u32 = 3;
 /// Each measurement has a weight of 1/8 in the smoothed round trip: after this many segments two thirds of it are new.
 const MIN_SEGMENTS_FOR_RTT: u32 = 8;
 /// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a longer lasting queue raises it.
@@ -103,25 +103,25 @@ impl ConnectionTable {
     }
 
     /// The hosts with retransmits or slow round trips in the last dump, with the inode of their worst connection; at most
-    /// `MAX_SUSPECTS`, those with most retransmits first.
-    pub fn suspects(&self) -> Vec<(IpAddr, u32)> {
+    /// `MAX_PROCESS_LOOKUPS`, those with most retransmits first.
+    pub fn process_lookups(&self) -> Vec<(IpAddr, u32)> {
         let of_last = |host: &HostEntry| host.worst.filter(|worst| worst.dump_number == self.dump_number);
         let worst = self.hosts.values().filter_map(|host| Some((host, of_last(host)?)));
-        let mut suspects: Vec<_> = worst
+        let mut process_lookups: Vec<_> = worst
             .filter(|(host, worst)| {
-                host.recent_retransmits >= MIN_SUSPECT_RETRANSMITS || worst.excess_us >= MIN_SUSPECT_EXCESS_US
+                host.recent_retransmits >= MIN_LOOKUP_RETRANSMITS || worst.excess_us >= MIN_LOOKUP_EXCESS_US
             })
             .collect();
-        suspects.sort_unstable_by_key(|(host, worst)| {
+        process_lookups.sort_unstable_by_key(|(host, worst)| {
             (std::cmp::Reverse(host.recent_retransmits), std::cmp::Reverse(worst.excess_us), host.sums.address)
         });
-        suspects.truncate(MAX_SUSPECTS);
-        suspects.into_iter().map(|(host, worst)| (host.sums.address, worst.inode)).collect()
+        process_lookups.truncate(MAX_PROCESS_LOOKUPS);
+        process_lookups.into_iter().map(|(host, worst)| (host.sums.address, worst.inode)).collect()
     }
 
-    /// The host with most retransmits lately, and the inode of its connection that was the worst one.
+    /// The host with most retransmits in the last dumps, and the inode of its worst connection.
     pub fn top_retransmits(&self) -> Option<(&RemoteHost, u32)> {
-        let hosts = self.hosts.values().filter(|host| host.recent_retransmits >= MIN_SUSPECT_RETRANSMITS);
+        let hosts = self.hosts.values().filter(|host| host.recent_retransmits >= MIN_LOOKUP_RETRANSMITS);
         let top = hosts.max_by_key(|host| (host.recent_retransmits, host.sums.address))?;
         Some((&top.sums, top.worst?.inode))
     }
@@ -181,7 +181,7 @@ impl DumpUpdate<'_> {
             let ends = (connection.local(), connection.remote());
             table.receivers.insert(ends, (connection.inode, connection.unread_bytes));
         }
-        let remember = |table: &mut ConnectionTable, minimum: Option<(u32, u64)>| {
+        let update_known = |table: &mut ConnectionTable, minimum: Option<(u32, u64)>| {
             if known.is_some() || table.known.len() < MAX_CONNECTIONS {
                 let (min_rtt_us, minimum_at_ns) = minimum.unzip();
                 let min_rtt_at_ns = minimum_at_ns.unwrap_or_default();
@@ -191,20 +191,20 @@ impl DumpUpdate<'_> {
         };
         // A connection that is being opened carries no data.
         if connection.is_connecting() {
-            remember(table, None);
+            update_known(table, None);
             return;
         }
         table.connection_count = table.connection_count.saturating_add(1);
         let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
         host.count_connection(dump_number);
         // A connection that was not in the last dump was opened since: its counters started at 0 in this interval.
-        let born = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
-        let before = known.map_or(if self.is_first { *tcp } else { born }, |known| known.tcp_info);
+        let opened = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
+        let before = known.map_or(if self.is_first { *tcp } else { opened }, |known| known.tcp_info);
         let minimum =
-            known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
+            known.and_then(|known| hourly_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
         host.add_growth(&before, tcp, minimum.map(|(us, _)| us), elapsed_us);
-        host.note_worst(&before, connection, minimum.map(|(us, _)| us), dump_number);
-        remember(table, minimum);
+        host.update_worst(&before, connection, minimum.map(|(us, _)| us), dump_number);
+        update_known(table, minimum);
     }
 
     /// Keeps the connection if it waits for its remote end.
@@ -230,18 +230,18 @@ impl DumpUpdate<'_> {
 
 impl TcpInfo {
     /// The counters of a connection that was just opened.
-    fn zeroed(of: &TcpInfo) -> TcpInfo {
+    fn zeroed(open: &TcpInfo) -> TcpInfo {
         TcpInfo {
-            bytes_acked: of.bytes_acked.map(|_| 0),
-            bytes_received: of.bytes_received.map(|_| 0),
-            data_segments_out: of.data_segments_out.map(|_| 0),
+            bytes_acked: open.bytes_acked.map(|_| 0),
+            bytes_received: open.bytes_received.map(|_| 0),
+            data_segments_out: open.data_segments_out.map(|_| 0),
             ..TcpInfo::default()
         }
     }
 }
 
 /// The lowest round trip within `MIN_RTT_TTL_NS`, and when the kernel last reported it.
-fn remembered_min_rtt(known: &KnownConnection, tcp: &TcpInfo, now_ns: u64) -> Option<(u32, u64)> {
+fn hourly_min_rtt(known: &KnownConnection, tcp: &TcpInfo, now_ns: u64) -> Option<(u32, u64)> {
     let (before, now) = (known.min_rtt_us?, tcp.min_rtt_us?);
     let lasts = before < now && now_ns.saturating_sub(known.min_rtt_at_ns) <= MIN_RTT_TTL_NS;
     lasts.then_some((before, known.min_rtt_at_ns))
@@ -287,16 +287,16 @@ impl HostEntry {
         self.sums.connections = self.sums.connections.saturating_add(1);
     }
 
-    /// Remembers the connection if it is the worst of this dump so far.
-    fn note_worst(&mut self, before: &TcpInfo, connection: &Connection, minimum_us: Option<u32>, dump_number: u32) {
+    /// Keeps the connection if it is the worst of this dump so far.
+    fn update_worst(&mut self, before: &TcpInfo, connection: &Connection, minimum_us: Option<u32>, dump_number: u32) {
         let now = &connection.tcp_info;
         let retransmits = u64::from(now.segments_retransmitted.wrapping_sub(before.segments_retransmitted));
         let segments = wrapping_growth(now.data_segments_out, before.data_segments_out);
         let acked = growth(now.bytes_acked, before.bytes_acked);
         let is_fresh = acked.is_some_and(|bytes| bytes > 0) && segments.is_some_and(|count| count >= MIN_SEGMENTS_FOR_RTT);
-        let is_slow = |minimum: &u32| is_fresh && now.srtt_us / MIN_SUSPECT_MULTIPLE >= *minimum;
+        let is_slow = |minimum: &u32| is_fresh && now.srtt_us / MIN_LOOKUP_MULTIPLE >= *minimum;
         let excess_us = minimum_us.filter(is_slow).map_or(0, |minimum| now.srtt_us.saturating_sub(minimum));
-        if connection.inode == 0 || retransmits == 0 && excess_us < MIN_SUSPECT_EXCESS_US {
+        if connection.inode == 0 || retransmits == 0 && excess_us < MIN_LOOKUP_EXCESS_US {
             return;
         }
         let rank = |worst: &WorstConnection| (worst.retransmits, worst.excess_us);

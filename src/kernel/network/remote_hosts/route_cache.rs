@@ -26,14 +26,14 @@ pub struct RouteCache {
 
 impl RouteCache {
     /// Sets the interface of each host where the kernel has a route.
-    pub fn fill_interfaces(&mut self, peers: &mut [RemoteHost]) {
+    pub fn fill_interfaces(&mut self, hosts: &mut [RemoteHost]) {
         self.cache.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
-        for peer in peers.iter_mut().filter(|peer| !peer.local) {
-            peer.ifindex = match self.cache.get(&peer.address) {
+        for host in hosts.iter_mut().filter(|host| !host.local) {
+            host.ifindex = match self.cache.get(&host.address) {
                 Some(&(_, interface)) => interface,
                 None => {
-                    let interface = self.query_interface(peer.address).ok();
-                    self.cache.insert(peer.address, (Instant::now(), interface));
+                    let interface = self.query_interface(host.address).ok();
+                    self.cache.insert(host.address, (Instant::now(), interface));
                     interface
                 }
             };

@@ -72,7 +72,7 @@ impl SocketQueries {
 
     /// Queries all of them; `None` when one is no longer open or cannot be queried.
     pub fn query_all(&mut self, netlink: &mut Netlink) -> Option<Vec<Connection>> {
-        let mut ask = |request: &mut Vec<u8>| {
+        let mut query = |request: &mut Vec<u8>| {
             let mut found = None;
             let keep = |kind, payload: &[u8]| {
                 found = parse_connection(kind, payload).filter(|_| is_data_state(payload)).or(found.take())
@@ -80,7 +80,7 @@ impl SocketQueries {
             netlink.dump(request, keep).ok()?;
             found
         };
-        self.requests.iter_mut().map(&mut ask).collect()
+        self.requests.iter_mut().map(&mut query).collect()
     }
 }
 

@@ -60,10 +60,10 @@ impl NewPidTracker {
     }
 
     fn compare(&self, now_ns: u64, last: ForkCounters, now: ForkCounters, from: Option<u32>, most: usize) -> NewPids {
-        let Some(born) = now.forks.zip(last.forks).and_then(|(now, last)| now.since(last)) else { return NewPids::Anywhere };
+        let Some(forks) = now.forks.zip(last.forks).and_then(|(now, last)| now.since(last)) else { return NewPids::Anywhere };
         let numbers = now.last_pid.zip(last.last_pid).and_then(|(now, last)| now.checked_sub(last));
         // The kernel counts a process when it appears, later than it gives the pid.
-        if born == 0 {
+        if forks == 0 {
             return NewPids::Nowhere;
         }
         // Pids wrap around at pid_max.
@@ -72,7 +72,7 @@ impl NewPidTracker {
         // `end` below `first`: they wrapped around in the second before.
         let given = end.saturating_add(1).checked_sub(first);
         let few = given.is_some_and(|given| usize::try_from(given).is_ok_and(|given| given <= most));
-        let explained = self.in_pid_namespace || born <= u64::from(numbers);
+        let explained = self.in_pid_namespace || forks <= u64::from(numbers);
         let due = now_ns.saturating_sub(self.last_walk_ns) >= WALK_INTERVAL_NS;
         if few && explained && !due { NewPids::InRange(first..=end) } else { NewPids::Anywhere }
     }

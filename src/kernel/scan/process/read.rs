@@ -55,7 +55,7 @@ impl KnownProcess {
             first_seen_ns: now_ns,
             arg_start,
         };
-        let mut active = Box::new(ActiveProcess { last_not_calm_ns: now_ns, ..ActiveProcess::default() });
+        let mut active = Box::new(ActiveProcess { last_unsteady_ns: now_ns, ..ActiveProcess::default() });
         known.list_threads(&mut active, thread_count, context)?;
         known.read_waits_beside_stuck_threads(&mut active, context);
         known.update_thread_sets(&mut active, context);
@@ -68,7 +68,7 @@ impl KnownProcess {
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
         let reread = match &self.state {
             ProcessState::Active(active) => active.reread,
-            ProcessState::Parked => Reread::WhenClockMoves,
+            ProcessState::Parked => Reread::WhenClockAdvances,
         };
         if ran {
             context.record_read_time(self.pid);
@@ -78,8 +78,8 @@ impl KnownProcess {
             // gone like one that ended.
             return self.rescan_all(context, clock_ns, ran).unwrap_or(ProcessChange::Gone);
         }
-        if reread == Reread::UnsettledThreads {
-            return self.rescan_unsettled(context);
+        if reread == Reread::ThreadsThatMayChange {
+            return self.rescan_threads_that_may_change(context);
         }
         if let ProcessState::Active(active) = &mut self.state {
             let ActiveProcess { hot, threads, .. } = &mut **active;
@@ -102,7 +102,7 @@ impl KnownProcess {
         learned
     }
 
-    /// Its CPU clock moved, or a sub-sample read more than the last sample has.
+    /// Its CPU clock advanced, or a sub-sample read more than the last sample has.
     fn rescan_all(&mut self, context: &mut ScanContext, clock_ns: Option<u64>, ran: bool) -> Reading<ProcessChange> {
         let mut active = self.activate(context);
         let (pid, now_ns) = (self.pid, context.now_ns);
@@ -135,7 +135,7 @@ impl KnownProcess {
             process.io = text.and_then(|text| task::parse_io(text).ok_or(Absent::Malformed));
         }
         self.clock_ns = clock_ns;
-        active.reread = Reread::WhenClockMoves;
+        active.reread = Reread::WhenClockAdvances;
         let thread_gone = self.rescan_threads(&mut active, context);
         if thread_gone || thread_count != active.threads.len() {
             self.list_threads(&mut active, thread_count, context)?;
@@ -147,12 +147,12 @@ impl KnownProcess {
         Ok(ProcessChange::Changed)
     }
 
-    /// The CPU clock stands still, but some threads are running, blocked, or were read by a sub-sample only.
-    fn rescan_unsettled(&mut self, context: &mut ScanContext) -> ProcessChange {
+    /// The CPU clock did not advance, but some threads are running, blocked, or were read by a sub-sample only.
+    fn rescan_threads_that_may_change(&mut self, context: &mut ScanContext) -> ProcessChange {
         let options = self.read_options(context, true);
         let mut active = self.activate(context);
         let mut change = ProcessChange::Unchanged;
-        for (index, known) in active.threads.iter_mut().enumerate().filter(|(_, known)| known.is_unsettled()) {
+        for (index, known) in active.threads.iter_mut().enumerate().filter(|(_, known)| known.may_change_without_running()) {
             let ThreadChange::Changed(counters) = known.rescan(context, options) else { continue };
             context.tasks_read += 1;
             let new = known.to_sample(&counters);
@@ -204,8 +204,8 @@ impl KnownProcess {
         let mut hidden = HiddenThreads::default();
         active.hot.clear();
         for (index, thread) in active.threads.iter().enumerate() {
-            if thread.is_unsettled() && active.reread == Reread::WhenClockMoves {
-                active.reread = Reread::UnsettledThreads;
+            if thread.may_change_without_running() && active.reread == Reread::WhenClockAdvances {
+                active.reread = Reread::ThreadsThatMayChange;
             }
             if user && thread.is_hot(context.now_ns) {
                 active.hot.push(index);
@@ -216,6 +216,6 @@ impl KnownProcess {
             hidden.schedstats += u32::from(thread.schedstat.is_none());
         }
         self.hidden = hidden;
-        active.record_not_calm(context.now_ns);
+        active.record_unsteady(context.now_ns);
     }
 }

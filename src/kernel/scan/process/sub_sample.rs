@@ -33,8 +33,8 @@ impl KnownProcess {
             return;
         }
         let mut active = self.activate(context);
-        active.record_not_calm(context.now_ns);
-        active.due_sub_sample = next_due_sub_sample(schedule::is_calm(active.last_not_calm_ns, context.now_ns), context);
+        active.record_unsteady(context.now_ns);
+        active.due_sub_sample = next_due_sub_sample(schedule::is_steady(active.last_unsteady_ns, context.now_ns), context);
         if without_clock {
             active.sub_sample_hot(context, self.read_options(context, false), |_, _| true);
         } else if ran || active.threads.iter().any(|thread| thread.state == TaskState::Running) {
@@ -71,7 +71,7 @@ impl KnownProcess {
         if !self.sampled.kernel_thread {
             let is_hot = |(_, thread): &(usize, &KnownThread)| thread.is_hot(context.now_ns);
             active.hot.extend(active.threads.iter().enumerate().filter(is_hot).map(|(index, _)| index));
-            active.record_not_calm(context.now_ns);
+            active.record_unsteady(context.now_ns);
         }
     }
 }
@@ -97,8 +97,8 @@ impl ActiveProcess {
             ThreadChange::Gone => thread.state = TaskState::Dead,
         }
         self.cpu_time_check.update_thread(before, thread.schedstat);
-        if thread.is_unsettled() && self.reread == Reread::WhenClockMoves {
-            self.reread = Reread::UnsettledThreads;
+        if thread.may_change_without_running() && self.reread == Reread::WhenClockAdvances {
+            self.reread = Reread::ThreadsThatMayChange;
         }
     }
 }

@@ -23,7 +23,7 @@ impl KnownProcess {
     pub(super) fn rescan_threads(&mut self, active: &mut ActiveProcess, context: &mut ScanContext) -> bool {
         let options = self.read_options(context, true);
         let now_ns = context.now_ns;
-        let likely_ran = |known: &KnownThread| known.is_hot(now_ns) || known.is_unsettled();
+        let likely_ran = |known: &KnownThread| known.is_hot(now_ns) || known.may_change_without_running();
         let mut thread_gone = self.rescan_matching(active, context, options, likely_ran);
         let few_hot = !active.hot.is_empty() && active.hot.len() * THREADS_PER_HOT_THREAD <= active.threads.len();
         for _ in 0..if few_hot { EXTRA_TRIES } else { 0 } {

@@ -140,7 +140,7 @@ fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
 }
 
 #[test]
-fn calm_processes_are_sub_sampled_less_often_than_others() {
+fn steady_processes_are_sub_sampled_less_often_than_others() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
@@ -159,7 +159,7 @@ fn calm_processes_are_sub_sampled_less_often_than_others() {
     let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     assert_eq!(count_sub_samples(&mut machine, poll, 20), 20, "it has just begun to work");
     count_sub_samples(&mut machine, poll, 3);
-    assert_eq!(count_sub_samples(&mut machine, poll, 30), 10, "calm");
+    assert_eq!(count_sub_samples(&mut machine, poll, 30), 10, "steady");
     assert_eq!(count_sub_samples(&mut machine, disk, 3), 1, "found at its turn, which is not put forward");
     count_sub_samples(&mut machine, disk, 2);
     assert_eq!(count_sub_samples(&mut machine, disk, 10), 10);

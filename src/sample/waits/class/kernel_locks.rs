@@ -1,6 +1,6 @@
 //! Kernel functions in which a thread in D waits for a lock, and the lock: names as in Linux 6.18, and older names beside them.
 //!
-//! The kernel omits its locking functions from wchan, so that the caller stands there. The same functions wait for I/O only in other
+//! The kernel omits its locking functions from wchan, which then has their caller. The same functions wait for I/O only in other
 //! functions that they call.
 
 use KernelLock::{

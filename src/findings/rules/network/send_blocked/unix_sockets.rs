@@ -40,7 +40,7 @@ fn candidate(context: &RuleContext, wait: &UnixSendWait) -> Candidate {
         sentence: format!(
             "{}: {} blocked in {} for {} ({}): {receiver} does not read",
             wait.place(),
-            wait.who(),
+            wait.describe_waiters(),
             wait.calls(),
             duration(seconds),
             wait.describe_sockets(),
@@ -50,7 +50,7 @@ fn candidate(context: &RuleContext, wait: &UnixSendWait) -> Candidate {
             evidence_number("connections", f64::from(wait.sockets())),
             evidence_number("blocked_seconds", seconds),
             evidence_text("limited_by", "receiver"),
-            evidence_text("processes", wait.who().as_str()),
+            evidence_text("processes", wait.describe_waiters().as_str()),
             wait.receiver().map_or(evidence_optional("receiver", None), |(_, name)| evidence_text("receiver", name.clone())),
             evidence_optional("receiver_unread_bytes", wait.unread_bytes().map(|unread| unread as f64)),
         ],

@@ -17,7 +17,7 @@ use crate::view::wait_location;
 const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
 
 /// A line for each device, as many as fit: kind, size, and its last requests in the history.
-pub fn calm_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
+pub fn idle_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let Ok(disks) = &interval.newer.disks else {
         pane.line(0, ("- /proc/diskstats cannot be read", StyleRole::Dim));
