@@ -35,7 +35,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -l allow-signals -d 'Let
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
-complete -c stalltop -n "__fish_stalltop_needs_command" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Detected on a serial line of at most 19,200 baud, and where the terminal accepts frames too slowly'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s V -l version -d 'Print version'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "record" -d 'Record without a screen, until stopped'
@@ -78,7 +78,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l nic-speed -
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
-complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Detected on a serial line of at most 19,200 baud, and where the terminal accepts frames too slowly'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l theme -d 'Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)' -r
@@ -89,7 +89,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l list -d 'Prin
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l unicode -d 'Draw with all characters, whatever the locale and TERM'
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l no-color -l mono -d 'Draw without colors (as with NO_COLOR set)'
-complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its speed, or frames pile up'
+complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l slow -d 'For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Detected on a serial line of at most 19,200 baud, and where the terminal accepts frames too slowly'
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -l no-config -d 'Read no configuration file'
 complete -c stalltop -n "__fish_stalltop_using_subcommand demo" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l at -d 'Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r

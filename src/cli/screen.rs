@@ -21,8 +21,8 @@ pub struct Appearance {
     /// Draw without colors (as with NO_COLOR set)
     #[arg(long, visible_alias = "mono")]
     pub no_color: bool,
-    /// For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Found out by itself where a serial line says its
-    /// speed, or frames pile up
+    /// For a slow line, such as 9600 baud: a frame every 2 seconds, and no graphs. Detected on a serial line of at most 19,200
+    /// baud, and where the terminal accepts frames too slowly
     #[arg(long)]
     pub slow: bool,
     /// Colors: terminal, mono, dark, light, high-contrast, color-blind, or a theme of the user (docs/themes.md)

@@ -237,7 +237,7 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
                 None => later.push(finding),
             }
         }
-        // Two findings that name each other, or a cause that ended: they stand alone.
+        // Two findings that name each other, or a cause that ended: they are root causes.
         if later.len() == before {
             let alone = |finding| Incident { place: None, members: vec![Finding { follows_from: None, ..finding }] };
             incidents.extend(later.drain(..).map(alone));
@@ -267,7 +267,7 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
 
 /// A root cause and what follows from it.
 struct Incident {
-    /// Where its root cause stood after the last interval
+    /// Place of its root cause after the last interval
     place: Option<usize>,
     /// The root cause first
     members: Vec<Finding>,

@@ -13,7 +13,7 @@ use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SE
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::waits::class;
 
-/// A clause, and what stands before it if it is not the first.
+/// A clause, and the separator before it if it is not the first.
 type Clause = (&'static str, String);
 
 /// As many clauses of a finding as fit into this number of characters; at least the first one.
@@ -194,13 +194,13 @@ fn limit(evaluation: &Evaluation, group: &BlockedGroup) -> Option<String> {
     let rate = significant_digits(span.rate.0);
     // A provisional baseline is an estimate: its multiple is for the details.
     let learned = status.is_some_and(|status| !status.provisional);
-    let slow = found.multiple().filter(|&times| learned && times >= MIN_TOLD_MULTIPLE);
+    let slow = found.multiple().filter(|&times| learned && times >= MIN_REPORTED_MULTIPLE);
     let times = slow.map_or_else(String::new, |times| format!(" = {} its baseline", multiple(times)));
     Some(format!("{} {time}{times}, {rate}/s", operation.as_str()))
 }
 
 /// A multiple of the baseline from which a headline says it.
-const MIN_TOLD_MULTIPLE: f64 = 1.5;
+const MIN_REPORTED_MULTIPLE: f64 = 1.5;
 
 #[cfg(test)]
 mod tests {

@@ -237,7 +237,7 @@ impl Window {
     }
 }
 
-/// Moves each consequence behind its root cause; an incident stands where its first finding stood.
+/// Moves each consequence behind its root cause; an incident takes the place of its first finding.
 fn causes_first(findings: Vec<&Finding>) -> Vec<&Finding> {
     let causes: Vec<Option<usize>> = findings
         .iter()

@@ -34,7 +34,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     }
     pane.line(0, left);
     pane.line_right(0, right);
-    // The screen stands still: that must not be overlooked.
+    // The screen does not change: that must not be overlooked.
     if state.setup.source == Source::Live && state.paused {
         pane.highlight_rows(0, 1);
     }

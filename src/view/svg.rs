@@ -18,7 +18,7 @@ use super::theme::rgb::{DEFAULT_BACKGROUND, Rgb, mixed, shown_colors};
 const CELL_WIDTH: u16 = 9;
 const CELL_HEIGHT: u16 = 18;
 const FONT_SIZE: u16 = 15;
-/// From the top of a cell to the line on which text stands.
+/// From the top of a cell to the base line of text.
 const ASCENT: u16 = 14;
 /// Around the screen.
 const MARGIN: u16 = 8;
@@ -82,7 +82,7 @@ impl Picture {
             hidden = cells - 1;
             let style = text_style(cell, foreground);
             match &mut piece {
-                // A glyph of another font may have another width: it stands alone.
+                // A glyph of another font may have another width: it is a piece of its own.
                 Some(open) if open.style == style && symbol.is_ascii() && open.text.is_ascii() => {
                     open.cells += cells;
                     open.text.push_str(symbol);

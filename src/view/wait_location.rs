@@ -105,11 +105,11 @@ pub fn blocked_location(interval: &Interval, thread: &BlockedThread, detail: Det
         (None, None) => "in D, wait not readable".to_owned(),
     };
     // A device file is the device.
-    let is_told = |file: &&Name| match thread.disk {
+    let is_named = |file: &&Name| match thread.disk {
         Some(_) => detail == Detail::Full && !file.as_bytes().starts_with(b"/dev/"),
         None => true,
     };
-    if let Some(file) = thread.file.as_ref().filter(is_told) {
+    if let Some(file) = thread.file.as_ref().filter(is_named) {
         words += &format!(", {}", short_path(file));
     }
     if let Some(disk) = thread.disk {

@@ -97,7 +97,7 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
         Format::Json => stdio::print(&json::check(&window)),
         Format::Nagios => stdio::print_localized(&nagios::plugin_output(&window, fail_on, &settings.rule_config().thresholds)),
     }?;
-    // The verdict comes first: neither a file that cannot be written nor the end of the program may cost it.
+    // The result is printed first: a file that cannot be written must not prevent it, nor the end of the program.
     let finished = ended.finish();
     if check.file.is_none() {
         let line = run_time.overrun(check.span.unwrap_or(DEFAULT_SPAN));
@@ -148,7 +148,7 @@ enum EndReason {
     Interrupted,
 }
 
-/// The end of the evaluation. What may block is left for after the verdict.
+/// The end of the evaluation. What may block is done after the result was printed.
 struct Ended {
     reason: EndReason,
     live: Option<LiveEnd>,

@@ -62,7 +62,7 @@ fn load_side(
 fn operation_counts(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure> {
     let mut counts = vec![None; files.len()];
     let wrong = |why: String| {
-        Failure::new(Exit::Usage, "cannot take --ops", why, "say --ops BASE=N,NEW=N or a number for each recording")
+        Failure::new(Exit::Usage, "cannot take --ops", why, "give --ops BASE=N,NEW=N or a number for each recording")
     };
     for (index, count) in compare.ops.iter().enumerate() {
         let place = match count.name.as_deref() {

@@ -55,9 +55,9 @@ fn format(options: &Export) -> Result<Format, Failure> {
     };
     match format {
         None if ending.as_deref() == Some("json") => {
-            wrong("what it writes is an object a line, not one document", "name it .jsonl, or say --format jsonl")
+            wrong("it writes one object per line, not one document", "name it .jsonl, or give --format jsonl")
         }
-        None => wrong("its name ends in none of .csv, .jsonl, .parquet", "give one of these, or say --format"),
+        None => wrong("its name ends in none of .csv, .jsonl, .parquet", "give one of these, or give --format"),
         Some(Format::Parquet) if cfg!(not(feature = "parquet")) => wrong(
             "this stalltop was built without Parquet",
             "build it with --features parquet, or export .csv: DuckDB reads that too",

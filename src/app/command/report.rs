@@ -64,7 +64,7 @@ fn format(report: &Report) -> Result<Format, Failure> {
         Some("json") => Ok(Format::Json),
         Some("pdf") => wrong("a report is a page for a browser", "name it .html, and let the browser print it to PDF"),
         Some("txt") => wrong("a report is HTML, Markdown or JSON", "name it .md: that is text to read"),
-        Some(_) => wrong("its name ends in none of .html, .md, .json", "give one of these, or say --format"),
+        Some(_) => wrong("its name ends in none of .html, .md, .json", "give one of these, or give --format"),
     }
 }
 

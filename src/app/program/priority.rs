@@ -1,4 +1,4 @@
-//! The priority of the sampling thread, and of those for which it or the verdict of `check` waits. On a machine without a free CPU a
+//! The priority of the sampling thread, and of those for which it or the result of `check` waits. On a machine without a free CPU a
 //! thread of normal priority waits seconds for one, so that samples are late just when they matter.
 //!
 //! The thread asks for nice -20, as atop does. Not for SCHED_RR: a thread of a low real-time priority gets no CPU at all beside

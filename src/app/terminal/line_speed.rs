@@ -14,8 +14,8 @@ const MAX_SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(10);
 const SLOW_WRITE: Duration = Duration::from_millis(500);
 const SLOW_FRAMES: u32 = 3;
 
-/// It is also slow when it accepts a frame little by little, in so many writes and at fewer bytes a second: 57,600 baud.
-const LITTLE_BY_LITTLE: u32 = 10;
+/// It is also slow when it accepts a frame in at least so many partial writes, at fewer bytes a second than this: 57,600 baud.
+const MIN_PARTIAL_WRITES: u32 = 10;
 const SLOW_BYTES_PER_SECOND: f64 = 5_760.0;
 
 /// How fast the terminal accepts frames.
@@ -43,7 +43,7 @@ impl LineSpeed {
             let writes = accepted.writes.wrapping_sub(before.writes);
             let bytes = accepted.bytes.wrapping_sub(before.bytes);
             let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-3);
-            return elapsed >= SLOW_WRITE * SLOW_FRAMES && writes >= LITTLE_BY_LITTLE && rate < SLOW_BYTES_PER_SECOND;
+            return elapsed >= SLOW_WRITE * SLOW_FRAMES && writes >= MIN_PARTIAL_WRITES && rate < SLOW_BYTES_PER_SECOND;
         }
         self.begun = None;
         self.last_frame = elapsed;

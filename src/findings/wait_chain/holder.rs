@@ -15,7 +15,7 @@ pub fn describe_group(group: &BlockedGroup) -> String {
     describe_process_group(&group.group, &label)
 }
 
-/// The same, told apart from others of the sentence that have the same words: `fio (4 processes of parent 4711)`.
+/// The same, distinguished from others of the sentence that have the same words: `fio (4 processes of parent 4711)`.
 pub fn describe_group_among(group: &BlockedGroup, listed: &[&BlockedGroup]) -> String {
     let label = describe_group(group);
     let is_ambiguous = listed.iter().any(|other| other.group != group.group && describe_group(other) == label);

@@ -96,7 +96,7 @@ impl PayloadDecompressor {
             Some(context) => context,
             None => self.context.insert(DCtx::try_create().ok_or(FrameError::Compression)?),
         };
-        // What stood behind the last frame's end is of no use to this one.
+        // What followed the last frame is of no use to this one.
         context.reset(ResetDirective::SessionOnly).map_err(|_| FrameError::Compression)?;
         let mut decoder = Decoder::with_context(stored, context);
         decoder.window_log_max(26).map_err(fault)?;

@@ -119,14 +119,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let seen = || fs::read_dir(folder.path()).unwrap().count();
-        let draft = AtomicFile::create(&path).unwrap();
-        if let TempFile::Named(_) = draft.file {
+        let file = AtomicFile::create(&path).unwrap();
+        if let TempFile::Named(_) = file.file {
             return println!("skipped: this file system has no files without a name");
         }
-        draft.file().write_all(b"half").unwrap();
+        file.file().write_all(b"half").unwrap();
         assert_eq!(seen(), 0);
-        draft.file().write_all(b" and half").unwrap();
-        draft.commit().unwrap();
+        file.file().write_all(b" and half").unwrap();
+        file.commit().unwrap();
         assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"half and half"[..], 1));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -137,19 +137,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let seen = || fs::read_dir(folder.path()).unwrap().count();
-        let aside = || AtomicFile { file: TempFile::create_named(&path).unwrap(), ..AtomicFile::create(&path).unwrap() };
-        for draft in [aside(), AtomicFile::create(&path).unwrap()] {
+        let named = || AtomicFile { file: TempFile::create_named(&path).unwrap(), ..AtomicFile::create(&path).unwrap() };
+        for file in [named(), AtomicFile::create(&path).unwrap()] {
             fs::write(&path, "another").unwrap();
-            assert_eq!(draft.commit().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(file.commit().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"another"[..], 1));
             assert_eq!(AtomicFile::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             fs::remove_file(&path).unwrap();
         }
-        drop(aside());
+        drop(named());
         assert_eq!(seen(), 0);
-        let draft = aside();
-        draft.file().write_all(b"all of it").unwrap();
-        draft.commit().unwrap();
+        let file = named();
+        file.file().write_all(b"all of it").unwrap();
+        file.commit().unwrap();
         assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"all of it"[..], 1));
     }
 }

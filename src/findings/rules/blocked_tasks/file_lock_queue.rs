@@ -31,14 +31,14 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
 };
 
 fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
-    let is_told = |queue: &&FileLockQueue| match queue.activity {
+    let is_reported = |queue: &&FileLockQueue| match queue.activity {
         HolderActivity::InStandingQueue if is_deadlock(context, queue) => is_first_of_deadlock(context, queue),
         HolderActivity::Asleep | HolderActivity::InStandingQueue => {
             reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads) && !is_of_stuck_server(context, queue)
         }
         _ => false,
     };
-    context.interval.file_lock_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
+    context.interval.file_lock_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
 }
 
 /// Whether the holder waits for a lock that a process of the queue holds.

@@ -52,7 +52,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let longest_s = waited(longest);
         let (thread_name, label) = context.task_label(longest.task);
         let place = longest.wchan.as_ref().map_or_else(|| "a wait that is not readable".into(), lossy_name);
-        // The kernel's function says more than the system call: it stands beside it.
+        // The kernel's function says more than the system call: both are named.
         let call = match syscall_name(context.interval, longest) {
             Some(call) => format!("in {call} ({place})"),
             None => format!("in {place}"),

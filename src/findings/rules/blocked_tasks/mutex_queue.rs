@@ -27,10 +27,10 @@ pub const MUTEX_QUEUE: Rule = Rule {
 };
 
 fn mutex_queue(context: &RuleContext) -> Vec<Candidate> {
-    let is_told = |queue: &&MutexQueue| {
+    let is_reported = |queue: &&MutexQueue| {
         reaches_threshold(queue.threads, context.thresholds.mutex_queue_threads) && !is_of_stuck_server(context, queue)
     };
-    context.interval.mutex_queues.iter().filter(is_told).map(|queue| candidate(context, queue)).collect()
+    context.interval.mutex_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
 }
 
 /// Whether connections wait behind the queue: then `stuck-server` says it.

@@ -62,7 +62,7 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
     if listed.is_empty() { String::new() } else { format!("; most CPU time: {}", listed.join(", ")) }
 }
 
-/// Adds groups to an earlier one of the same name where either has several processes: they could not be told apart.
+/// Adds groups to an earlier one of the same name where either has several processes: they could not be distinguished.
 fn sum_same_names(users: Vec<GroupUse>) -> Vec<GroupUse> {
     let mut summed: Vec<GroupUse> = Vec::new();
     for group in users {

@@ -95,14 +95,14 @@ impl SegmentFile {
     /// Adds the summaries of the samples before that frame. They must be of hardly more samples than have no summary yet, so that
     /// summary frames, however many, do not decompress to much more than the file is long.
     fn add_summaries(&mut self, entry: &IndexEntry) {
-        let untold = self.sample_entries.len().saturating_sub(self.summaries.len()) + MAX_MISSING_SAMPLES;
+        let without_summary = self.sample_entries.len().saturating_sub(self.summaries.len()) + MAX_MISSING_SAMPLES;
         let header = read_at_most(self.source.as_ref(), entry.offset, HEADER_LENGTH).ok();
         let header = header.and_then(|bytes| FrameHeader::parse(&bytes, &self.header.id));
-        if header.is_none_or(|header| header.raw_len as usize > frame_summary::max_payload_len(untold)) {
+        if header.is_none_or(|header| header.raw_len as usize > frame_summary::max_payload_len(without_summary)) {
             return;
         }
         let Ok(payload) = self.read_payload(entry) else { return };
-        let Ok(summaries) = frame_summary::parse(&payload, untold) else { return };
+        let Ok(summaries) = frame_summary::parse(&payload, without_summary) else { return };
         // Missing samples have summaries too, at their sequence numbers.
         let first = entry.sequence.saturating_sub(summaries.len() as u64);
         let known = self.sample_entries.get(self.summaries.len()..).unwrap_or_default();
