@@ -9,7 +9,7 @@ use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, pl
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::disk_name;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
+use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters};
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::waits::class;
 
@@ -147,7 +147,7 @@ fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     .into_iter()
     .filter(|(threads, _)| *threads >= MIN_REPORTED_THREADS)
     .collect();
-    let is_queue = behind >= MIN_REPORTED_THREADS.max(on_storage * MIN_SECONDARY_SHARE);
+    let is_queue = ReportedWaiters::new(group).any();
     let mut ends = ends.into_iter();
     let first = match (ends.next(), is_queue) {
         (Some((threads, place)), true) if threads >= MIN_SEVERAL_THREADS => {

@@ -19,7 +19,7 @@ use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
 use crate::findings::wait_chain::reported_threads::{
-    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters,
+    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -68,7 +68,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
-        let behind = group.behind_lock() + group.behind_ipc_peer >= min_waiters(group);
+        let behind = ReportedWaiters::new(group).any();
         let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
         let known_by = match (behind, named) {
             (true, true) => "the kernel names its process",

@@ -16,7 +16,7 @@ pub fn check(window: &Window) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{}: {}, {:.1} s to {}: {}",
+        "{}: {}, mean of {:.1} s to {}: {}",
         overall_status(window.worst_severity()),
         window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy())),
         window.seconds(),
@@ -101,7 +101,8 @@ fn finding_line(finding: &Finding, begin: &str) -> String {
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let until = finding.until.map_or_else(String::new, |until| format!(" until {}", rfc3339(until)));
+    // The first line is a mean, a sentence is not.
+    let until = finding.until.map_or_else(String::new, |until| format!(" until {}, figures of its last interval", rfc3339(until)));
     format!("{begin}{severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 

@@ -1,17 +1,19 @@
 //! First links of a wait chain: the threads that wait for a lock, a pipe or a socket, and how that is known.
 
 use crate::findings::formatting::{count, lossy_name};
-use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, min_waiters};
+use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, ReportedWaiters};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 
 /// One link per wait queue of the group: text, how it is known, whether that is inferred.
 pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     let mut list = Vec::new();
-    if group.behind_lock() + group.behind_ipc_peer < min_waiters(group) {
-        return list;
-    }
-    for queue in group.wait_queues.iter().filter(|queue| is_counted_as_blocked(group, queue)) {
+    let reported = ReportedWaiters::new(group);
+    let is_reported = |queue: &&WaitQueueSpan| match queue.kind {
+        WaitQueueKind::Pipe | WaitQueueKind::Socket => reported.ipc_peer,
+        _ => reported.lock,
+    };
+    for queue in group.wait_queues.iter().filter(is_reported).filter(|queue| is_counted_as_blocked(group, queue)) {
         let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
         let what = format!("{} {verb} for {}", count(queue.threads), lock_description(queue));
         let (known_by, inferred) = match queue.kind {
@@ -24,7 +26,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
         };
         list.push((what, known_by, inferred));
     }
-    if list.is_empty() && group.behind_lock() >= MIN_REPORTED_THREADS {
+    if list.is_empty() && reported.lock {
         let (known_by, inferred) = match group.lock_inferred >= MIN_REPORTED_THREADS {
             true => ("inference: they are active, and one of them is on storage", true),
             false => ("the futex call", false),

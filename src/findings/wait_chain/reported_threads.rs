@@ -12,8 +12,25 @@ pub const MIN_SEVERAL_THREADS: f64 = 1.5;
 /// threads on storage from which those behind a lock are part of its chain: a smaller one would not change what to do.
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
-/// Mean number of waiting threads from which a group's lock or IPC peer is part of its chain: a few threads that occasionally
-/// wait behind many on storage are not.
-pub fn min_waiters(group: &BlockedGroup) -> f64 {
-    MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE)
+/// Whether the threads of a group that wait for a lock, or for an IPC peer, are part of its chain. Headline, sentence and chain ask here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedWaiters {
+    pub lock: bool,
+    pub ipc_peer: bool,
+}
+
+impl ReportedWaiters {
+    /// A few threads that occasionally wait behind many on storage are no part of the chain, and a few that wait for one of the
+    /// two beside many that wait for the other one neither.
+    pub fn new(group: &BlockedGroup) -> ReportedWaiters {
+        let (lock, ipc_peer) = (group.behind_lock(), group.behind_ipc_peer);
+        let all = lock + ipc_peer;
+        let is_queue = all >= MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
+        let least = MIN_REPORTED_THREADS.max(all * MIN_SECONDARY_SHARE);
+        ReportedWaiters { lock: is_queue && lock >= least, ipc_peer: is_queue && ipc_peer >= least }
+    }
+
+    pub fn any(self) -> bool {
+        self.lock || self.ipc_peer
+    }
 }

@@ -13,7 +13,7 @@ use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wa
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
-    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, min_waiters,
+    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
 use crate::findings::wait_chain::wait_chain;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
@@ -104,12 +104,12 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
 fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&BlockedGroup]) -> String {
     let label = describe_group_among(group, listed);
     let mut waits = Vec::new();
-    let min_threads = min_waiters(group);
-    if group.behind_lock() >= min_threads {
-        let waiters = plural(group.behind_lock(), "thread waits", "threads wait");
-        waits.push(format!("{waiters} for a lock ({})", lock_basis(group)));
+    let waiters = ReportedWaiters::new(group);
+    if waiters.lock {
+        let threads = plural(group.behind_lock(), "thread waits", "threads wait");
+        waits.push(format!("{threads} for a lock ({})", lock_basis(group)));
     }
-    if group.behind_ipc_peer >= min_threads {
+    if waiters.ipc_peer {
         waits.push(format!("{} for another process", plural(group.behind_ipc_peer, "thread waits", "threads wait")));
     }
     let holders = group.storage + group.hidden;
@@ -124,7 +124,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
         let one_of =
-            if group.behind_lock() >= min_threads && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
+            if waiters.lock && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
         ends.push((holders, format!("{one_of}{place}")));
     }
     if group.aio >= MIN_REPORTED_THREADS {
