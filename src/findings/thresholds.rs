@@ -176,12 +176,16 @@ thresholds! {
 
 impl Thresholds {
     /// The highest severity of a latency of that multiple of its baseline: a provisional baseline makes at most a warning.
-    pub fn latency_severity(&self, multiple: f64, provisional: bool) -> Option<Severity> {
+    /// `queue`: mean requests in flight, if known. Longer latencies take at most `queue` × (1 − 1 ÷ `multiple`) seconds per second
+    /// more than the baseline: none matters where that is below `latency-felt`, as with one slow request of an idle device.
+    pub fn latency_severity(&self, multiple: f64, provisional: bool, queue: Option<f64>) -> Option<Severity> {
         let warning = match provisional {
             true => self.latency_provisional_multiple.max(self.latency_multiple),
             false => self.latency_multiple,
         };
+        let is_felt = queue.is_none_or(|queue| queue * (1.0 - 1.0 / multiple) >= self.latency_felt);
         match multiple {
+            _ if !is_felt => None,
             multiple if multiple >= self.latency_critical_multiple && !provisional => Some(Severity::Critical),
             multiple if multiple >= warning => Some(Severity::Warning),
             _ => None,

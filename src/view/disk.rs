@@ -235,9 +235,11 @@ pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): 
     // Without a baseline, relative to the lowest displayed value.
     let best = || cells.values.iter().flatten().copied().fold(f32::INFINITY, f32::min);
     let baseline = status.map_or_else(best, |status| status.baseline.0 as f32);
-    cell.glyphs(cells.glyphs(|time| {
+    let queues = TimeCells::new(state, &GraphFigure::DiskQueue(id), width).values;
+    cell.glyphs(cells.glyphs_beside(&queues, |time, queue| {
         let role = status.map_or(StyleRole::Plain, |status| {
-            let severity = evaluation.thresholds().latency_severity(f64::from(time / baseline), status.provisional);
+            let (multiple, queue) = (f64::from(time / baseline), queue.map(f64::from));
+            let severity = evaluation.thresholds().latency_severity(multiple, status.provisional, queue);
             severity.map_or(StyleRole::Good, StyleRole::from)
         });
         (sparkline::log_ratio_level(time, baseline), role)
@@ -282,7 +284,8 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
     let Some((status, times)) = status.and_then(|status| Some((status, status.multiple?))) else {
         return ("- ".into(), StyleRole::Dim);
     };
-    let most = evaluation.thresholds().latency_severity(times, status.provisional);
+    let queue = status.window_load.map(|load| load.concurrency(status.operation));
+    let most = evaluation.thresholds().latency_severity(times, status.provisional, queue);
     let severity = most.and_then(|most| Some(latency_finding_severity(evaluation, status.disk)?.min(most)));
     let mark = severity.map_or(if status.provisional { "~" } else { " " }, severity_symbol);
     (safe!("{}{mark}", format_number(times, 5)), severity.map_or(StyleRole::Plain, StyleRole::from))

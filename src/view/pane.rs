@@ -38,7 +38,7 @@ impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
 
 impl<F: Fn(f32) -> Style> SafeWidget for HeatMap<'_, F> {}
 
-impl<F: Fn(f32) -> Style> SafeWidget for LogGraph<'_, F> {}
+impl<F: Fn(usize, f32) -> Style> SafeWidget for LogGraph<'_, F> {}
 
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {

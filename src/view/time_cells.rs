@@ -27,7 +27,20 @@ impl TimeCells {
 
     /// One glyph a cell; `level` is the height of a value, 0 … 1, and its role.
     pub fn glyphs(&self, level: impl Fn(f32) -> (f32, StyleRole)) -> impl Iterator<Item = (char, StyleRole)> {
-        let levels: Vec<Option<(f32, StyleRole)>> = self.values.iter().map(|value| value.map(&level)).collect();
+        self.draw(self.values.iter().map(|value| value.map(&level)).collect())
+    }
+
+    /// The same where the role depends on a second figure, with the same cells.
+    pub fn glyphs_beside(
+        &self,
+        others: &[Option<f32>],
+        level: impl Fn(f32, Option<f32>) -> (f32, StyleRole),
+    ) -> impl Iterator<Item = (char, StyleRole)> {
+        let other = |at: usize| others.get(at).copied().flatten();
+        self.draw(self.values.iter().enumerate().map(|(at, value)| value.map(|value| level(value, other(at)))).collect())
+    }
+
+    fn draw(&self, levels: Vec<Option<(f32, StyleRole)>>) -> impl Iterator<Item = (char, StyleRole)> + use<> {
         let cursor = self.cursor;
         let glyphs = sparkline(self.width, levels.into_iter()).enumerate();
         glyphs.map(move |(at, cell)| if cursor == Some(at) { (CURSOR, StyleRole::Playback) } else { cell })

@@ -78,6 +78,9 @@ fn play(case: &Case, mut complain: impl FnMut(String)) {
     evaluate(case, &mut Machine::new(case), |number, evaluated| last[number] = Some(evaluated));
     for (number, (phase, evaluated)) in case.phase.iter().zip(last).enumerate() {
         let Some(evaluated) = evaluated else { continue };
+        if std::env::var_os("STALLTOP_SENTENCES").is_some() {
+            evaluated.active.iter().for_each(print_words);
+        }
         check(&phase.expect, &evaluated, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
     }
 }
@@ -169,6 +172,14 @@ fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(Strin
     }
     for finding in left {
         complain(format!("must not say: {} ({:?}): {}", finding.kind.as_str(), finding.severity, finding.sentence));
+    }
+}
+
+/// A finding and its chain, to be read against docs/terms.md.
+fn print_words(finding: &Finding) {
+    println!("{}\t{}\t{}", finding.kind.as_str(), finding.severity.as_str(), finding.sentence);
+    if !chain(finding).is_empty() {
+        println!("{}\tchain\t{}", finding.kind.as_str(), chain(finding));
     }
 }
 

@@ -127,6 +127,11 @@ fn segment_parts(a: &Phase, b: &Phase) -> [f64; 2] {
     })
 }
 
+fn is_interrupted(phase: &Phase) -> bool {
+    let all = phase.core.iter().map(|core| &core.shares).chain([&phase.cpu]);
+    all.into_iter().any(|shares| shares.irq + shares.softirq + shares.steal > 0.0)
+}
+
 /// The active findings after each interval.
 fn play(case: &Case) -> Vec<Vec<Finding>> {
     let mut after_each = Vec::new();
@@ -160,6 +165,8 @@ struct Pair {
     parts: [f64; 2],
     /// Its part of the segments that TCP sends
     segments: [f64; 2],
+    /// Whether it has stolen or interrupt time, which run time of the other one's threads may contain
+    is_interrupted: [bool; 2],
     together: Vec<Vec<Finding>>,
 }
 
@@ -175,6 +182,7 @@ impl Pair {
             on_own: [own(a, false), own(b, true)],
             parts: [a, b].map(|case| f64::from(case.cpus) / f64::from(cpus)),
             segments: segment_parts(&placed[0].phase[0], &placed[1].phase[0]),
+            is_interrupted: [a, b].map(|case| is_interrupted(&case.phase[0])),
             together: play(&both),
         }
     }
@@ -239,7 +247,10 @@ impl Pair {
             Subject::Host if finding.unit == "ratio" => {
                 own.is_some_and(|own| own.value * self.parts[at] >= own.threshold * 1.05 && own.severity > Severity::Note)
             }
-            _ if finding.kind == Kind::SaturatedThread => own.is_some(),
+            // Alone, the CPUs of the other scenario are the idle ones.
+            _ if matches!(finding.kind, Kind::SaturatedThread | Kind::KernelLockContention) => own.is_some(),
+            // Which time is hidden is not known where the run time may contain other time.
+            Subject::Host if finding.kind == Kind::HiddenCpu => !self.is_interrupted[1 - at],
             // On a busy host a CPU that no single thread fills is not reported.
             _ if finding.kind == Kind::SaturatedCore => false,
             _ => true,

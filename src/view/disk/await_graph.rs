@@ -95,14 +95,15 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
         baseline.map(|baseline| Level { value: baseline * times, glyph, style: theme.style(StyleRole::Dim) })
     };
     let levels: Vec<Level> = [level(1.0, '┄'), level(SLOW, '╌')].into_iter().flatten().collect();
-    let severity = |time: f32| -> Option<Severity> {
-        let status = status?;
-        evaluation.thresholds().latency_severity(f64::from(time / baseline?), status.provisional)
+    let queues = columns.maxima(&GraphFigure::DiskQueue(disk.id));
+    let severity = |column: usize, time: f32| -> Option<Severity> {
+        let queue = queues.get(column).copied().flatten().map(f64::from);
+        evaluation.thresholds().latency_severity(f64::from(time / baseline?), status?.provisional, queue)
     };
-    let role = |time: f32| severity(time).map_or(StyleRole::Good, StyleRole::from);
+    let role = |column: usize, time: f32| severity(column, time).map_or(StyleRole::Good, StyleRole::from);
     let rows = pane.height().saturating_sub(1);
     let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
-    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |time| theme.graph_style(role(time)) };
+    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |column: usize, time: f32| theme.graph_style(role(column, time)) };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));

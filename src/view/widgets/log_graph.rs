@@ -25,7 +25,7 @@ pub struct LogGraph<'a, F> {
     pub max: f32,
     /// Drawn over the columns
     pub levels: &'a [Level],
-    /// The style of a value
+    /// The style of a value in a column
     pub style: F,
 }
 
@@ -42,13 +42,13 @@ impl<F> LogGraph<'_, F> {
     }
 }
 
-impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
+impl<F: Fn(usize, f32) -> Style> Widget for LogGraph<'_, F> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.is_empty() || self.min <= 0.0 || self.max <= self.min {
             return;
         }
-        for (column, value) in area.columns().zip(self.values) {
+        for (number, (column, value)) in area.columns().zip(self.values).enumerate() {
             let Some((value, max)) = *value else { continue };
             let eighths = |value: f32| (self.height_of(value, area.height) * 8.0).round().max(1.0) as usize;
             let (filled_eighths, max_eighths) = (eighths(value), eighths(max));
@@ -56,9 +56,9 @@ impl<F: Fn(f32) -> Style> Widget for LogGraph<'_, F> {
                 let filled = filled_eighths.saturating_sub(row * 8).min(8);
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
                 if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
-                    cell.set_char(glyph).set_style((self.style)(value));
+                    cell.set_char(glyph).set_style((self.style)(number, value));
                 } else if max_eighths > row * 8 + 3 {
-                    cell.set_char(PEAK).set_style((self.style)(max));
+                    cell.set_char(PEAK).set_style((self.style)(number, max));
                 }
             }
         }
@@ -85,7 +85,7 @@ mod tests {
         let mut buffer = Buffer::empty(area);
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
         let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
-        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_| Style::new() }.render(area, &mut buffer);
+        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new() }.render(area, &mut buffer);
         let mut expected = Buffer::with_lines(["-----", "▁█ █ "]);
         expected.set_style(Rect::new(3, 0, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
         assert_eq!(buffer, expected);

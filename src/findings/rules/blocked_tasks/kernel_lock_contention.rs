@@ -25,7 +25,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
                same idle time. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
                critical from 50 % of the host with two such threads for each CPU. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here. Where no CPU is idle, cpu-saturated names the lock if more \
-               threads than CPUs wait for it and at least half of the busy time is system time.",
+               threads than CPUs wait for it and at least a quarter of the busy time is system time.",
     caveats: "Which thread holds the lock is not known, and the name of a lock is that of the function's usual lock. Where wait \
               channels are hidden (other users' tasks, no privilege) such threads are not seen.",
     next_steps: &[
@@ -41,7 +41,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
 };
 
 /// Share of the busy time that must be system time so that cpu-saturated names the lock. docs/metrics.md, "Fixed thresholds".
-const MIN_SYSTEM_SHARE: f64 = 0.5;
+const MIN_SYSTEM_SHARE: f64 = 0.25;
 
 /// Groups and operations that a sentence lists at most.
 const MAX_LISTED: usize = 3;
@@ -86,7 +86,7 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
 }
 
 /// `; 27 threads of app (4711) wait for the lock of a directory inside the kernel, one at a time: 20 in rename (…)`, where the CPUs are
-/// full of system time and more threads than CPUs wait so: those that run spin for the lock, or hold it.
+/// full, in part with system time, and more threads than CPUs wait so: those that run in the kernel spin for the lock, or hold it.
 pub fn kernel_lock_clause(context: &RuleContext) -> Option<String> {
     let cpu = context.interval.cpu.as_ref()?;
     let locks = context.interval.idle_blocked.as_ref()?.kernel_locks.as_ref()?;

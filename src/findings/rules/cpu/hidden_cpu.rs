@@ -2,7 +2,7 @@
 //! is wrong.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{percent, significant_digits};
+use crate::findings::formatting::{cpu_time, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::top_cpu_users;
@@ -99,12 +99,18 @@ fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sa
 }
 
 fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
+    let interrupting = cpu.accounting.map_or(0.0, |clocks| clocks.interrupting_cpus);
+    let explained = if interrupting >= MIN_DIFFERENCE_CPUS {
+        format!(", up to {} of the rest is stolen or interrupt time", cpu_time(interrupting))
+    } else {
+        String::new()
+    };
     let sentence = format!(
-        "tasks used {} CPUs by the scheduler's count, but /proc/stat saw only {}: {} CPUs of work are asleep at the clock tick and \
-         migrate between CPUs; do not trust percentages that rest on ticks{}",
-        significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
+        "tasks used {} by the scheduler's count, but /proc/stat saw only {}: {} of work sleeps at each clock tick and migrates between \
+         CPUs{explained}; do not trust percentages that rest on ticks{}",
+        cpu_time(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
         significant_digits(cpu.tick_busy_cpus),
-        significant_digits(gap),
+        cpu_time(gap),
         top_cpu_users(context),
     );
     candidate(context, cpu, None, gap, sentence, None)
@@ -128,8 +134,8 @@ fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     };
     let sentence = format!(
         "{place}: the kernel counts a whole tick as busy if a task{named} runs at its end, and idle time exactly; mpstat and top \
-         show {} CPUs busy, the scheduler measured {}, which is right",
-        significant_digits(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
+         show {} busy, the scheduler measured {}, which is right",
+        cpu_time(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
         significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
     );
     let artefact = candidate(context, cpu, core, gap, sentence, top);
