@@ -52,7 +52,7 @@ pub fn latency_summary(context: &RuleContext, id: DiskId) -> String {
     let Some(span) = context.disk_span(id) else { return String::new() };
     let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {
         let limit = Bottleneck { operation, span: op, status: context.latency_status(id, operation) };
-        limit.sentence()
+        limit.answers()
     });
     lines.collect::<Vec<_>>().join("; ")
 }

@@ -9,7 +9,9 @@ use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, pl
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::disk_name;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters};
+use crate::findings::wait_chain::reported_threads::{
+    MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
+};
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::waits::class;
 

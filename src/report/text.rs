@@ -102,7 +102,8 @@ fn finding_line(finding: &Finding, begin: &str) -> String {
         Severity::Note => "note",
     };
     // The first line is a mean, a sentence is not.
-    let until = finding.until.map_or_else(String::new, |until| format!(" until {}, figures of its last interval", rfc3339(until)));
+    let until =
+        finding.until.map_or_else(String::new, |until| format!(" until {}, figures of its last interval", rfc3339(until)));
     format!("{begin}{severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 

@@ -63,10 +63,10 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
     let is_blocked = |phase: &Phase| {
         phase.process.iter().any(|process| process.holder.is_some() || process.waits.memory > 0 || process.waits.hidden > 0)
     };
-    // SYNs and SYN/ACKs that are sent again are one counter.
+    // SYNs and SYN/ACKs that are sent again are one counter; clients of a full accept queue send them, too.
     let repeats_handshakes = |phase: &Phase| {
         phase.tcp.as_ref().is_some_and(|tcp| tcp.syn > 0.0)
-            || phase.listen.as_ref().is_some_and(|listen| listen.cookies + listen.syn_drops > 0.0)
+            || phase.listen.as_ref().is_some_and(|listen| listen.cookies + listen.syn_drops + listen.drops > 0.0)
     };
     let both = [
         (repeats_handshakes(a), repeats_handshakes(b)),
@@ -189,9 +189,16 @@ impl Pair {
 
     fn check(&self, mut complain: impl FnMut(String)) {
         let Some(last) = self.together.last() else { return };
+        // More threads than CPUs on the whole host: no CPU is free for another thread.
+        let host_is_saturated =
+            last.iter().any(|finding| finding.kind == Kind::CpuSaturated && finding.subject == Subject::Host);
         let find = |key: &Key| last.iter().find(|finding| Key::new(finding) == *key);
         for (at, alone) in self.alone.iter().enumerate() {
-            for finding in alone.iter().filter(|finding| finding.severity > Severity::Note && self.is_required(finding, at)) {
+            let is_required = |finding: &&Finding| {
+                let is_hidden = host_is_saturated && finding.kind == Kind::SaturatedThread;
+                finding.severity > Severity::Note && !is_hidden && self.is_required(finding, at)
+            };
+            for finding in alone.iter().filter(is_required) {
                 match find(&Key::new(finding)) {
                     None => complain(format!("lost: {} among {}", sentences(std::slice::from_ref(finding)), sentences(last))),
                     Some(now) if now.severity < Severity::Warning => {

@@ -33,7 +33,7 @@ impl Bottleneck<'_> {
         let limit = self
             .serial_limit()
             .map(|limit| format!("; one {} at a time: at most {}/s", self.operation.as_str(), significant_digits(limit)));
-        self.versus_baseline(self.operation.plural()) + &limit.unwrap_or_default()
+        self.answers() + &limit.unwrap_or_default()
     }
 
     /// Requests per second of a device that is as fast as usual and always has one request of this operation: the threads that
@@ -50,6 +50,11 @@ impl Bottleneck<'_> {
         // A provisional baseline is not exceeded with one request at a time.
         let listed = |status: &&LatencyStatus| !status.provisional || self.span.concurrency > MAX_UNCONTENDED_OUTSTANDING;
         self.status.filter(listed)?.multiple
+    }
+
+    /// `flushes 10.3 ms = 1.00× its baseline`
+    pub fn answers(&self) -> String {
+        self.versus_baseline(self.operation.plural())
     }
 
     fn versus_baseline(&self, word: &str) -> String {

@@ -103,7 +103,13 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let role = |column: usize, time: f32| severity(column, time).map_or(StyleRole::Good, StyleRole::from);
     let rows = pane.height().saturating_sub(1);
     let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
-    let graph = LogGraph { values: &values, min, max, levels: &levels, style: |column: usize, time: f32| theme.graph_style(role(column, time)) };
+    let graph = LogGraph {
+        values: &values,
+        min,
+        max,
+        levels: &levels,
+        style: |column: usize, time: f32| theme.graph_style(role(column, time)),
+    };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));

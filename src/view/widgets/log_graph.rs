@@ -85,7 +85,8 @@ mod tests {
         let mut buffer = Buffer::empty(area);
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
         let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
-        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new() }.render(area, &mut buffer);
+        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new() }
+            .render(area, &mut buffer);
         let mut expected = Buffer::with_lines(["-----", "▁█ █ "]);
         expected.set_style(Rect::new(3, 0, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
         assert_eq!(buffer, expected);

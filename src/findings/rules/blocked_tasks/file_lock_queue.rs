@@ -16,7 +16,7 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
     kind: Kind::FileLockQueue,
     title: "Queue for a file lock",
     meaning: "Threads wait for the lock of a file (flock, fcntl) whose holder neither runs nor is on storage: it sleeps, waits for \
-              something else, or is stopped. Nothing in the queue goes on before it releases the lock.",
+              something else, or is stopped. No thread in the queue proceeds before it releases the lock.",
     computed: "Threads in the kernel's wait for a file lock, by wait channel, as a mean over the sub-samples, and the process that \
                /proc/locks names as holder. Reported from two threads; a warning from three. Not while the holder is on storage (that \
                is idle-but-blocked), runs, or waits for locks itself and has run in the last 2 s, which passes the lock on. If it has not \
@@ -108,6 +108,6 @@ fn describe_holder(context: &RuleContext, found: &FileLockQueue) -> String {
             format!("{holder}, which waits for the lock of {}, held by {}", lossy_name(file), label(*next))
         }
         Some((None, next)) => format!("{holder}, which waits for the lock of a file, held by {}", label(*next)),
-        None => format!("{holder}, which waits for the lock of a file itself: none of them goes on, as in a deadlock"),
+        None => format!("{holder}, which waits for the lock of a file itself: none of them proceeds, as in a deadlock"),
     }
 }

@@ -148,6 +148,12 @@ fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Optio
     context.interval.disks.iter().find(|span| span.stalled && thread.disk.is_none_or(|disk| disk == span.id))
 }
 
+/// Whether the file of the thread is not known, while another thread hangs because a server does not answer.
+fn may_wait_for_server(context: &RuleContext, thread: &BlockedThread) -> bool {
+    let is_unknown = thread.disk.is_none() && thread.mount.is_none();
+    is_unknown && hung_threads(context.interval, context.thresholds).any(BlockedThread::is_non_block_storage)
+}
+
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.disk);
@@ -158,6 +164,9 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| context.disk_name(span.id)).unwrap_or_default();
             format!("{device} completes nothing")
+        }
+        WaitClass::Disk if may_wait_for_server(context, thread) => {
+            "most likely it waits for the server (or the user-space file system) that does not answer".into()
         }
         WaitClass::Lock if idle && frozen => match &thread.mount {
             Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", lossy_name(mount)),

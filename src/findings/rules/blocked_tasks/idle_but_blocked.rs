@@ -123,8 +123,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
-        let one_of =
-            if waiters.lock && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
+        let one_of = if waiters.lock && holders >= MIN_SEVERAL_THREADS { "on storage, one of them " } else { "" };
         ends.push((holders, format!("{one_of}{place}")));
     }
     if group.aio >= MIN_REPORTED_THREADS {

@@ -3,6 +3,7 @@
 use crate::findings::disk_latency::{disk_names, latency_summary};
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
+use crate::findings::hung_threads::waited_seconds;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
@@ -20,6 +21,10 @@ use crate::units::reaches_threshold;
 /// docs/metrics.md, "Fixed thresholds".
 const MAX_IN_DEVICE_SHARE: f64 = 0.5;
 
+/// Without a known I/O limit, threads whose requests take longer than this on average, one after the other, are not throttled but hang.
+/// docs/metrics.md, "Fixed thresholds".
+const MAX_SECONDS_PER_REQUEST: f64 = 1.0;
+
 pub const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
     title: "I/O throttled above the device",
@@ -29,7 +34,8 @@ pub const IO_THROTTLED: Rule = Rule {
                complete requests and hold on average less than a tenth of these threads' requests (Little's law); or a limit \
                of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the device's await at most half of \
                the threads can be in the device. A limit that is used up is named; otherwise the limit is an inference. \
-               Writers in balance_dirty_pages wait for writeback: that is reported instead.",
+               Without any limit, less than one request per second is no throttling. \
+              Writers in balance_dirty_pages wait for writeback: that is reported instead.",
     caveats: "A network or FUSE file system has no block device: waits that show it in their wait channel are left out, \
               others cannot be distinguished. ZFS throttles its writers itself: there only a limit that is used up is \
               reported.",
@@ -93,6 +99,11 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         inside.is_some_and(|inside| inside <= waiting * MAX_IN_DEVICE_SHARE)
     });
     if !(idle_below && !is_zfs_cv_wait(holder) || held_above) {
+        return None;
+    }
+    // A limit lets requests through. Without one, the threads may wait for a page of a server that does not answer: a hung task.
+    let waited = waited_seconds(context.interval, holder.blocked_since_ns);
+    if used_up.is_none() && !may_be_limited && waited >= waiting * MAX_SECONDS_PER_REQUEST {
         return None;
     }
     let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {

@@ -60,10 +60,11 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
         sentence.push_str(&format!("; {}", group_summary(context, group, false)));
     }
     sentence.push_str(&format!(
-        ". Meanwhile {} {} idle, up to {} of it because of this",
+        ". Meanwhile {} {} idle, up to {} of {} because of this",
         context.of_all_cpus(available),
         if available > 1.0 { "were" } else { "was" },
-        significant_digits(locks.cpus)
+        significant_digits(locks.cpus),
+        if available > 1.0 { "them" } else { "it" },
     ));
     let many = reaches_threshold(locks.threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
     let severity = if many && reaches_threshold(locks.ratio, thresholds.blocked_critical_ratio) {

@@ -14,7 +14,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
     kind: Kind::MutexQueue,
     title: "Queue for a mutex",
     meaning: "Threads of a program wait for a mutex, and the thread that holds it sleeps for a fixed time (nanosleep, a poll interval, \
-              a back-off). One thread at a time goes on, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
+              a back-off). One thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, several at one address, as a mean over the sub-samples; threads that \
                were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
@@ -49,7 +49,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         threshold: context.thresholds.mutex_queue_threads,
         unit: "threads",
         sentence: format!(
-            "{} of {label} wait for a mutex, whose holder sleeps for a fixed time: one thread at a time goes on{}",
+            "{} of {label} wait for a mutex, whose holder sleeps for a fixed time: one thread at a time proceeds{}",
             plural(queue.threads, "thread", "threads"),
             idle_clause(context, available),
         ),

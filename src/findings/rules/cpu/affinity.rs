@@ -58,12 +58,13 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     let normal: f64 = free.clone().filter(|&(task, _)| is_normal(task)).map(|(_, wait)| wait).sum();
     let (starved, starved_evidence) = starved_thread(context, Some(&affinity.cpus));
     let waiters = describe_waiters(context, free);
-    let want = match plural(wanted, "thread wants", "threads want") {
-        one if count(wanted) == "1" => format!("{one} {place}, and waits {} of the time", percent(waiting.min(1.0))),
-        many => format!("{many} {place}: {} of them wait", significant_digits(waiting)),
+    let runnable = plural(wanted, "runnable thread", "runnable threads");
+    let runnable = match count(wanted) == "1" {
+        true => format!("{runnable} for {place}: it waits {} of the time", percent(waiting.min(1.0))),
+        false => format!("{runnable} for {place}: {} of them wait", significant_digits(waiting)),
     };
     let sentence = format!(
-        "{want}, while the host is {} busy; waiting: {}{}{starved}",
+        "{runnable}, while the host is {} busy; waiting: {}{}{starved}",
         percent(box_taken),
         waiters,
         softirq_clause(context, affinity)

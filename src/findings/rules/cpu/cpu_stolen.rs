@@ -28,7 +28,7 @@ fn cpu_stolen(context: &RuleContext) -> Vec<Candidate> {
     let n = context.cpu_count();
     let (got, stolen) = (cpu.busy() * n, cpu.total.steal * n);
     let sentence = format!(
-        "the hypervisor gave {} of the {} CPUs needed: {} of the host was stolen",
+        "the hypervisor gave {} of the {} CPUs needed: {} of the host's CPU time was stolen",
         significant_digits(got),
         significant_digits(got + stolen),
         percent(cpu.total.steal),

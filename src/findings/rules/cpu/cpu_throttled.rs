@@ -19,7 +19,7 @@ const IDLE_HOST_AVAILABLE: f64 = 0.5;
 pub const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,
     title: "Throttled by a CPU quota",
-    meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the host may be idle.",
+    meaning: "The tasks of a cgroup need more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
                above 100 % it is reported as a number of CPUs.",
     caveats: "The limit may be intended, for example for batch jobs.",

@@ -122,7 +122,7 @@ fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     let ((place, named), top) = match core {
         Some(core) => {
             let top = core.top_thread.map(|(task, _)| context.task_label(task));
-            let named = top.as_ref().map_or_else(String::new, |(_, label)| format!(", most often {label}"));
+            let named = top.as_ref().map_or_else(String::new, |(_, label)| format!(", most often {label},"));
             let place = format!(
                 "the times of CPU {} in /proc/stat add up to {} of the elapsed time",
                 core.id.0,

@@ -73,7 +73,7 @@ fn load_not_cpu(context: &RuleContext) -> Vec<Candidate> {
     }]
 }
 
-/// The tasks in D by class, most first: `1000 in vfork: harmless, 32 on disk`.
+/// The tasks in D by class, most first: `1000 in vfork: harmless; 32 on disk`.
 fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
     let named = counts.blocked_other.saturating_sub(counts.blocked_lock).saturating_sub(counts.blocked_hidden);
     let functions = |class: WaitClass| functions(context, class);
@@ -88,13 +88,13 @@ fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
     ];
     parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
     let listed = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));
-    listed.collect::<Vec<_>>().join(", ")
+    listed.collect::<Vec<_>>().join("; ")
 }
 
 /// Functions that the sentence names of one class.
 const MAX_FUNCTIONS: usize = 3;
 
-/// The functions in which tasks in D of that class wait, most tasks first: ` (20 in __vm_munmap, 8 in vm_mmap_pgoff)`.
+/// The functions in which tasks in D of that class wait, most tasks first: `: 20 in __vm_munmap, 8 in vm_mmap_pgoff`.
 fn functions(context: &RuleContext, class: WaitClass) -> String {
     let Ok(tasks) = &context.interval.newer.tasks else { return String::new() };
     let mut seen: BTreeMap<&Name, u32> = BTreeMap::new();
@@ -111,5 +111,5 @@ fn functions(context: &RuleContext, class: WaitClass) -> String {
     seen.sort_by_key(|&(_, threads)| std::cmp::Reverse(threads));
     let listed = seen.iter().take(MAX_FUNCTIONS).map(|(name, threads)| format!("{threads} in {}", lossy_name(name)));
     let listed = listed.collect::<Vec<_>>().join(", ");
-    if listed.is_empty() { listed } else { format!(" ({listed})") }
+    if listed.is_empty() { listed } else { format!(": {listed}") }
 }

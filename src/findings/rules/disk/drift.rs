@@ -48,7 +48,7 @@ fn disk_drift(context: &RuleContext) -> Vec<Candidate> {
             let matters = lost.is_some_and(|lost| lost >= thresholds.latency_felt);
             let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.as_str()) };
             let sentence = format!(
-                "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
+                "{device}: {}{sized} take {} as long as in {} ({} → {}, learned over {})",
                 operation.plural(),
                 multiple(drift.multiple()),
                 format_month(drift.since_day),
