@@ -16,6 +16,7 @@ pub mod exited;
 pub mod file_lock_queues;
 pub mod idle_blocked;
 mod ipc_peers;
+pub mod limits;
 pub mod mean;
 pub mod memory;
 pub mod mutex_queues;
@@ -78,6 +79,8 @@ pub struct Interval {
     pub remote_hosts: Option<Arc<network::remote_hosts::RemoteHostsSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub io_limits: Vec<cgroup::IoLimitSpan>,
+    /// Limits of the kernel that are nearly used up
+    pub limits: Vec<limits::LimitSpan>,
     pub tasks: Option<task::TaskSpan>,
     /// Tasks that started and exited in the interval, so that neither sample contains them
     pub short_lived: Option<short_lived::ShortLived>,
@@ -174,6 +177,7 @@ impl Interval {
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, cgroup_seconds, online),
             io_limits: cgroup::io_limits_between(older, newer, cgroup_seconds),
+            limits: limits::between(older, newer, seconds),
             delays: delays::between(older, newer, seconds),
             context_switches: context_switches::ContextSwitchSpans::between(host, older, newer, seconds),
             affinity_waiters: cpu

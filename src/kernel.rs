@@ -13,6 +13,7 @@ pub mod disk;
 pub mod exits;
 pub mod fields;
 pub mod host;
+pub mod limits;
 pub mod memory;
 pub mod mounts;
 pub mod network;
@@ -96,6 +97,7 @@ pub struct Sampler {
     scanner: TaskScanner,
     waits: WaitCounter,
     exits: exits::ExitReader,
+    limits: limits::LimitReader,
     budget: CpuBudget,
     sub_samples_cpu_ns: u64,
     /// Requests in flight when they were last read
@@ -134,6 +136,7 @@ impl Sampler {
             scanner,
             waits: WaitCounter::default(),
             exits: exits::ExitReader::new(&root),
+            limits: limits::LimitReader::default(),
             budget: CpuBudget::new(DEFAULT_SHARE),
             sub_samples_cpu_ns: 0,
             in_flight: None,
@@ -287,6 +290,9 @@ impl Sampler {
         }
         sample.read_delays.network_namespaces_us = self.read_delay_us(&sample);
         sample.network_namespaces = self.network.namespaces(&self.root, self.scanner.network_namespaces(), &tasks);
+        let load = sample.load.as_ref().ok().copied();
+        let known = limits::KnownReadings { tasks: &tasks, load, cgroups: &self.cgroup, now_ns: sample.at.boottime_ns };
+        sample.limits = Ok(self.limits.sample(&self.root, self.scanner.files(), known));
         sample.tasks = Ok(tasks);
         sample.container_names = self.containers.sample(&self.root, &sample);
         let machine = self.host.machine.as_bytes();
@@ -315,7 +321,8 @@ impl Sampler {
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
         let read = (sample.tasks.as_ref().ok(), &sample.waits);
         let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
-        sample.protocols.unix_senders = self.unix_senders.sample(root, files, machine, now_ns, read);
+        sample.protocols.unix_senders =
+            self.unix_senders.sample(root, files, machine, now_ns, read, self.network.known_namespaces());
 
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),

@@ -14,6 +14,7 @@ pub mod delays;
 pub mod disk;
 pub mod exits;
 pub mod host;
+pub mod limits;
 pub mod memory;
 pub mod network;
 pub mod operations;
@@ -67,6 +68,8 @@ pub struct Sample {
     /// Names of the containers that processes or limited cgroups are in, as far as the runtimes' state files can be read, sorted
     /// by id. Not recorded with `--redact`.
     pub container_names: Vec<cgroup::ContainerName>,
+    /// Limits of the kernel that are nearly used up
+    pub limits: Reading<limits::Limits>,
 }
 
 impl Sample {
@@ -94,6 +97,7 @@ impl Sample {
             cgroup_weights: Vec::new(),
             read_delays: ReadDelays::default(),
             container_names: Vec::new(),
+            limits: Err(Absent::NotRead),
         }
     }
 }

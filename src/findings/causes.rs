@@ -14,6 +14,7 @@ use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::cgroup::Controller;
+use crate::sample::network::Listener;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -33,12 +34,13 @@ const ORDER_MARGIN_RATIO: f64 = 1.25;
 const ORDER_MARGIN_SHARE: f64 = 0.05;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
-const CAUSES: [Kind; 10] = [
+const CAUSES: [Kind; 11] = [
     Kind::MemoryPressure,
     Kind::IoThrottled,
     Kind::DiskStalled,
     Kind::DiskLatency,
     Kind::NicSaturated,
+    Kind::LimitReached,
     Kind::IdleButBlocked,
     Kind::KernelLockContention,
     Kind::HungTask,
@@ -103,8 +105,17 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             nic(&cause.subject)
                 .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
+        (Kind::ListenOverflow, Kind::LimitReached) => is_listened_at_by(context, &finding.subject, &cause.subject),
         _ => false,
     }
+}
+
+/// Whether the process has the listening socket open.
+fn is_listened_at_by(context: &RuleContext, socket: &Subject, process: &Subject) -> bool {
+    let (Subject::Socket(address), Subject::Task { id, .. }) = (socket, process) else { return false };
+    let listeners = context.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
+    let is_of = |listener: &Listener| listener.owner.as_ref().is_some_and(|(owner, _)| owner.pid == id.pid);
+    listeners.iter().any(|listener| is_of(listener) && address.as_bytes() == listener.local_address.to_string().as_bytes())
 }
 
 /// Whether the saturated CPU is one of those to which the threads of the other finding are restricted.

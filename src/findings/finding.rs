@@ -42,6 +42,7 @@ pub enum Kind {
     MemoryPressure,
     Swapping,
     OomKill,
+    LimitReached,
 }
 
 impl Kind {
@@ -78,6 +79,7 @@ impl Kind {
             Kind::MemoryPressure => "memory-pressure",
             Kind::Swapping => "swapping",
             Kind::OomKill => "oom-kill",
+            Kind::LimitReached => "limit-reached",
         }
     }
 }
@@ -128,6 +130,8 @@ pub enum Subject {
     Socket(Name),
     /// The address of a remote host
     RemoteHost(Name),
+    /// A limit that no process or cgroup has for itself, by its sysctl
+    Limit(Name),
     /// A network namespace other than that of stalltop, or one of its interfaces
     NetworkNamespace {
         inode: u64,

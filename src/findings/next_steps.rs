@@ -24,7 +24,8 @@ fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
         | Subject::Cpu(_)
         | Subject::Group { .. }
         | Subject::Cgroup(_)
-        | Subject::Socket(_) => Vec::new(),
+        | Subject::Socket(_)
+        | Subject::Limit(_) => Vec::new(),
     }
 }
 

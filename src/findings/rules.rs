@@ -4,6 +4,7 @@
 mod blocked_tasks;
 mod cpu;
 mod disk;
+mod limits;
 mod memory;
 mod network;
 
@@ -28,6 +29,7 @@ use crate::findings::rules::disk::busy::DISK_BUSY_NOT_SATURATED;
 use crate::findings::rules::disk::drift::DISK_DRIFT;
 use crate::findings::rules::disk::latency::DISK_LATENCY;
 use crate::findings::rules::disk::stalled::DISK_STALLED;
+use crate::findings::rules::limits::limit_reached::LIMIT_REACHED;
 use crate::findings::rules::memory::oom_kill::OOM_KILL;
 use crate::findings::rules::memory::pressure::MEMORY_PRESSURE;
 use crate::findings::rules::memory::swapping::SWAPPING;
@@ -72,6 +74,7 @@ pub const RULES: &[Rule] = &[
     MEMORY_PRESSURE,
     SWAPPING,
     OOM_KILL,
+    LIMIT_REACHED,
 ];
 
 impl Kind {

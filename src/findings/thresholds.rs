@@ -150,6 +150,8 @@ thresholds! {
     round_trip_unpressed_ms(NetworkLatency): Millis = 200.0,
     /// Seconds without progress of a connection, or with a full window or send buffer
     send_blocked_seconds(SendBlocked): Seconds = 5.0,
+    /// Seconds without progress of a Unix socket, whose receiver is on this host
+    unix_send_blocked_seconds(SendBlocked): Seconds = 1.5,
     /// Threads in send from which it is a warning
     send_blocked_threads(SendBlocked): Threads = 2.0,
     /// Seconds without an answer to a connection request
@@ -172,6 +174,8 @@ thresholds! {
     memory_fault_share(MemoryPressure): Share = 0.5,
     /// Bytes per second from or to swap
     swapping_bytes_per_second(Swapping): BytesPerSecond = 1048576.0,
+    /// Share of a limit from which it is reached
+    limit_used_ratio(LimitReached): Share = 0.95,
 }
 
 impl Thresholds {

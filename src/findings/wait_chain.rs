@@ -2,6 +2,7 @@
 //! (`bottleneck`). Each link says how it is known.
 
 pub mod bottleneck;
+pub mod dirty_limit;
 pub mod holder;
 pub mod link;
 pub mod pipelines;
@@ -81,6 +82,9 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
             push(format!("file {}{mount}", lossy_name(file)), "the file descriptor of its system call", false);
+        }
+        if let Some(limit) = dirty_limit::dirty_limit(interval, group) {
+            push(limit, dirty_limit::KNOWN_BY, false);
         }
     } else if on_storage >= MIN_REPORTED_THREADS {
         let (place, known_by) = match group.hidden > group.storage {

@@ -15,6 +15,12 @@ pub struct MemorySpan {
     pub buffers: Option<Bytes>,
     pub dirty: Option<Bytes>,
     pub writeback: Option<Bytes>,
+    /// Dirty + Writeback, the larger of both ends of the interval: what the kernel compares with its limit
+    pub dirty_or_writeback: Option<Bytes>,
+    /// The level from which writers are held back: the mean of nr_dirty_threshold and nr_dirty_background_threshold
+    pub dirty_throttle: Option<Bytes>,
+    /// nr_dirty_threshold: writers are stopped
+    pub dirty_limit: Option<Bytes>,
     pub swap_total: Option<Bytes>,
     pub swap_free: Option<Bytes>,
     /// SReclaimable: kernel caches that can be reclaimed
@@ -57,6 +63,8 @@ impl MemorySpan {
         let rate = |field: fn(&Memory) -> Option<Counter>| PerSecond::between(field(now), field(was), seconds);
         let amount = |kb: Option<u64>| kb.map(|kb| Bytes(kb.saturating_mul(1024)));
         let page = host.page_size as f64;
+        let pages = |count: u64| Bytes(count.saturating_mul(host.page_size));
+        let dirty_kb = |memory: &Memory| Some(memory.dirty_kb?.saturating_add(memory.writeback_kb?));
         Some(MemorySpan {
             total: amount(now.total_kb),
             available: amount(now.available_kb),
@@ -65,6 +73,12 @@ impl MemorySpan {
             buffers: amount(now.buffers_kb),
             dirty: amount(now.dirty_kb),
             writeback: amount(now.writeback_kb),
+            dirty_or_writeback: amount(dirty_kb(was).max(dirty_kb(now))),
+            dirty_throttle: now
+                .dirty_threshold_pages
+                .zip(now.dirty_background_threshold_pages)
+                .map(|(limit, background)| pages(limit.saturating_add(background) / 2)),
+            dirty_limit: now.dirty_threshold_pages.map(pages),
             swap_total: amount(now.swap_total_kb),
             swap_free: amount(now.swap_free_kb),
             slab_reclaimable: amount(now.slab_reclaimable_kb),

@@ -8,15 +8,17 @@ mod parse;
 mod walk;
 mod weights;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub use parse::{parse_cpu_max, parse_cpu_stat, parse_limit, parse_memory_stat};
 
 use self::files::Group;
-use self::walk::{Hierarchy, Walk, hierarchies};
+use self::walk::{Hierarchy, Walk, hierarchies, pids_hierarchy};
 use self::weights::WeightReader;
 use super::mounts::MountTable;
 use super::root::Root;
+use crate::ids::CgroupId;
 use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Reading};
@@ -66,6 +68,11 @@ impl CgroupReader {
     /// The CPU weights of groups with runnable tasks. To be called after `sample`, while tasks compete for CPUs.
     pub fn weights(&mut self, root: &Root, tasks: &Tasks) -> Vec<CgroupWeight> {
         self.weights.sample(root, &self.hierarchies, tasks)
+    }
+
+    /// The directory of a group in the hierarchy with the pids controller.
+    pub fn pids_directory(&self, id: &CgroupId) -> Option<PathBuf> {
+        pids_hierarchy(self.mounts.mounts(), id.version)?.directory(id.path.as_bytes())
     }
 
     fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {

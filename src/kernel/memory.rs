@@ -71,7 +71,7 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
     for line in lines(bytes) {
         // Most lines have an initial that no field in use has: they only complete a sum.
-        if !matches!(line, [b'p' | b'a' | b'c' | b'o' | b't' | b'w', ..]) {
+        if !matches!(line, [b'p' | b'a' | b'c' | b'o' | b't' | b'w', ..]) && !line.starts_with(b"nr_dirty_") {
             let sums = [&mut scanned_kswapd, &mut scanned_direct, &mut reclaimed_kswapd, &mut reclaimed_direct, &mut stalls];
             sums.into_iter().for_each(ZoneSum::mark_complete);
             continue;
@@ -83,6 +83,11 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
         reclaimed_kswapd.add_line(name, b"pgsteal_kswapd", value);
         reclaimed_direct.add_line(name, b"pgsteal_direct", value);
         stalls.add_line(name, b"allocstall", value);
+        match name {
+            b"nr_dirty_threshold" => memory.dirty_threshold_pages = value,
+            b"nr_dirty_background_threshold" => memory.dirty_background_threshold_pages = value,
+            _ => {}
+        }
         let field = match name {
             b"pswpin" => &mut memory.swapped_in_pages,
             b"pswpout" => &mut memory.swapped_out_pages,

@@ -7,7 +7,7 @@ pub mod ethtool;
 mod facts;
 pub(super) mod inet_diag;
 mod listeners;
-mod namespaces;
+pub mod namespaces;
 pub(super) mod netlink;
 mod protocols;
 mod qdisc;
@@ -237,6 +237,11 @@ impl NetworkReader {
         let tables: Vec<&ConnectionTable> =
             std::iter::once(remote_hosts.connections()).chain(namespaces.connection_tables()).collect();
         Ok(waiting_connections.sample(&tables, root, files, machine))
+    }
+
+    /// The other network namespaces, as last read.
+    pub fn known_namespaces(&mut self) -> &mut NamespaceReader {
+        &mut self.namespaces
     }
 
     /// The network namespaces of the processes in others than that of stalltop. `tasks` is of the same scan as `members`.

@@ -142,12 +142,12 @@ pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     })
 }
 
-/// The cgroups of /proc/PID/cgroup by controller: cpu, memory, io, cpuset. Each is that of the v1 hierarchy with the controller,
+/// The cgroups of /proc/PID/cgroup by controller: cpu, memory, io, cpuset, pids. Each is that of the v1 hierarchy with the controller,
 /// if there is one, else that of v2.
-pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
-    const CONTROLLERS: [&[u8]; 4] = [b"cpu", b"memory", b"blkio", b"cpuset"];
+pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 5] {
+    const CONTROLLERS: [&[u8]; 5] = [b"cpu", b"memory", b"blkio", b"cpuset", b"pids"];
     let mut unified = None;
-    let mut found = [None; 4];
+    let mut found = [None; 5];
     for line in text.split(|&byte| byte == b'\n') {
         let mut parts = line.splitn(3, |&byte| byte == b':');
         let (Some(hierarchy), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
@@ -346,12 +346,12 @@ mod tests {
     #[test]
     fn a_task_has_a_group_for_each_kind_of_limit() {
         let all = Some((CgroupVersion::V2, &b"/user.slice"[..]));
-        assert_eq!(parse_cgroups(b"0::/user.slice\n"), [all; 4]);
+        assert_eq!(parse_cgroups(b"0::/user.slice\n"), [all; 5]);
         let (unified, cpu) = (Some((CgroupVersion::V2, &b"/u"[..])), Some((CgroupVersion::V1, &b"/c:d"[..])));
         let memory = Some((CgroupVersion::V1, &b"/m"[..]));
         let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n1:name=systemd:/x\n0::/u\n";
-        assert_eq!(parse_cgroups(hybrid), [cpu, memory, unified, unified]);
-        assert_eq!(parse_cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..]))]);
+        assert_eq!(parse_cgroups(hybrid), [cpu, memory, unified, unified, unified]);
+        assert_eq!(parse_cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..])), None]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn subject_name(subject: &Subject) -> String {
         Subject::Nic(id) => name(&id.name),
         Subject::Task { name: task, .. } | Subject::Group { name: task, .. } => name(task),
         Subject::Cgroup(id) => name(&id.path),
-        Subject::Socket(address) | Subject::RemoteHost(address) => name(address),
+        Subject::Socket(address) | Subject::RemoteHost(address) | Subject::Limit(address) => name(address),
         Subject::NetworkNamespace { owner, nic: Some(nic), .. } => format!("{} of {}", name(&nic.name), name(owner)),
         Subject::NetworkNamespace { owner, nic: None, .. } => name(owner),
     }

@@ -266,6 +266,9 @@ enum SubjectJson {
     Peer {
         address: String,
     },
+    Limit {
+        limit: String,
+    },
     NetworkNamespace {
         owner: String,
         inode: u64,
@@ -328,6 +331,7 @@ impl SubjectJson {
             },
             Subject::Socket(address) => SubjectJson::Socket { address: address.to_string_lossy() },
             Subject::RemoteHost(address) => SubjectJson::Peer { address: address.to_string_lossy() },
+            Subject::Limit(limit) => SubjectJson::Limit { limit: limit.to_string_lossy() },
             Subject::NetworkNamespace { inode, owner, nic } => SubjectJson::NetworkNamespace {
                 owner: owner.to_string_lossy(),
                 inode: *inode,

@@ -10,7 +10,7 @@ pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
 pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
 
 /// Without CAP_SYS_ADMIN no socket can be opened in them.
-pub const CLOSED_NAMESPACES: &str = "queueing disciplines and accept queues of other network namespaces";
+pub const CLOSED_NAMESPACES: &str = "queueing disciplines, accept queues and Unix sockets of other network namespaces";
 
 /// Without CAP_SYS_PTRACE the network namespace of another user's process is not known.
 pub const HIDDEN_NAMESPACES: &str = "network namespaces of some processes";
@@ -43,6 +43,8 @@ pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
     note("listening sockets (sock_diag)", missed(sample.protocols.listeners.as_ref().err()).as_ref());
     note("connections of remote hosts (sock_diag)", missed(sample.protocols.remote_hosts.as_ref().err()).as_ref());
     note("/proc/net/softnet_stat", missed(sample.protocols.softnet.as_ref().err()).as_ref());
+    let uncounted = sample.limits.as_ref().is_ok_and(|limits| !limits.has_descriptor_counts);
+    note("open file descriptors of processes (Linux 6.2)", uncounted.then_some(&Absent::Unsupported));
     note("cgroup cpu.stat", sample.cgroups.as_ref().err());
     // Off by default: `doctor` reports that.
     let refused = sample.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));

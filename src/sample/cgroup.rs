@@ -155,6 +155,7 @@ pub enum Controller {
     Memory,
     Io,
     Cpuset,
+    Pids,
 }
 
 /// The groups of a process in v1 hierarchies other than that of the CPU controller. `None` if the controller is not in use.
@@ -163,6 +164,7 @@ pub struct Memberships {
     pub memory: Option<CgroupId>,
     pub io: Option<CgroupId>,
     pub cpuset: Option<CgroupId>,
+    pub pids: Option<CgroupId>,
 }
 
 impl Memberships {
@@ -173,6 +175,7 @@ impl Memberships {
             Controller::Memory => self.memory.as_ref(),
             Controller::Io => self.io.as_ref(),
             Controller::Cpuset => self.cpuset.as_ref(),
+            Controller::Pids => self.pids.as_ref(),
         }
     }
 }

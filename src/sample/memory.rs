@@ -55,6 +55,10 @@ pub struct Memory {
     pub thp_fault_fallbacks: Option<Counter>,
     /// `oom_kill`
     pub oom_kills: Option<Counter>,
+    /// `nr_dirty_threshold`, pages: the limit of dirty pages, of which dirty memory is a share (vm.dirty_ratio, vm.dirty_bytes)
+    pub dirty_threshold_pages: Option<u64>,
+    /// `nr_dirty_background_threshold`, pages: writeback begins
+    pub dirty_background_threshold_pages: Option<u64>,
     /// Allocations that waited for direct compaction of memory (`compact_stall`)
     pub compaction_stalls: Option<Counter>,
 }

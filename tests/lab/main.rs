@@ -31,6 +31,7 @@ mod figures;
 mod frozen;
 mod held;
 mod kernel_locks;
+mod limits;
 mod network;
 mod nicstat;
 mod pipelines;

@@ -323,8 +323,8 @@ fn unix_senders(name: &str, kind: &str, reads: &str, judge: impl Fn(&mut crate::
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "unix-sends.py", &["60", "6", kind, reads]);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    // Since when a socket is full is known from the first sample on; 5 s are the threshold.
-    Attempt { seconds: 10, ..Attempt::new(name, state.path()) }.check(|_, said| judge(said));
+    // Since when a socket is full is known from the first sample on; 1.5 s are the threshold.
+    Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|_, said| judge(said));
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn writers_throttled_in_balance_dirty_pages() {
         said.word(&stuck, "limit", "writes");
         said.evidence(&stuck, "group_on_storage_threads", window.readings(held).least - 2.0, 12.1);
         link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
+        said.says(&stuck, &["held back by the dirty page limit of a cgroup or of the device", " writes back "]);
         link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the file descriptor of its system call");
         link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
         for kind in ["hung-task", "disk-stalled", "memory-pressure"] {

@@ -21,6 +21,7 @@ use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
+use stalltop::sample::limits::{Limit, LimitKind, Limits};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
@@ -191,6 +192,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 rows: d.list(4, peer),
             }),
         },
+        limits: d.reading(|d| Limits { has_descriptor_counts: d.bool(), rows: d.list(3, limit) }),
         network_namespaces: d.reading(|d| NetworkNamespaces {
             count: d.u32(),
             hidden_processes: d.u32(),
@@ -340,6 +342,8 @@ fn memory(d: &mut Dice) -> Memory {
         thp_fault_fallbacks: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
         compaction_stalls: d.maybe(Dice::counter),
+        dirty_threshold_pages: d.maybe(Dice::u64),
+        dirty_background_threshold_pages: d.maybe(Dice::u64),
     }
 }
 
@@ -469,6 +473,28 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
         unread_bytes: d.u64(),
         receiving_threads: d.u32(),
         polling_threads: d.u32(),
+    }
+}
+
+fn limit(d: &mut Dice) -> Limit {
+    const KINDS: [LimitKind; 7] = [
+        LimitKind::CgroupTasks,
+        LimitKind::OpenFiles,
+        LimitKind::HostFiles,
+        LimitKind::TrackedConnections,
+        LimitKind::LocalPorts,
+        LimitKind::HostTasks,
+        LimitKind::TaskIds,
+    ];
+    Limit {
+        kind: KINDS[d.below(7) as usize],
+        process: d.maybe(|d| (process_id(d), d.name())),
+        cgroup: d.maybe(cgroup_id),
+        remote: d.maybe(socket_address),
+        used: d.u64(),
+        max: d.u64(),
+        in_time_wait: d.u64(),
+        refused: d.maybe(Dice::counter),
     }
 }
 
@@ -723,7 +749,7 @@ fn task_delays(d: &mut Dice) -> TaskDelays {
 }
 
 fn memberships(d: &mut Dice) -> Memberships {
-    Memberships { memory: d.maybe(cgroup_id), io: d.maybe(cgroup_id), cpuset: d.maybe(cgroup_id) }
+    Memberships { memory: d.maybe(cgroup_id), io: d.maybe(cgroup_id), cpuset: d.maybe(cgroup_id), pids: d.maybe(cgroup_id) }
 }
 
 fn group(d: &mut Dice) -> GroupId {

@@ -67,6 +67,8 @@ pub struct Phase {
     #[serde(default)]
     pub unix_sender: Vec<UnixSender>,
     #[serde(default)]
+    pub limit: Vec<Limit>,
+    #[serde(default)]
     pub namespace: Vec<Namespace>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
@@ -474,6 +476,24 @@ pub struct Waiting {
     pub polling_threads: u32,
 }
 
+/// A limit of the kernel that is nearly used up.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Limit {
+    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids
+    pub kind: String,
+    pub used: u64,
+    pub max: u64,
+    /// Per second; not counted if it is left out
+    pub refused: Option<f64>,
+    /// Name of the process, with pid 900
+    pub owner: Option<String>,
+    pub cgroup: Option<String>,
+    pub remote: Option<String>,
+    #[serde(default)]
+    pub time_wait: u64,
+}
+
 /// Threads of one process that wait for a receiver on a Unix socket.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -622,6 +642,9 @@ pub struct Memory {
     pub swap_in_mib: f64,
     pub swap_out_mib: f64,
     pub refaults: f64,
+    /// Dirty and Writeback together, and the limit of dirty pages; the background limit is half of it
+    pub dirty_mib: u64,
+    pub dirty_limit_mib: Option<u64>,
     /// Pages reclaimed by kswapd and by tasks
     pub reclaimed: Option<f64>,
     pub major_faults: f64,

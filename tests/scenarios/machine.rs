@@ -11,6 +11,7 @@ use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
+use stalltop::sample::limits::{Limit, LimitKind, Limits};
 use stalltop::sample::network::Softnet;
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::unix_senders::UnixSenders;
@@ -197,6 +198,9 @@ impl Machine {
             self.add("memory reclaimed", memory.reclaimed.unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
+        for limit in &phase.limit {
+            self.add(&format!("refused {}", limit.kind), limit.refused.unwrap_or(0.0) * seconds);
+        }
         for (word, percent) in [("cpu", phase.pressure.cpu), ("io", phase.pressure.io), ("memory", phase.pressure.memory)] {
             self.add(&format!("pressure {word}"), percent / 100.0 * seconds * 1e6);
         }
@@ -282,6 +286,10 @@ impl Machine {
                 reclaimed_pages: memory.reclaimed.is_some().then(|| self.read("memory reclaimed")),
                 major_faults: Some(self.read("memory major")),
                 oom_kills: Some(self.read("oom")),
+                dirty_kb: Some(memory.dirty_mib * 1024),
+                writeback_kb: Some(0),
+                dirty_threshold_pages: memory.dirty_limit_mib.map(|limit| limit * 256),
+                dirty_background_threshold_pages: memory.dirty_limit_mib.map(|limit| limit * 128),
                 ..Memory::default()
             });
         }
@@ -291,6 +299,8 @@ impl Machine {
         let waiting: Vec<_> = phase.waiting.iter().map(|waiting| self.waiting(waiting)).collect();
         sample.protocols.waiting_connections = Ok(waiting);
         sample.protocols.unix_senders = Ok(phase.unix_sender.iter().map(|sender| self.unix_sender(sender)).collect());
+        sample.limits =
+            Ok(Limits { has_descriptor_counts: true, rows: phase.limit.iter().map(|limit| self.limit(limit)).collect() });
         let line = |softnet: &format::Softnet| {
             let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu));
             Softnet {
@@ -385,6 +395,28 @@ impl Machine {
             unread_bytes: waiting.unread_kb * 1024,
             receiving_threads: waiting.receiving_threads,
             polling_threads: waiting.polling_threads,
+        }
+    }
+
+    fn limit(&self, limit: &format::Limit) -> Limit {
+        let kind = match limit.kind.as_str() {
+            "cgroup-tasks" => LimitKind::CgroupTasks,
+            "open-files" => LimitKind::OpenFiles,
+            "host-files" => LimitKind::HostFiles,
+            "tracked-connections" => LimitKind::TrackedConnections,
+            "local-ports" => LimitKind::LocalPorts,
+            "host-tasks" => LimitKind::HostTasks,
+            "task-ids" => LimitKind::TaskIds,
+            other => panic!("{other} is no kind of limit"),
+        };
+        let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
+        Limit {
+            process: limit.owner.as_ref().map(owner),
+            cgroup: limit.cgroup.as_deref().map(|path| CgroupId { version: CgroupVersion::V2, path: Name::from(path) }),
+            remote: limit.remote.as_ref().map(|remote| remote.parse().unwrap()),
+            in_time_wait: limit.time_wait,
+            refused: limit.refused.map(|_| self.read(&format!("refused {}", limit.kind))),
+            ..Limit::new(kind, limit.used, limit.max)
         }
     }
 

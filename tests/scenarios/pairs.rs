@@ -76,6 +76,7 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
         (!a.waiting.is_empty(), !b.waiting.is_empty()),
         (!a.unix_sender.is_empty(), !b.unix_sender.is_empty()),
         (!a.softnet.is_empty(), !b.softnet.is_empty()),
+        (!a.limit.is_empty(), !b.limit.is_empty()),
         (a.memory.is_some(), b.memory.is_some()),
         (has_peer(a), has_peer(b)),
         // Their blocked threads are one figure of the host: different causes only.
@@ -99,6 +100,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.softnet.extend(b.softnet);
     both.waiting.extend(b.waiting);
     both.unix_sender.extend(b.unix_sender);
+    both.limit.extend(b.limit);
     both.cgroup.extend(b.cgroup);
     both.cgroup.sort_by(|a, b| a.path.cmp(&b.path));
     both.weight.extend(b.weight);

@@ -72,6 +72,21 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
     found
 }
 
+/// The hierarchy with the pids controller: that of v2, or the one of v1 that has it. It is not walked.
+pub fn pids_hierarchy(mounts: &[Mount], version: CgroupVersion) -> Option<Hierarchy> {
+    let has_pids = |mount: &&Mount| match version {
+        CgroupVersion::V1 => mount.fs_type == b"cgroup" && mount.option(b"pids").is_some(),
+        CgroupVersion::V2 => mount.fs_type == b"cgroup2",
+    };
+    mounts.iter().find(has_pids).map(|mount| Hierarchy {
+        version,
+        mount_point: mount.mount_point.clone(),
+        mounted_root: mount.subdirectory.clone(),
+        controllers: Controllers::default(),
+        cpuacct: None,
+    })
+}
+
 impl Hierarchy {
     /// What the paths of its groups in /proc/PID/cgroup begin with.
     fn path_base(&self) -> &[u8] {

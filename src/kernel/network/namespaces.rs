@@ -29,6 +29,7 @@ use super::udp_sockets::UdpSocketReader;
 use crate::ids::{NicId, ProcessId};
 use crate::kernel::root::{FileHandle, Root};
 use crate::kernel::scan::NetworkNamespaceMembers;
+use crate::kernel::waits::unix_sockets::open_unix_diag;
 use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use crate::sample::network::{Nic, NicFacts, Tcp, TcpExt, Udp};
 use crate::sample::task::{Process, Tasks};
@@ -73,6 +74,11 @@ impl NamespaceReader {
             known.sample(root, &mut all, &mut self.owners, &mut self.buffer);
         }
         Ok(all)
+    }
+
+    /// A sock_diag socket in each namespace in which one could be opened, for dumps of its Unix sockets.
+    pub fn unix_sockets(&mut self) -> impl Iterator<Item = &mut Netlink> {
+        self.known.values_mut().filter_map(|known| known.socket.as_mut()?.unix.as_mut())
     }
 
     /// The connections of each namespace in which a socket could be opened, as last scanned.
@@ -134,6 +140,8 @@ struct Interface {
 struct Socket {
     netlink: Netlink,
     ethtool: Option<Ethtool>,
+    /// For dumps of its Unix sockets
+    unix: Option<Netlink>,
     qdiscs: QdiscDump,
     connections: Option<ConnectionScan>,
 }
@@ -167,12 +175,13 @@ impl KnownNamespace {
             self.last_entry = Some(Instant::now());
             let open = || {
                 let connections = Netlink::open(SockProtocol::NetlinkSockDiag).ok().map(ConnectionScan::new);
-                Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok(), connections))
+                Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok(), connections, open_unix_diag().ok()))
             };
             let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
-            self.socket = opened.ok().map(|(netlink, ethtool, connections)| Socket {
+            self.socket = opened.ok().map(|(netlink, ethtool, connections, unix)| Socket {
                 netlink,
                 ethtool,
+                unix,
                 qdiscs: QdiscDump::default(),
                 connections,
             });

@@ -2,7 +2,7 @@
 //! ends, and the sender's threads that sleep in a send or poll call on them.
 //!
 //! A dump is made seldom; each second only while a socket is full, or while a sub-sample saw a thread in such a wait. The processes are
-//! searched only of sockets that are full for seconds.
+//! searched only of sockets that are full in two dumps. Sockets of other network namespaces are dumped over a socket opened there.
 
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
@@ -11,12 +11,13 @@ use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::SocketOwners;
+use super::namespaces::NamespaceReader;
 use super::sleeping_threads::{SleepingThreads, search_threads};
 use crate::ids::ProcessId;
 use crate::kernel::clock_ns;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::kernel::waits::unix_sockets::{FullSocket, dump_full_sockets, dump_names};
+use crate::kernel::waits::unix_sockets::{FullSocket, dump_full_sockets, dump_names, open_unix_diag};
 use crate::sample::network::unix_senders::{MAX_UNIX_SENDERS, UnixSenders};
 use crate::sample::task::Tasks;
 use crate::sample::waits::Waits;
@@ -29,8 +30,8 @@ const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_IDLE_INTERVAL: Duration = Duration::from_secs(60);
 /// Otherwise after this many times: at most 1 % of one CPU.
 const INTERVAL_PER_COST: u32 = 100;
-/// A receiver that reads empties its queue in less than this time.
-const MIN_FULL_NS: u64 = 2_000_000_000;
+/// A receiver that reads changes its queue in less than this time: not quite the second between two samples.
+const MIN_FULL_NS: u64 = 900_000_000;
 /// Sockets whose processes are searched.
 const MAX_SOCKETS: usize = 512;
 
@@ -63,6 +64,7 @@ impl UnixSenderReader {
         machine: &[u8],
         now_ns: u64,
         (tasks, waits): (Option<&Tasks>, &Waits),
+        namespaces: &mut NamespaceReader,
     ) -> Reading<Vec<UnixSenders>> {
         if !root.is_host() {
             return Err(Absent::NotRead);
@@ -71,9 +73,13 @@ impl UnixSenderReader {
             return Ok(self.rows.clone());
         }
         let begin = (Instant::now(), clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID));
-        let dumped = dump_full_sockets();
+        let mut sockets = open_unix_diag();
+        let own = sockets.as_mut().map_err(|why| *why).and_then(dump_full_sockets);
+        let inside = namespaces.unix_sockets().filter_map(|socket| dump_full_sockets(socket).ok());
+        let dumped = own.map(|own| [own].into_iter().chain(inside).flatten().collect::<Vec<FullSocket>>());
         let waiting = self.update_full(dumped.as_deref().unwrap_or_default(), now_ns);
-        self.rows = if waiting.is_empty() { Vec::new() } else { self.search(&waiting, root, files, machine, tasks) };
+        self.rows =
+            if waiting.is_empty() { Vec::new() } else { self.search(&waiting, root, files, machine, tasks, namespaces) };
         let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin.1));
         self.last_dump = Some((begin.0, cost));
         let idle = cost.saturating_mul(IDLE_INTERVAL_PER_COST).clamp(MIN_IDLE_INTERVAL, MAX_IDLE_INTERVAL);
@@ -116,6 +122,7 @@ impl UnixSenderReader {
         files: &mut TaskFiles,
         machine: &[u8],
         tasks: Option<&Tasks>,
+        namespaces: &mut NamespaceReader,
     ) -> Vec<UnixSenders> {
         let ends = waiting.iter().flat_map(|(socket, _)| [Some(socket.inode), socket.peer]);
         self.owners.search_now(root, ends.flatten());
@@ -125,7 +132,9 @@ impl UnixSenderReader {
             return Vec::new();
         }
         let ends: FxHashSet<u32> = waiting.iter().flat_map(|(socket, _)| [Some(socket.inode), socket.peer]).flatten().collect();
-        let names = dump_names(&ends).unwrap_or_default();
+        let own = open_unix_diag().and_then(|mut socket| dump_names(&mut socket, &ends));
+        let inside = namespaces.unix_sockets().filter_map(|socket| dump_names(socket, &ends).ok());
+        let names: FxHashMap<u32, Name> = own.into_iter().chain(inside).flatten().collect();
         let mut rows: FxHashMap<RowKey, UnixSenders> = FxHashMap::default();
         let mut polling: FxHashMap<RowKey, FxHashSet<u32>> = FxHashMap::default();
         for &(socket, full_since_ns) in waiting {
@@ -182,12 +191,12 @@ fn is_unix_send(wchan: &Name) -> bool {
     matches!(wchan.as_bytes(), b"sock_alloc_send_pskb" | b"sock_wait_for_wmem" | b"unix_wait_for_peer")
 }
 
-/// Since when the first of the threads waits: since the socket is full, or since the thread last ran. A thread that waits for a slow
-/// receiver runs now and then.
+/// Since when the first of the threads waits: since the thread last ran, or, if no reading found that it ran, since the socket is full.
+/// A thread that waits for a slow receiver runs now and then.
 fn waiting_since(threads: &SleepingThreads, full_since_ns: u64, pid: u32, tasks: Option<&Tasks>) -> Option<u64> {
     let process = tasks.and_then(|tasks| tasks.process(pid));
     let last_ran = |tid: u32| process.and_then(|process| process.thread(tid)).and_then(|thread| thread.last_timeslice_ns);
-    let sending = threads.sending.iter().map(|&tid| last_ran(tid).map_or(full_since_ns, |at| at.max(full_since_ns)));
+    let sending = threads.sending.iter().map(|&tid| last_ran(tid).unwrap_or(full_since_ns));
     let polling = threads.polling.first().map(|_| full_since_ns);
     sending.chain(polling).min()
 }

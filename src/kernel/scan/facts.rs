@@ -74,17 +74,17 @@ fn read_cgroups(context: &mut ScanContext, pid: u32, old: &Reading<CgroupId>) ->
         Ok(text) => text,
         Err(why) => return (Err(why), None),
     };
-    let [cpu, memory, io, cpuset] = task::parse_cgroups(text);
+    let [cpu, memory, io, cpuset, pids] = task::parse_cgroups(text);
     let id = |interner: &mut Interner, (version, path): (CgroupVersion, &[u8])| match old {
         Ok(old) => CgroupId { version, path: interner.reuse_or_intern(&old.path, path) },
         Err(_) => CgroupId { version, path: interner.intern(path) },
     };
     let names = &mut context.interner;
     let cgroup = cpu.map(|group| id(names, group)).ok_or(Absent::Unsupported);
-    if [memory, io, cpuset].iter().all(|group| *group == cpu) {
+    if [memory, io, cpuset, pids].iter().all(|group| *group == cpu) {
         return (cgroup, None);
     }
-    let [memory, io, cpuset] = [memory, io, cpuset].map(|group| group.map(|group| id(names, group)));
-    let memberships = Memberships { memory, io, cpuset };
+    let [memory, io, cpuset, pids] = [memory, io, cpuset, pids].map(|group| group.map(|group| id(names, group)));
+    let memberships = Memberships { memory, io, cpuset, pids };
     (cgroup, Some(names.intern_memberships(memberships)))
 }

@@ -169,6 +169,14 @@ impl TaskFiles {
         fstatat(&self.proc, path, AtFlags::empty()).map(|stat| stat.st_uid).map_err(absent_from_errno)
     }
 
+    /// Number of open descriptors of a process: st_size of /proc/PID/fd, since Linux 6.2; 0 before. Needs no privilege.
+    pub fn descriptor_count(&self, pid: u32) -> Reading<u64> {
+        let mut path = [0; PATH_BYTES];
+        let path = format_path(&mut path, format_args!("{pid}/fd"))?;
+        let size = fstatat(&self.proc, path, AtFlags::empty()).map(|stat| stat.st_size).map_err(absent_from_errno)?;
+        Ok(u64::try_from(size).unwrap_or(0))
+    }
+
     fn read(&mut self, slot: &mut Option<CountedDescriptor>, keep: bool, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         let length = match slot {
             Some(CountedDescriptor(descriptor)) => match pread(&*descriptor, self.buffer.as_mut_slice(), 0) {

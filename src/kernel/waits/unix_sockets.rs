@@ -25,10 +25,15 @@ const UNIX_DIAG_MEMINFO: u16 = 5;
 /// Place of SK_MEMINFO_SNDBUF in the attribute, behind its header of four bytes.
 const SNDBUF_AT: usize = 4 + SK_MEMINFO_SNDBUF * 4;
 
+/// A socket for dumps of the network namespace of the calling thread.
+pub fn open_unix_diag() -> Reading<Netlink> {
+    Netlink::open(SockProtocol::NetlinkSockDiag)
+}
+
 /// The other ends of these Unix sockets, by one dump.
 pub fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> {
     let mut peers = FxHashMap::default();
-    dump(UDIAG_SHOW_PEER, |socket| {
+    dump(&mut open_unix_diag()?, UDIAG_SHOW_PEER, |socket| {
         if let Some(peer) = socket.peer.filter(|_| wanted.contains(&socket.inode)) {
             peers.insert(socket.inode, peer);
         }
@@ -40,7 +45,7 @@ pub fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> 
 /// the name of the listening socket at the server's end, and none at the client's. Datagrams have no connection that waits.
 pub fn dump_unserved_sockets() -> Reading<FxHashMap<u32, ServerSocket>> {
     let mut unserved = FxHashMap::default();
-    dump(UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN, |socket| {
+    dump(&mut open_unix_diag()?, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN, |socket| {
         if socket.kind == SOCK_DGRAM || !socket.has_name || socket.receive_queue == 0 {
             return;
         }
@@ -70,10 +75,10 @@ pub struct FullSocket {
 
 /// The sockets whose send buffer is full (more than a quarter of it, as the kernel decides for poll), and those of datagrams whose
 /// receiver has an unread one. A dump costs 0.3 µs a socket.
-pub fn dump_full_sockets() -> Reading<Vec<FullSocket>> {
+pub fn dump_full_sockets(netlink: &mut Netlink) -> Reading<Vec<FullSocket>> {
     let mut unread: FxHashMap<u32, u32> = FxHashMap::default();
     let mut senders = Vec::new();
-    dump(UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN | UDIAG_SHOW_MEMINFO, |socket| {
+    dump(netlink, UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN | UDIAG_SHOW_MEMINFO, |socket| {
         if socket.state != TCP_LISTEN && socket.receive_queue > 0 {
             unread.insert(socket.inode, socket.receive_queue);
         }
@@ -95,9 +100,9 @@ pub fn dump_full_sockets() -> Reading<Vec<FullSocket>> {
 }
 
 /// The names of these sockets: a path, `@name` of an abstract one.
-pub fn dump_names(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, Name>> {
+pub fn dump_names(netlink: &mut Netlink, wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, Name>> {
     let mut names = FxHashMap::default();
-    dump_messages(UDIAG_SHOW_NAME, |payload| {
+    dump_messages(netlink, UDIAG_SHOW_NAME, |payload| {
         let Some(socket) = parse_unix_socket(payload).filter(|socket| wanted.contains(&socket.inode)) else { return };
         if let Some(name) = parse_name(payload) {
             names.insert(socket.inode, name);
@@ -134,15 +139,15 @@ struct UnixSocket {
     send_buffer: u32,
 }
 
-fn dump(show: u32, mut each: impl FnMut(UnixSocket)) -> Reading<()> {
-    dump_messages(show, |payload| {
+fn dump(netlink: &mut Netlink, show: u32, mut each: impl FnMut(UnixSocket)) -> Reading<()> {
+    dump_messages(netlink, show, |payload| {
         if let Some(socket) = parse_unix_socket(payload) {
             each(socket);
         }
     })
 }
 
-fn dump_messages(show: u32, mut each: impl FnMut(&[u8])) -> Reading<()> {
+fn dump_messages(netlink: &mut Netlink, show: u32, mut each: impl FnMut(&[u8])) -> Reading<()> {
     let mut request = Vec::with_capacity(40);
     request.extend(40_u32.to_ne_bytes());
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -153,7 +158,7 @@ fn dump_messages(show: u32, mut each: impl FnMut(&[u8])) -> Reading<()> {
     request.extend(0_u32.to_ne_bytes());
     request.extend(show.to_ne_bytes());
     request.extend([0xff; 8]); // no cookie
-    Netlink::open(SockProtocol::NetlinkSockDiag)?.dump(&mut request, |_, payload| each(payload))
+    netlink.dump(&mut request, |_, payload| each(payload))
 }
 
 fn parse_unix_socket(payload: &[u8]) -> Option<UnixSocket> {
@@ -222,7 +227,7 @@ mod tests {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
             parse_inode(link.as_os_str().as_bytes(), b"socket:[").unwrap()
         };
-        let full = match dump_full_sockets() {
+        let full = match open_unix_diag().and_then(|mut socket| dump_full_sockets(&mut socket)) {
             Ok(full) => full,
             Err(why) => return println!("skipped: this kernel has no UNIX_DIAG ({why})"),
         };

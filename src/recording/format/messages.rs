@@ -203,6 +203,8 @@ struct MembershipsMessage {
     io: Option<CgroupMessage>,
     #[prost(message, optional, tag = "3")]
     cpuset: Option<CgroupMessage>,
+    #[prost(message, optional, tag = "4")]
+    pids: Option<CgroupMessage>,
 }
 
 fn encode_memberships(memberships: &Memberships) -> Vec<u8> {
@@ -211,8 +213,13 @@ fn encode_memberships(memberships: &Memberships) -> Vec<u8> {
         let version = if id.version == CgroupVersion::V1 { 1 } else { 2 };
         Some(CgroupMessage { version, path: bytes(&id.path) })
     };
-    MembershipsMessage { memory: group(&memberships.memory), io: group(&memberships.io), cpuset: group(&memberships.cpuset) }
-        .encode_to_vec()
+    MembershipsMessage {
+        memory: group(&memberships.memory),
+        io: group(&memberships.io),
+        cpuset: group(&memberships.cpuset),
+        pids: group(&memberships.pids),
+    }
+    .encode_to_vec()
 }
 
 fn decode_memberships(bytes: &[u8]) -> Result<Memberships, Malformed> {
@@ -222,7 +229,12 @@ fn decode_memberships(bytes: &[u8]) -> Result<Memberships, Malformed> {
         let version = if group.version == 1 { CgroupVersion::V1 } else { CgroupVersion::V2 };
         Some(CgroupId { version, path: Name::from(group.path.as_slice()) })
     };
-    Ok(Memberships { memory: group(message.memory), io: group(message.io), cpuset: group(message.cpuset) })
+    Ok(Memberships {
+        memory: group(message.memory),
+        io: group(message.io),
+        cpuset: group(message.cpuset),
+        pids: group(message.pids),
+    })
 }
 
 /// `sample::Host` in the meta frame.

@@ -17,6 +17,7 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
+use crate::sample::limits::Limit;
 use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace};
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
@@ -57,6 +58,7 @@ columns! { Sample: 512 {
     read_delays,
     container_names,
     network_namespaces,
+    limits,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
@@ -151,6 +153,7 @@ pub const LISTS: &[List] = lists! {
     44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
     45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
     52 "senders on Unix sockets": UnixSenders, keys 10, steps 10, |s| s.protocols.unix_senders.as_ref(), |s| s.protocols.unix_senders.as_mut();
+    53 "limits": Limit, keys 14, steps 14, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
 };
 

@@ -8,6 +8,7 @@ use crate::findings::formatting::{more_threads_at, percent, plural, threads_at};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
+use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
@@ -153,8 +154,9 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
         Ok(many) if group.connections_behind() >= 1.0 => format!("; {many} connections wait for it"),
         _ => String::new(),
     };
+    let dirty = dirty_limit(context.interval, group).map_or_else(String::new, |limit| format!("; {limit}"));
     let pipes = holder_pipeline(context.interval, group).map_or_else(String::new, |pipeline| pipeline.clause(context.interval));
-    format!("{label}: {}{behind}{ends}{device}{connections}{pipes}", waits.join(" and "))
+    format!("{label}: {}{behind}{ends}{device}{dirty}{connections}{pipes}", waits.join(" and "))
 }
 
 /// The operation of its device that bounds a group.
@@ -204,6 +206,14 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         if let Some(mount) = &holder.mount {
             list.push(evidence_text("holder_mount", mount.clone()));
         }
+    }
+    if let Some(limit) = dirty_limit(context.interval, top) {
+        list.push(evidence_text("dirty_limit", limit.as_str()));
+        let memory = context.interval.memory.as_ref();
+        let dirty = memory.and_then(|memory| memory.dirty_or_writeback);
+        list.push(evidence_optional("dirty_or_writeback_bytes", dirty.map(|amount| amount.0 as f64)));
+        let limit = memory.and_then(|memory| memory.dirty_limit);
+        list.push(evidence_optional("dirty_limit_bytes", limit.map(|amount| amount.0 as f64)));
     }
     if let Some((device, by)) = top.holder_device {
         list.push(evidence_text("device", context.disk_name(device).as_str()));

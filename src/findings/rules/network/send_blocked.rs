@@ -23,12 +23,12 @@ pub const SEND_BLOCKED: Rule = Rule {
                acknowledges nothing: the request did not arrive. Threads in epoll that wait for EPOLLOUT of such a connection, \
                and the only thread of a process in poll, if this host opened the connection: a server serves its other clients \
                meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
-               same threads have slept in send for at least 5 s. A warning from 2 threads, or 2 connections of an event loop. A \
+               same threads have slept in send for at least 1.5 s. A warning from 2 threads, or 2 connections of an event loop. A \
                note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
     caveats: "A consumer may pause on purpose (less, a player). Several threads in poll or select are not counted: what they wait \
-              for is in their memory. Unix sockets of other network namespaces are not seen. Threads of other users need \
-              privilege.",
+              for is in their memory. Unix sockets of other network namespaces are seen where a socket may be opened in them \
+              (CAP_SYS_ADMIN). Threads of other users need privilege.",
     next_steps: &[
         "the connections: ss -tnoi dst ADDRESS (timer persist: window closed; timer on: not acknowledged; rwnd_limited)",
         "closed window: why the program at the other end does not read (its threads, its receive queue: ss -tn)",

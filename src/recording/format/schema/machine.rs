@@ -12,6 +12,7 @@ use crate::sample::cgroup::{
 };
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
+use crate::sample::limits::{Limit, LimitKind, Limits};
 use crate::sample::memory::Memory;
 use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use crate::sample::operations::Operations;
@@ -61,7 +62,42 @@ columns! { Memory: 95 {
     oom_kills,
     thp_fault_fallbacks,
     compaction_stalls,
+    dirty_threshold_pages,
+    dirty_background_threshold_pages,
 } }
+
+columns! { Limits: 4 { has_descriptor_counts, rows } }
+columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused } }
+
+impl Columns for LimitKind {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            LimitKind::CgroupTasks => 0,
+            LimitKind::OpenFiles => 1,
+            LimitKind::HostFiles => 2,
+            LimitKind::TrackedConnections => 3,
+            LimitKind::LocalPorts => 4,
+            LimitKind::HostTasks => 5,
+            LimitKind::TaskIds => 6,
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::take(row, names)? {
+            0 => Ok(LimitKind::CgroupTasks),
+            1 => Ok(LimitKind::OpenFiles),
+            2 => Ok(LimitKind::HostFiles),
+            3 => Ok(LimitKind::TrackedConnections),
+            4 => Ok(LimitKind::LocalPorts),
+            5 => Ok(LimitKind::HostTasks),
+            6 => Ok(LimitKind::TaskIds),
+            _ => Err(Malformed("a limit of an unknown kind")),
+        }
+    }
+}
 
 columns! { Pressure: 96 { cpu, io, memory, irq } }
 columns! { Stall: 23 { some, full } }

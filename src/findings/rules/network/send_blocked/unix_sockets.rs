@@ -11,7 +11,7 @@ const MAX_REPORTED_RECEIVERS: usize = 3;
 
 pub fn candidates(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = unix_send_waits(context.interval);
-    waits.retain(|wait| wait.threads() > 0 && wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds);
+    waits.retain(|wait| wait.threads() > 0 && wait.seconds(context.interval) >= context.thresholds.unix_send_blocked_seconds);
     waits.iter().take(MAX_REPORTED_RECEIVERS).map(|wait| candidate(context, wait)).collect()
 }
 
@@ -35,7 +35,7 @@ fn candidate(context: &RuleContext, wait: &UnixSendWait) -> Candidate {
         severity: if many { Severity::Warning } else { Severity::Note },
         subject,
         value: seconds,
-        threshold: context.thresholds.send_blocked_seconds,
+        threshold: context.thresholds.unix_send_blocked_seconds,
         unit: "seconds",
         sentence: format!(
             "{}: {} blocked in {} for {} ({}): {receiver} does not read",

@@ -1,0 +1,3 @@
+//! Rules about limits at which calls fail.
+
+pub mod limit_reached;

@@ -1,0 +1,154 @@
+//! Rule limit-reached: a limit of the kernel is used up, so that calls fail or packets are dropped, while everything looks idle.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::ids::TaskId;
+use crate::interval::limits::LimitSpan;
+use crate::sample::Name;
+use crate::sample::limits::{Limit, LimitKind};
+
+pub const LIMIT_REACHED: Rule = Rule {
+    kind: Kind::LimitReached,
+    title: "Limit reached",
+    meaning: "A limit of the kernel is used up: tasks of a cgroup, file descriptors of a process, files or tasks of the host, entries \
+              of connection tracking, local ports towards one destination. Calls fail, or packets are dropped, while CPUs, disks \
+              and memory look idle.",
+    computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
+               clone), drops of connection tracking. A warning; critical if refusals are counted again while it is active. \
+               Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
+               the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
+               ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
+               tcp_tw_reuse allows them to be used again, and net.ipv4.ip_local_port_range. Everything is read every 5 s, and \
+               each second while it is near.",
+    caveats: "A program may open descriptors up to its limit by design. Failed calls at RLIMIT_NOFILE, and connects without a free \
+              port, are counted by no file of the kernel: that they fail follows from the numbers. Processes with fewer than 40 \
+              descriptors, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read.",
+    next_steps: &[
+        "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",
+        "descriptors: ls -l /proc/PID/fd shows what is open; LimitNOFILE= or ulimit -n; prlimit --pid PID --nofile=N at once",
+        "connection tracking: sysctl net.netfilter.nf_conntrack_max; conntrack -L; timeouts of nf_conntrack_tcp_timeout_*",
+        "local ports: connections that are kept open and used again; net.ipv4.ip_local_port_range; ss -tan state time-wait",
+    ],
+    reference: "Limits",
+    hysteresis: Hysteresis::Immediate,
+    evaluate: limit_reached,
+};
+
+/// A process with more descriptors than this share of its limit has lowered the limit itself. docs/metrics.md, "Fixed thresholds".
+const MAX_USED_SHARE: f64 = 1.25;
+
+/// Limits that are reported one by one.
+const MAX_REPORTED_LIMITS: usize = 8;
+
+fn limit_reached(context: &RuleContext) -> Vec<Candidate> {
+    let reached = context.interval.limits.iter().filter(|span| is_reached(context, span));
+    reached.take(MAX_REPORTED_LIMITS).map(|span| candidate(context, span)).collect()
+}
+
+fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
+    let is_near = |share: f64| share >= context.thresholds.limit_used_ratio;
+    // It keeps what it had open. A descriptor above the limit may also be inherited.
+    let is_lowered = span.limit.kind == LimitKind::OpenFiles && span.used_share > MAX_USED_SHARE;
+    is_refusing(span) || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
+}
+
+fn is_refusing(span: &LimitSpan) -> bool {
+    span.refused.is_some_and(|rate| rate.0 > 0.0)
+}
+
+fn candidate(context: &RuleContext, span: &LimitSpan) -> Candidate {
+    let limit = &span.limit;
+    let subject = subject(limit);
+    let is_active = context.active.iter().any(|key| key.kind == Kind::LimitReached && key.subject == subject);
+    Candidate {
+        severity: if is_active && is_refusing(span) { Severity::Critical } else { Severity::Warning },
+        subject,
+        value: span.used_share,
+        threshold: context.thresholds.limit_used_ratio,
+        unit: "ratio",
+        sentence: format!("{}: {}", usage(context, limit), consequence(span)),
+        evidence: vec![
+            evidence_number("used", limit.used as f64),
+            evidence_number("limit", limit.max as f64),
+            evidence_number("used_ratio", span.used_share),
+            evidence_optional("refused_per_second", span.refused.map(|rate| rate.0)),
+            evidence_text("setting", setting(limit.kind)),
+        ],
+        explained_share: 0.0,
+    }
+}
+
+fn subject(limit: &Limit) -> Subject {
+    match (&limit.cgroup, &limit.process, limit.remote) {
+        (Some(group), _, _) => Subject::Cgroup(group.clone()),
+        (_, Some((process, name)), _) => Subject::Task {
+            id: TaskId { pid: process.pid, tid: process.pid, start_ticks: process.start_ticks },
+            name: name.clone(),
+        },
+        (_, _, Some(remote)) => Subject::Limit(Name::from(format!("local ports to {remote}").as_str())),
+        (None, None, None) => Subject::Limit(Name::from(setting(limit.kind))),
+    }
+}
+
+/// The name of the file, or of the resource limit, that sets the limit.
+fn setting(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::CgroupTasks => "pids.max",
+        LimitKind::OpenFiles => "RLIMIT_NOFILE",
+        LimitKind::HostFiles => "fs.file-max",
+        LimitKind::TrackedConnections => "net.netfilter.nf_conntrack_max",
+        LimitKind::LocalPorts => "net.ipv4.ip_local_port_range",
+        LimitKind::HostTasks => "kernel.threads-max",
+        LimitKind::TaskIds => "kernel.pid_max",
+    }
+}
+
+/// `nginx (4711) has 1020 of 1024 file descriptors open (RLIMIT_NOFILE)`
+fn usage(context: &RuleContext, limit: &Limit) -> String {
+    let Limit { used, max, .. } = limit;
+    let setting = setting(limit.kind);
+    match limit.kind {
+        LimitKind::CgroupTasks => {
+            let group = limit.cgroup.as_ref().map_or_else(|| "a cgroup".to_owned(), |group| context.cgroup_name(group));
+            format!("{group} has {used} of {max} tasks ({setting})")
+        }
+        LimitKind::OpenFiles => {
+            let process = limit.process.as_ref().map(|(process, name)| format!("{} ({})", lossy_name(name), process.pid));
+            format!(
+                "{} has {used} of {max} file descriptors open ({setting})",
+                process.unwrap_or_else(|| "a process".to_owned())
+            )
+        }
+        LimitKind::HostFiles => format!("the host has {used} of {max} files open ({setting})"),
+        LimitKind::TrackedConnections => {
+            format!("the connection tracking table has {used} of {max} entries ({setting})")
+        }
+        LimitKind::LocalPorts => {
+            let remote = limit.remote.map_or_else(|| "one destination".to_owned(), |remote| remote.to_string());
+            let waiting = match limit.in_time_wait {
+                0 => String::new(),
+                count => format!("{count} of them in TIME_WAIT, "),
+            };
+            format!("{used} of {max} local ports are in use for connections to {remote} ({waiting}{setting})")
+        }
+        LimitKind::HostTasks | LimitKind::TaskIds => format!("the host has {used} of {max} tasks ({setting})"),
+    }
+}
+
+/// `fork and clone fail (EAGAIN), 14.0 per second`; with some left: `at the limit fork and clone fail (EAGAIN)`
+fn consequence(span: &LimitSpan) -> String {
+    let what = match span.limit.kind {
+        LimitKind::CgroupTasks | LimitKind::HostTasks | LimitKind::TaskIds => "fork and clone fail (EAGAIN)",
+        LimitKind::OpenFiles => "open, socket and accept fail (EMFILE)",
+        LimitKind::HostFiles => "open, socket and accept fail (ENFILE)",
+        LimitKind::TrackedConnections => "packets of new connections are dropped",
+        LimitKind::LocalPorts => "connect fails (EADDRNOTAVAIL)",
+    };
+    match span.refused {
+        Some(rate) if rate.0 > 0.0 => format!("{what}, {} per second", significant_digits(rate.0)),
+        _ if span.used_share >= 1.0 => what.to_owned(),
+        _ => format!("{} used; at the limit {what}", percent(span.used_share)),
+    }
+}

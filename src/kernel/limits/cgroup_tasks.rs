@@ -1,0 +1,175 @@
+//! The tasks of cgroups against pids.max. How many tasks a group has is counted from the scan of all tasks, so that pids.current and
+//! pids.events are read only of groups that may be near their limit.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::reading::{Extent, KnownReadings, is_near};
+use crate::ids::CgroupId;
+use crate::kernel::fields::{lines, parse_named_u64, parse_single_u64};
+use crate::kernel::root::Root;
+use crate::sample::Name;
+use crate::sample::cgroup::Controller;
+use crate::sample::limits::{Limit, LimitKind};
+use crate::sample::task::Tasks;
+use crate::units::Counter;
+
+/// pids.max is read again after this time.
+const MAX_TTL_NS: u64 = 60_000_000_000;
+/// Files pids.max that are read in one sample, about 0.2 ms.
+const MAX_READS: usize = 32;
+/// A group with this share of its limit in the scan is watched: the scan misses tasks that end soon.
+const MIN_WATCHED_SHARE: f64 = 0.5;
+/// For this long after its last refusal a group is watched whatever the scan counts.
+const WATCH_NS: u64 = 60_000_000_000;
+
+/// Keeps the limit of each group.
+#[derive(Debug, Default)]
+pub struct CgroupTaskReader {
+    known: BTreeMap<CgroupId, KnownGroup>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct KnownGroup {
+    directory: PathBuf,
+    /// pids.max; `None`: no limit
+    max: Option<u64>,
+    /// CLOCK_BOOTTIME
+    max_read_ns: u64,
+    is_watched: bool,
+    refused: Option<Counter>,
+    /// CLOCK_BOOTTIME when `refused` was last seen to grow
+    last_refusal_ns: Option<u64>,
+}
+
+impl CgroupTaskReader {
+    pub fn sample(&mut self, root: &Root, extent: Extent, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
+        if extent == Extent::All {
+            self.find_watched(root, known);
+        }
+        let Self { known: groups, buffer } = self;
+        for (id, group) in groups.iter_mut().filter(|(_, group)| group.is_watched) {
+            let Some(max) = group.max else { continue };
+            let current = root.read(group.directory.join("pids.current"), buffer).ok().and_then(|()| parse_single_u64(buffer));
+            let Some(used) = current else { continue };
+            let refused = root.read(group.directory.join("pids.events"), buffer).ok().and_then(|()| parse_max_events(buffer));
+            if refused != group.refused && group.refused.is_some() {
+                group.last_refusal_ns = Some(known.now_ns);
+            }
+            group.refused = refused;
+            let limit = Limit { cgroup: Some(id.clone()), refused, ..Limit::new(LimitKind::CgroupTasks, used, max) };
+            rows.extend((is_near(&limit) || refused.is_some_and(|refused| refused.0 > 0)).then_some(limit));
+        }
+    }
+
+    /// Counts the tasks of each group, reads limits that are not known, and decides which groups are watched.
+    fn find_watched(&mut self, root: &Root, known: KnownReadings<'_>) {
+        let counts = count_tasks(known.tasks);
+        self.known.retain(|id, _| counts.contains_key(id));
+        let mut left = MAX_READS;
+        for (id, count) in counts {
+            let fresh = |group: &KnownGroup| known.now_ns.saturating_sub(group.max_read_ns) < MAX_TTL_NS;
+            if !self.known.get(&id).is_some_and(fresh) {
+                let Some(rest) = left.checked_sub(1) else { continue };
+                left = rest;
+                self.read_max(root, known, &id);
+            }
+            let Some(group) = self.known.get_mut(&id) else { continue };
+            let refused_lately = group.last_refusal_ns.is_some_and(|at| known.now_ns.saturating_sub(at) < WATCH_NS);
+            let is_large = group.max.is_some_and(|max| count as f64 >= max as f64 * MIN_WATCHED_SHARE);
+            group.is_watched = is_large || (group.max.is_some() && refused_lately);
+        }
+    }
+
+    fn read_max(&mut self, root: &Root, known: KnownReadings<'_>, id: &CgroupId) {
+        let Some(directory) = known.cgroups.pids_directory(id) else { return };
+        let max = root.read(directory.join("pids.max"), &mut self.buffer).ok().and_then(|()| parse_single_u64(&self.buffer));
+        let group = self.known.entry(id.clone()).or_insert_with(|| KnownGroup {
+            directory,
+            max: None,
+            max_read_ns: 0,
+            is_watched: false,
+            refused: None,
+            last_refusal_ns: None,
+        });
+        (group.max, group.max_read_ns) = (max, known.now_ns);
+    }
+}
+
+/// Tasks of each group, those of the groups below it included; without the root, which has no limit.
+fn count_tasks(tasks: &Tasks) -> BTreeMap<CgroupId, u64> {
+    let mut own: BTreeMap<&CgroupId, u64> = BTreeMap::new();
+    for process in tasks.processes.iter().filter(|process| !process.kernel_thread) {
+        if let Some(id) = process.cgroup_for(Controller::Pids) {
+            *own.entry(id).or_default() += process.threads.len() as u64;
+        }
+    }
+    let mut counts: BTreeMap<CgroupId, u64> = BTreeMap::new();
+    for (id, count) in own {
+        for path in id.path_with_ancestors().filter(|path| *path != b"/") {
+            *counts.entry(CgroupId { version: id.version, path: Name::from(path) }).or_default() += count;
+        }
+    }
+    counts
+}
+
+/// `max` of pids.events.
+fn parse_max_events(text: &[u8]) -> Option<Counter> {
+    lines(text).filter_map(parse_named_u64).find(|(name, _)| *name == b"max").map(|(_, count)| Counter(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::CgroupVersion;
+    use crate::kernel::cgroup::CgroupReader;
+    use crate::sample::cgroup::Memberships;
+    use crate::sample::task::{Process, ProcessFacts};
+    use crate::synthetic;
+
+    /// In v1 the group of the pids controller, not that of the CPU controller.
+    #[test]
+    fn a_group_is_read_from_half_of_its_limit_and_kept_near_it_or_after_a_refusal() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let pids = tree.path().join("sys/fs/cgroup/pids");
+        let write = |group: &str, current: u32, refused: u32| {
+            fs::create_dir_all(pids.join(group)).unwrap();
+            fs::write(pids.join(group).join("pids.max"), if group == "free" { "max\n" } else { "4\n" }).unwrap();
+            fs::write(pids.join(group).join("pids.current"), format!("{current}\n")).unwrap();
+            fs::write(pids.join(group).join("pids.events"), format!("max {refused}\n")).unwrap();
+        };
+        for (group, current, refused) in [("full", 4, 7), ("half", 2, 0), ("refused", 3, 1), ("small", 4, 9), ("free", 4, 0)] {
+            write(group, current, refused);
+        }
+        fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+        let mounts = "26 21 0:24 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n27 21 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        fs::write(tree.path().join("proc/self/mountinfo"), mounts).unwrap();
+        let mut cgroups = CgroupReader::default();
+        cgroups.sample(&root).0.unwrap();
+        let group = |path: &str| CgroupId { version: CgroupVersion::V1, path: path.into() };
+        let process = |pid: u32, path: &str| {
+            let memberships = Some(Arc::new(Memberships { pids: Some(group(path)), ..Memberships::default() }));
+            let facts = Arc::new(ProcessFacts { cgroup: Ok(group("/")), memberships, ..ProcessFacts::default() });
+            Arc::new(Process { facts, ..synthetic::process(pid, "sh").threads([synthetic::thread(pid, "sh")]).build() })
+        };
+        let paths = ["/full", "/full", "/half", "/half", "/refused", "/refused", "/small", "/free", "/free", "/gone"];
+        let processes = paths.iter().zip(1..).map(|(path, pid)| process(pid, path)).collect();
+        let tasks = Tasks { processes, ..Tasks::default() };
+        let mut reader = CgroupTaskReader::default();
+        let mut read = |extent, now_ns| {
+            let mut rows = Vec::new();
+            reader.sample(&root, extent, KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns }, &mut rows);
+            rows.into_iter().map(|row| (row.cgroup.unwrap(), row.used, row.max, row.refused)).collect::<Vec<_>>()
+        };
+        let expected = vec![(group("/full"), 4, 4, Some(Counter(7))), (group("/refused"), 3, 4, Some(Counter(1)))];
+        assert_eq!(read(Extent::All, 1), expected, "the scan counts one task of /small");
+        write("half", 4, 1);
+        let later = read(Extent::Near, 1_000_000_001);
+        assert_eq!(later.len(), 3, "each second while it has half of its limit: {later:?}");
+    }
+}

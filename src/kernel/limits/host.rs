@@ -1,0 +1,131 @@
+//! Limits of the whole host: open files, tasks, and the table of connection tracking.
+
+use super::reading::{Extent, KnownReadings, is_near};
+use crate::kernel::fields::{lines, parse_single_u64, parse_u64, words};
+use crate::kernel::root::{FileHandle, Root};
+use crate::sample::limits::{Limit, LimitKind};
+use crate::units::Counter;
+
+/// The maxima are read again after this time.
+const MAXIMA_TTL_NS: u64 = 60_000_000_000;
+
+/// Keeps the files open that are read repeatedly.
+#[derive(Debug)]
+pub struct HostLimitReader {
+    file_nr: FileHandle,
+    tracked_count: FileHandle,
+    tracking_statistics: FileHandle,
+    maxima: Maxima,
+    /// CLOCK_BOOTTIME; `None`: they were not read yet
+    maxima_read_ns: Option<u64>,
+    /// As last read
+    rows: Vec<Limit>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Maxima {
+    /// kernel.threads-max
+    threads: Option<u64>,
+    /// kernel.pid_max
+    pids: Option<u64>,
+    /// net.netfilter.nf_conntrack_max; `None` without connection tracking
+    tracked: Option<u64>,
+}
+
+impl Default for HostLimitReader {
+    fn default() -> HostLimitReader {
+        HostLimitReader {
+            file_nr: FileHandle::new("proc/sys/fs/file-nr"),
+            tracked_count: FileHandle::new("proc/sys/net/netfilter/nf_conntrack_count"),
+            tracking_statistics: FileHandle::new("proc/net/stat/nf_conntrack"),
+            maxima: Maxima::default(),
+            maxima_read_ns: None,
+            rows: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+}
+
+impl HostLimitReader {
+    pub fn sample(&mut self, root: &Root, extent: Extent, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
+        if extent == Extent::All || !self.rows.is_empty() {
+            self.rows = self.read(root, known);
+        }
+        rows.extend_from_slice(&self.rows);
+    }
+
+    fn read(&mut self, root: &Root, known: KnownReadings<'_>) -> Vec<Limit> {
+        if self.maxima_read_ns.is_none_or(|at| known.now_ns.saturating_sub(at) >= MAXIMA_TTL_NS) {
+            let mut number = |path: &str| root.read(path, &mut self.buffer).ok().and_then(|()| parse_single_u64(&self.buffer));
+            self.maxima = Maxima {
+                threads: number("proc/sys/kernel/threads-max"),
+                pids: number("proc/sys/kernel/pid_max"),
+                tracked: number("proc/sys/net/netfilter/nf_conntrack_max"),
+            };
+            self.maxima_read_ns = Some(known.now_ns);
+        }
+        let mut rows = Vec::new();
+        let mut add = |limit: Limit| rows.extend(is_near(&limit).then_some(limit));
+        if self.file_nr.read(root, &mut self.buffer).is_ok()
+            && let Some((used, max)) = parse_file_nr(&self.buffer)
+        {
+            add(Limit::new(LimitKind::HostFiles, used, max));
+        }
+        if let Some(tasks) = known.load.map(|load| u64::from(load.entities)) {
+            // The lower of the two is the limit.
+            let (threads, pids) = (self.maxima.threads, self.maxima.pids);
+            let kind = if pids < threads { LimitKind::TaskIds } else { LimitKind::HostTasks };
+            if let Some(max) = threads.into_iter().chain(pids).min() {
+                add(Limit::new(kind, tasks, max));
+            }
+        }
+        // 0 is no limit.
+        if let Some(max) = self.maxima.tracked.filter(|max| *max > 0)
+            && self.tracked_count.read(root, &mut self.buffer).is_ok()
+            && let Some(used) = parse_single_u64(&self.buffer)
+        {
+            let mut limit = Limit::new(LimitKind::TrackedConnections, used, max);
+            if is_near(&limit) && self.tracking_statistics.read(root, &mut self.buffer).is_ok() {
+                limit.refused = parse_dropped_packets(&self.buffer);
+            }
+            add(limit);
+        }
+        rows
+    }
+}
+
+/// Open files and their limit: `allocated  free  max` of /proc/sys/fs/file-nr.
+fn parse_file_nr(text: &[u8]) -> Option<(u64, u64)> {
+    let mut numbers = words(lines(text).next()?).map(parse_u64);
+    let (allocated, free, max) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    Some((allocated.saturating_sub(free), max))
+}
+
+/// Sum of the column `drop` of /proc/net/stat/nf_conntrack, hexadecimal, one line for each CPU.
+fn parse_dropped_packets(text: &[u8]) -> Option<Counter> {
+    let mut lines = lines(text);
+    let column = words(lines.next()?).position(|name| name == b"drop")?;
+    let number = |line: &[u8]| u64::from_str_radix(std::str::from_utf8(words(line).nth(column)?).ok()?, 16).ok();
+    lines.map(number).try_fold(0_u64, |sum, count| sum.checked_add(count?)).map(Counter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_packets_are_added_up_over_cpus() {
+        let text = b"entries  clashres found insert_failed drop early_drop icmp_error\n\
+            0000ffff  00000000 00000001 00000000 0000001f 00000000 00000000\n\
+            0000ffff  00000000 00000001 00000000 00000001 00000000 00000000\n";
+        assert_eq!(parse_dropped_packets(text), Some(Counter(32)));
+        assert_eq!(parse_dropped_packets(b"entries found\n1 2\n"), None);
+    }
+
+    #[test]
+    fn free_files_are_not_open() {
+        assert_eq!(parse_file_nr(b"2064\t64\t2466170\n"), Some((2000, 2_466_170)));
+        assert_eq!(parse_file_nr(b"2064\n"), None);
+    }
+}
