@@ -14,6 +14,7 @@ pub mod operations_command;
 pub mod process_signal;
 pub mod program;
 pub mod recorder;
+pub mod recording_stream;
 pub mod sampling;
 pub mod saved_lists;
 pub mod saved_screen;
@@ -27,6 +28,7 @@ pub mod timeline;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use command::completions::{self, SHELL_VARIABLE};
 use program::exit::{Exit, Failure};
 use program::stdio::{print, print_stderr};
 use program::{allocator, panics, privileges, signals};
@@ -47,6 +49,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         privileges::drop_privileges_for_loader();
         loader_process::run_loader();
         return ExitCode::SUCCESS;
+    }
+    // Only the script of `stalltop completions` sets it, and writes `--` before the words.
+    if let Some(shell) = std::env::var_os(SHELL_VARIABLE)
+        && arguments.get(1).is_some_and(|word| word == "--")
+    {
+        return exit_code(completions::complete(&shell.to_string_lossy(), &arguments));
     }
     let invocation = match cli::parse(arguments) {
         Ok(invocation) => invocation,

@@ -1,13 +1,16 @@
 //! Parses the command line into a `Command`. Uses no files, no terminal and no clock.
 
 pub mod baseline;
+pub mod bug_report;
 pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod export;
 pub mod finding_options;
+pub mod help;
 pub mod mark;
 pub mod nicstat;
+pub mod other_tools;
 pub mod record;
 pub mod report;
 pub mod screen;
@@ -19,10 +22,11 @@ pub mod value_parsers;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::units::time_spec::TimeSpec;
+pub use bug_report::BugReport;
 pub use check::Check;
 pub use demo::Demo;
 pub use record::{Info, Record};
@@ -95,6 +99,7 @@ pub enum Command {
     /// Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown
     #[command(after_help = "Example: stalltop check --for 10s --json\n\
                             For Nagios: stalltop check --for 30s --format nagios --ignore swapping --threshold disk-latency=5\n\
+                            Another machine: ssh db1 stalltop record - --for 10s | stalltop check -\n\
                             As a log: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
     /// Print what a recording contains
@@ -119,6 +124,10 @@ pub enum Command {
     /// Print what this user can and cannot read on this kernel, and what would change it
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,
+    /// Write an archive for a bug report: version, kernel, what can be read here, a recording of 10 s. Asks first, sends nothing
+    #[command(after_help = "Example: sudo stalltop bug-report\n\
+                            Of another machine: ssh db1 stalltop bug-report --yes -o - > report.tar.zst")]
+    BugReport(BugReport),
     /// A replacement for nicstat: the same options, columns and arithmetic
     #[command(after_help = "Example: stalltop nicstat -z 1 10\nThe same: ln -s stalltop nicstat; ./nicstat -z 1 10")]
     #[command(disable_version_flag = true)]
@@ -152,6 +161,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     if nicstat::is_invoked_as_nicstat(&arguments) {
         return nicstat::parse(arguments);
     }
+    if arguments.get(1).is_some_and(|word| word == "help") && arguments.get(2).is_some_and(|word| word == "options") {
+        return Err(EarlyExit::HelpOrVersion(help::all_options()));
+    }
     // `stalltop help record` is `stalltop record --help`.
     if arguments.get(1).is_some_and(|word| word == "help") {
         arguments.remove(1);
@@ -161,11 +173,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         return Err(EarlyExit::UsageError(usage_error));
     }
     let command_path = subcommand_path(&arguments);
-    let parsed = Cli::try_parse_from(arguments).map_err(|error| match command_path.as_deref() {
-        Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
-        Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
-        None => one_line_error(&error, "stalltop --help"),
-    })?;
+    let matches = clap_command().override_help(help::FIRST_SCREEN).try_get_matches_from(arguments);
+    let parsed =
+        matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
+            Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
+            Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
+            None => one_line_error(&error, "stalltop --help"),
+        })?;
     let Cli { root, configuration, live, command } = parsed;
     let default_live = Live {
         interval: value_parsers::DEFAULT_INTERVAL,
@@ -183,13 +197,20 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     }
 }
 
-/// The usage error for an interval, as vmstat takes it, or a recording in the place of the command.
+/// The usage error for what is not a command but an interval, as vmstat takes it, a recording, or another tool.
 fn misplaced_operand(word: &str) -> Option<String> {
     if word.parse::<f64>().is_ok_and(|number| number > 0.0) {
         let what = format!("'{word}' is not a command: for another interval try 'stalltop -i {word}'");
         return Some(format!("{what}, for lines 'stalltop table cpu {word}'"));
     }
-    word.ends_with(".stalltop").then(|| format!("'{word}' is not a command but a recording: try 'stalltop replay {word}'"))
+    if word.ends_with(".stalltop") {
+        return Some(format!("'{word}' is not a command but a recording: try 'stalltop replay {word}'"));
+    }
+    if word.contains('/') {
+        return Some(format!("'{word}' is not a command but a path: for a recording try 'stalltop replay {word}'"));
+    }
+    let tool = other_tools::instead_of(word).filter(|tool| tool.name() != "nicstat")?;
+    Some(format!("'{word}' is not a command: instead of '{}' try '{}': {}", tool.typed, tool.instead, tool.note))
 }
 
 /// The definition for completions and manual pages.
@@ -201,10 +222,7 @@ pub fn clap_command() -> clap::Command {
 /// a command: the live screen, or, if standard output is not a terminal, one summary per second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
-#[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
-                        Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT=MBPS[fd|hd],...\n\
-                        Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
-                        Exit codes: 0 success; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused; 7 no /proc")]
+#[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)")]
 struct Cli {
     /// Read /proc and /sys below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
@@ -249,9 +267,44 @@ mod tests {
             ("check --for -5s", "unexpected argument '-5' found: try 'stalltop check --help'"),
             ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
             ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
+            ("check --rotate 1d", "'--rotate' found: it is an option of 'stalltop record': try 'stalltop check --help'"),
+            ("--rotat 1d", "'--rotat' found: did you mean '--rotate' of 'stalltop record'?: try 'stalltop --help'"),
+            (
+                "record -o x",
+                "'-o' found: it is an option of 'stalltop report', 'stalltop cut', 'stalltop cat', …: try 'stalltop record --help'",
+            ),
+            ("/var/tmp/night", "is not a command but a path: for a recording try 'stalltop replay /var/tmp/night'"),
         ] {
             assert!(message(words).ends_with(end), "{words}: {}", message(words));
         }
+    }
+
+    /// Each option of at least four letters is recognized without the last one, and with two exchanged. (`--form` may be
+    /// `--for` or `--format`.)
+    #[test]
+    fn a_misspelt_option_is_reported_with_the_right_one() {
+        fn misspelt(name: &str) -> [String; 2] {
+            let mut letters: Vec<char> = name.chars().collect();
+            let middle = letters.len() / 2;
+            letters.swap(middle - 1, middle);
+            [name[..name.len() - 1].to_owned(), letters.into_iter().collect()]
+        }
+        let mut tried = 0;
+        for command in clap_command().get_subcommands().filter(|command| !command.has_subcommands()) {
+            let longs: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
+            for long in longs.iter().filter(|long| long.len() >= 4) {
+                let is_other = |wrong: &String| longs.iter().any(|known| wrong.starts_with(known));
+                for wrong in misspelt(long).iter().filter(|wrong| !is_other(wrong)) {
+                    let words = format!("{} --{wrong}", command.get_name());
+                    let (Err(EarlyExit::UsageError(text)) | Err(EarlyExit::NicstatUsageError(text))) = line(&words) else {
+                        panic!("{words}")
+                    };
+                    assert!(text.contains(&format!("did you mean '--{long}")), "{words}: {text}");
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 50, "{tried}");
     }
 
     #[test]
@@ -281,7 +334,11 @@ mod tests {
         assert_eq!(line("-d 2").map(|it| it.command), line("-i 2s").map(|it| it.command), "top's");
         let Err(EarlyExit::HelpOrVersion(text)) = line("help record") else { panic!() };
         assert!(text.contains("--rotate"), "{text}");
-        assert!(matches!(line("help"), Err(EarlyExit::HelpOrVersion(text)) if text.contains("Commands:")));
+        assert!(matches!(line("help"), Err(EarlyExit::HelpOrVersion(text)) if text == help::FIRST_SCREEN));
+        assert!(matches!(line("-h"), Err(EarlyExit::HelpOrVersion(text)) if text == help::FIRST_SCREEN));
+        assert!(matches!(line("help options"), Err(EarlyExit::HelpOrVersion(text)) if text.contains("--allow-signals")));
+        let Err(EarlyExit::UsageError(text)) = line("iostat -x 1") else { panic!() };
+        assert!(text.contains("instead of 'iostat -x 1' try 'stalltop table disk 1'"), "{text}");
         let Err(EarlyExit::UsageError(text)) = line("1 5") else { panic!() };
         assert!(text.contains("'stalltop -i 1'") && text.contains("'stalltop table cpu 1'"), "{text}");
     }

@@ -14,6 +14,7 @@ pub mod graph_columns;
 mod graph_window;
 pub mod history;
 mod key;
+pub mod key_docs;
 pub mod keys;
 pub mod layout;
 mod list;

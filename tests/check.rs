@@ -125,6 +125,44 @@ fn unknown_words_get_a_suggestion() {
     assert_eq!(run(stalltop(&["check", "--at", "-5m"])).0, 2, "a time needs a recording");
 }
 
+#[test]
+fn a_stream_has_the_findings_of_the_file() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{DATABASE}.stalltop"));
+    let stream = |options: &[&str]| {
+        let mut command = stalltop(&[&["check", "-"], options].concat());
+        command.stdin(std::fs::File::open(&file).unwrap());
+        run(command)
+    };
+    for options in [&[][..], &["--json"], &["--format", "nagios"], &["--watch"], &["--only", "disk-latency"]] {
+        assert_eq!(stream(options), check(DATABASE, options), "{options:?}");
+    }
+    // The first 3 s of it, as far as the words say so.
+    let (_, text, _) = stream(&["--for", "3s"]);
+    assert!(text.contains(", 3.0 s to "), "{text}");
+}
+
+#[test]
+fn a_stream_that_is_none_is_unknown() {
+    let piped = |bytes: &[u8], options: &[&str]| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let mut command = stalltop(&[&["check", "-"], options].concat());
+        command.stdin(std::fs::File::open(file.path()).unwrap());
+        run(command)
+    };
+    let whole =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{HOT}.stalltop"))).unwrap();
+    let (code, text, said) = piped(&whole[..whole.len() / 2], &[]);
+    assert!(code <= 1 && !text.is_empty(), "half of it is evaluated: {code}: {text}{said}");
+    for bytes in [&b""[..], b"not a recording at all, whatever it is"] {
+        let (code, text, said) = piped(bytes, &[]);
+        assert_eq!((code, text.as_str(), said.lines().count()), (3, "", 1), "{said}");
+        assert!(said.contains("'-' is not a stalltop recording"), "{said}");
+    }
+    let (code, _, said) = piped(&whole, &["--at", "+2s"]);
+    assert!(code == 2 && said.contains("use --for"), "{code}: {said}");
+}
+
 /// Parses `'label'=value[UOM];[warn];[crit];[min];[max]` of the Monitoring Plugins Development Guidelines.
 fn perfdata(text: &str) -> Vec<(String, f64, String)> {
     let mut data = Vec::new();

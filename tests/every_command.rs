@@ -44,6 +44,11 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("check FILE --format nagios", Text),
     ("check FILE --watch --threshold limit-seconds=0,box-idle-below-ratio=1,thread-busy-ratio=0.01", Text),
     ("check --for 300ms", Text),
+    // Standard input is empty.
+    ("check -", Nothing),
+    ("bug-report --yes --for 300ms -o NEW", Nothing),
+    ("bug-report --yes --for 300ms -o -", Text),
+    ("bug-report", Nothing),
     ("info FILE", Text),
     ("info --verify FILE", Text),
     ("doctor", Text),

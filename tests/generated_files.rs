@@ -1,5 +1,4 @@
-//! Files that the program generates and the repository contains are up to date: docs/configuration.md, completions, manual
-//! pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them again after a change of an option.
+//! Files that the program generates and the repository contains are up to date: pages of docs, completions, manual pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them again after a change of an option.
 
 #![allow(
     clippy::unwrap_used,
@@ -50,6 +49,14 @@ fn same(what: &[(PathBuf, String)]) {
 #[test]
 fn the_configuration_page_is_up_to_date() {
     same(&[(place("docs/configuration.md"), stalltop::app::config::docs::render())]);
+}
+
+#[test]
+fn the_pages_of_keys_and_commands_are_up_to_date() {
+    same(&[
+        (place("docs/keys.md"), stalltop::state::key_docs::render()),
+        (place("docs/commands.md"), stalltop::app::command::command_docs::render()),
+    ]);
 }
 
 /// All of it in effect at once is what there is by default, but for the devices.
@@ -149,24 +156,95 @@ fn shells_and_groff_accept_the_generated_files() {
     }
 }
 
-#[test]
-fn a_shell_completes_kinds() {
+/// The words that bash offers after these words, the last of which is being typed.
+fn offered(folder: &Path, words: &[&str]) -> Option<Vec<String>> {
     let script = r#"
-        source "$0"
-        complete_as() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _stalltop stalltop "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}"; }
-        complete_as stalltop check --only disk-
-        complete_as stalltop check --threshold hung-
-        complete_as stalltop check --format na
+        source "$1"
+        shift
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9; COMPREPLY=()
+        _clap_complete_stalltop stalltop "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf '%s\n' "${COMPREPLY[@]}"
     "#;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("stalltop.bash");
+    let file = folder.join("stalltop.bash");
     fs::write(&file, printed(&["completions", "bash"])).unwrap();
-    let output = Command::new("bash").args(["-c", script]).arg(&file).stdin(Stdio::null()).output();
-    let Ok(output) = output else { return println!("skipped: bash is not installed") };
-    let words: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-    let wanted =
-        ["disk-latency", "disk-busy-not-saturated", "disk-stalled", "disk-drift", "hung-task=", "hung-seconds=", "nagios"];
-    for wanted in wanted {
-        assert!(words.iter().any(|word| word == wanted), "{wanted} is not offered: {words:?}, {output:?}");
+    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", script, "bash"]).arg(&file).arg("stalltop").args(words).current_dir(folder).env("PATH", path);
+    let output = bash.stdin(Stdio::null()).output().ok()?;
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("error"), "{words:?}: {output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).lines().map(|word| word.trim().to_owned()).collect())
+}
+
+#[test]
+fn bash_completes_findings_files_marks_devices_and_interfaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = place("tests/recordings/v1.0-linux-6.18-1.stalltop");
+    fs::copy(source, folder.path().join("night.stalltop")).unwrap();
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    if offered(folder.path(), &[""]).is_none() {
+        return println!("skipped: bash is not installed");
     }
+    let first = |directory: &str| {
+        fs::read_dir(directory).into_iter().flatten().flatten().find_map(|entry| entry.file_name().into_string().ok())
+    };
+    let mut cases = vec![
+        (vec!["che"], vec!["check".to_owned()], "--"),
+        (vec!["check", "--only", "disk-"], vec!["disk-latency".to_owned(), "disk-drift".to_owned()], "oom-kill"),
+        (vec!["check", "--only", "oom-kill,disk-s"], vec!["oom-kill,disk-stalled".to_owned()], "oom-kill"),
+        (vec!["check", "--threshold", "hung-"], vec!["hung-task=".to_owned(), "hung-seconds=".to_owned()], "disk-latency="),
+        (vec!["check", "--format", "na"], vec!["nagios".to_owned()], "json"),
+        (vec!["replay", ""], vec!["night.stalltop".to_owned(), "-".to_owned()], "notes.txt"),
+        (vec!["table", "disk", "--columns", "r_"], vec!["r_await".to_owned()], "w_await"),
+        (vec!["man", "bas"], vec!["baseline".to_owned()], "check"),
+    ];
+    match first("/sys/block") {
+        Some(disk) => cases.push((vec!["baseline", "show", ""], vec![disk], "night.stalltop")),
+        None => println!("skipped: no block device"),
+    }
+    match first("/sys/class/net") {
+        Some(nic) => cases.push((vec!["nicstat", "-i", ""], vec![nic], "night.stalltop")),
+        None => println!("skipped: no network interface"),
+    }
+    for (typed, wanted, unwanted) in cases {
+        let words = offered(folder.path(), &typed).unwrap();
+        for wanted in wanted {
+            assert!(words.contains(&wanted), "{typed:?}: {wanted} is not offered: {words:?}");
+        }
+        assert!(!words.iter().any(|word| word == unwanted), "{typed:?}: {unwanted} is offered: {words:?}");
+    }
+}
+
+/// Marks have times that --at takes, in the order of the recording.
+#[test]
+fn bash_completes_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("marked.stalltop");
+    marked_recording(&recording);
+    let Some(words) = offered(folder.path(), &["replay", "marked.stalltop", "--at", ""]) else {
+        return println!("skipped: bash is not installed");
+    };
+    assert_eq!(words.iter().filter(|word| word.starts_with('+')).count(), 1, "{words:?}");
+    let at = words.iter().find(|word| word.starts_with('+')).unwrap();
+    let from = ["table", "cpu", "--from", recording.to_str().unwrap(), "--at", at];
+    assert!(printed(&from).contains("%usr"), "{at}");
+}
+
+/// Records this machine, with a mark.
+fn marked_recording(path: &Path) {
+    let runtime = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).env("XDG_RUNTIME_DIR", runtime.path()).env("XDG_STATE_HOME", runtime.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let mut recorder = command(&["record", "-i", "100ms", "--for", "2s", path.to_str().unwrap()]).spawn().unwrap();
+    // The recorder accepts marks from its first sample on.
+    while !command(&["mark", "deploy 42"]).status().unwrap().success() {
+        assert!(recorder.try_wait().unwrap().is_none(), "the recorder has ended without a mark");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(recorder.wait().unwrap().success());
 }

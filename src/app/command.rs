@@ -2,15 +2,18 @@
 
 mod baseline;
 mod batch;
+mod bug_report;
 mod cat;
 mod check;
+pub mod command_docs;
 mod compare;
+pub mod completions;
 mod cut;
 mod demo;
 mod doctor;
 mod export;
-mod generated_docs;
 mod info;
+pub mod manual;
 mod mark;
 mod nicstat;
 mod output;
@@ -33,10 +36,11 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Check(check) => check::check(root, &configuration, &check),
         Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
         Command::Doctor => doctor::doctor(root, &configuration),
+        Command::BugReport(options) => bug_report::bug_report(root, &configuration, &options),
         Command::Nicstat(options) => nicstat::nicstat(&root, &configuration, &options),
         Command::Mark(words) => mark::mark(&words),
-        Command::Completions { shell } => generated_docs::completions(shell),
-        Command::Man { command } => generated_docs::man_page(&command),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Man { command } => manual::man_page(&command),
         Command::Record(record) => record::record(root, &configuration, &record),
         Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {

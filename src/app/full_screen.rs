@@ -13,10 +13,11 @@ use crate::app::event_loop::run_screens;
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::recorder;
+use crate::app::recording_stream::{RecordingStream, StreamPurpose};
 use crate::app::sampling::SamplerThread;
 use crate::app::screen_setup::{setup, with_theme};
 use crate::app::timeline::Timeline;
-use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
+use crate::app::timeline::sample_source::{self, SampleSource};
 use crate::cli;
 use crate::kernel::Root;
 use crate::recording::Redaction;
@@ -41,17 +42,20 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     run_screens(state, timeline, None)
 }
 
+const STREAM: StreamPurpose =
+    StreamPurpose { what: "cannot replay standard input", example: "ssh HOST stalltop record - | stalltop replay -" };
+
 /// The screen on a recording: a file, a directory of segments, or standard input.
 pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Result<Exit, Failure> {
     let (settings, notices) = Settings::load(&Root::host(), configuration)?;
     let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
     let (mut timeline, source, interval) = if options.file == Path::new("-") {
-        let (StreamHeader { meta, sections }, source) = sample_source::open_stdin()?;
-        let section = sections.iter().find(|section| section.0 == recorder::baselines_section());
-        let baselines = recorder::baselines(section.map(|section| section.1.as_slice()));
+        let stream = RecordingStream::open_stdin(STREAM)?;
+        let (meta, baselines) = (stream.meta.clone(), stream.baselines());
         let (host, interval) = (Arc::new(meta.host.clone()), meta.interval);
         let rule_config = settings.rule_config_for(&host);
         let pipeline = LivePipeline::new(host, rule_config, BaselineLearner::without_store(baselines));
+        let source = sample_source::from_stream(stream)?;
         (Timeline::live(source, meta, pipeline, cli::value_parsers::DEFAULT_HISTORY), Source::Pipe { name }, interval)
     } else {
         let timeline = Timeline::open(options, &TimeZone::system(), &settings)?;

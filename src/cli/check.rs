@@ -12,14 +12,14 @@ use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Evaluate this recording instead of the running machine
+    /// Evaluate this recording instead of the running machine; - reads it from standard input
     #[arg(conflicts_with_all = ["interval", "save"])]
     pub file: Option<PathBuf>,
     /// Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
     #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true, requires = "file")]
     pub at: Option<TimeSpec>,
     /// Evaluate the machine for this time [default: 5s, with --watch no limit]; of a recording, this much of its end
-    /// [default: all], or with --at this much from there on [default: 5s]
+    /// [default: all], or with --at this much from there on [default: 5s]; of standard input, this much of its beginning
     #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,
     /// Time between samples [default: 1s, or a quarter of --for if that is less]

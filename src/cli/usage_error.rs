@@ -1,6 +1,10 @@
-//! clap's messages as one line: what is wrong, and what to do.
+//! clap's messages as one line: what is wrong, what was probably meant, and what to do.
 
 use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::finding_options::did_you_mean;
 
 /// Why the command line is not a command to run.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,14 +28,17 @@ pub(super) fn subcommand_path(arguments: &[OsString]) -> Option<String> {
 
 /// Joins the lines of a message of clap.
 pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
         return EarlyExit::HelpOrVersion(error.render().to_string());
     }
+    let option = unknown_option(error);
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut what = lines.next().unwrap_or_default().trim_start_matches("error:").trim().trim_end_matches(':').to_owned();
     let mut last = "";
+    // A similar option of this command
+    let mut similar = None;
     for line in lines {
         if line.starts_with("Usage:") || line.starts_with("For more") {
             break;
@@ -39,7 +46,7 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
         if let Some(tip) = line.strip_prefix("tip:") {
             // The other tips do not help: they suggest `--` before what begins with a minus.
             if let Some((_, meant)) = tip.split_once("exist").filter(|(similar, _)| similar.contains("similar")) {
-                what.push_str(&format!(": did you mean {}?", meant.trim_start_matches('s').trim_start_matches([':', ' '])));
+                similar = Some(format!(": did you mean {}?", meant.trim_start_matches('s').trim_start_matches([':', ' '])));
             }
             continue;
         }
@@ -53,5 +60,68 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
         what.push_str(line);
         last = line;
     }
-    EarlyExit::UsageError(format!("{what}: try '{help}'"))
+    // clap also suggests hidden options.
+    let similar =
+        similar.filter(|text: &String| option.is_none() || all_options().iter().any(|known| text.contains(&known.quoted())));
+    let suggestion = option.as_deref().and_then(option_of_other_command).or(similar);
+    let suggestion = suggestion.or_else(|| Some(similar_option_of_other_command(option.as_deref()?)));
+    EarlyExit::UsageError(format!("{what}{}: try '{help}'", suggestion.unwrap_or_default()))
+}
+
+/// The option that the command does not have, such as `--rotate` or `-x`.
+fn unknown_option(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(option) if error.kind() == ErrorKind::UnknownArgument && option.starts_with('-') => {
+            Some(option.clone())
+        }
+        _ => None,
+    }
+}
+
+/// A command and one of its options, as both are typed.
+struct CommandOption {
+    command: String,
+    option: String,
+}
+
+impl CommandOption {
+    fn quoted(&self) -> String {
+        format!("'{}'", self.option)
+    }
+}
+
+/// The options of all commands.
+fn all_options() -> Vec<CommandOption> {
+    fn add(command: &clap::Command, path: &str, options: &mut Vec<CommandOption>) {
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let long = argument.get_long().map(|long| format!("--{long}"));
+            let short = argument.get_short().map(|short| format!("-{short}"));
+            options.extend(long.into_iter().chain(short).map(|option| CommandOption { command: format!("'{path}'"), option }));
+        }
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            add(below, &format!("{path} {}", below.get_name()), options);
+        }
+    }
+    let mut options = Vec::new();
+    add(&super::clap_command(), "stalltop", &mut options);
+    options
+}
+
+/// Names the commands that have the option.
+fn option_of_other_command(option: &str) -> Option<String> {
+    const MAX_NAMED: usize = 3;
+    let mut commands: Vec<String> =
+        all_options().into_iter().filter(|known| known.option == option).map(|known| known.command).collect();
+    let more = if commands.len() > MAX_NAMED { ", …" } else { "" };
+    commands.truncate(MAX_NAMED);
+    (!commands.is_empty()).then(|| format!(": it is an option of {}{more}", commands.join(", ")))
+}
+
+/// `: did you mean …?` if an option of another command is similar, else empty.
+fn similar_option_of_other_command(option: &str) -> String {
+    let long = all_options().into_iter().filter(|known| known.option.starts_with("--"));
+    let texts: Vec<(String, String)> = long.map(|known| (known.option, known.command)).collect();
+    let meant = did_you_mean(option, texts.iter().map(|(option, _)| option.as_str()));
+    let command = texts.iter().find(|(known, _)| meant.contains(&format!("'{known}'"))).map(|(_, command)| command);
+    command.map_or_else(String::new, |command| format!("{} of {command}?", meant.trim_end_matches('?')))
 }

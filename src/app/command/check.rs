@@ -1,5 +1,6 @@
-//! `check`: evaluates the running machine for a while, or a recording, prints the findings, and exits as a monitoring plugin does.
+//! `check`: evaluates the running machine for a while, a recording or a stream, prints the findings, and exits as a monitoring plugin does.
 
+mod from_stream;
 mod run_time;
 
 use std::path::Path;
@@ -49,6 +50,10 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
         let why = "a plugin's status is one line, once";
         return Err(Failure::new(Exit::Usage, "cannot --watch with --format nagios", why, "use --format text or json"));
     }
+    if is_stream(check) && check.at.is_some() {
+        let why = "a stream is evaluated as it arrives";
+        return Err(Failure::new(Exit::Usage, "cannot use --at with standard input", why, "use --for, or give a file"));
+    }
     run(root, configuration, check).map_err(as_unknown)
 }
 
@@ -66,6 +71,10 @@ fn run(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit,
     settings.set_thresholds(&check.threshold);
     let source = EvaluationSource { root, settings: &settings, check, termination_signals, run_time };
     if check.watch { watch(source) } else { once(source) }
+}
+
+fn is_stream(check: &Check) -> bool {
+    check.file.as_deref() == Some(Path::new("-"))
 }
 
 /// A monitoring system takes any exit code but 3 for a result.
@@ -210,6 +219,9 @@ impl SavedSamples {
 impl EvaluationSource<'_> {
     fn for_each_evaluation(self, each: OnEvaluation) -> Result<Ended, Failure> {
         match &self.check.file {
+            Some(_) if is_stream(self.check) => {
+                from_stream::from_stream(self.settings, self.check.span, each).map(|reason| Ended { reason, live: None })
+            }
             Some(file) => from_recording(file, self.settings, self.check, each).map(|reason| Ended { reason, live: None }),
             None => self.live(each),
         }

@@ -1,4 +1,5 @@
 //! `stalltop demo`: recordings of real loads that are part of the program, with a note on each that says what to notice.
+//! Without a terminal: the list of them, or the findings of one.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -6,12 +7,17 @@ use std::io::Write as _;
 
 use tempfile::NamedTempFile;
 
+use crate::app::config::Settings;
 use crate::app::demo_playlist::DemoRecording;
+use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::full_screen;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::stdio::print;
+use crate::app::program::stdio::{print, print_localized};
 use crate::app::terminal;
 use crate::cli;
+use crate::kernel::Root;
+use crate::report::text;
+use crate::report::window::Window;
 use crate::state::demo::DemoNote;
 
 /// A recording that is part of the program. It was made by tests/recordings/make.sh.
@@ -68,14 +74,17 @@ const RECORDINGS: [Bundled; 6] = [
     },
 ];
 
-/// Plays the recordings, or prints the list where there is no terminal.
+/// Plays the recordings, or prints what they are where there is no terminal.
 pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<Exit, Failure> {
-    if options.list || !terminal::is_available() {
-        print(&list())?;
-        return Ok(Exit::Success);
-    }
     let wanted = |place: usize| options.number.is_none_or(|number| usize::from(number) == place + 1);
     let chosen: Vec<(usize, &Bundled)> = RECORDINGS.iter().enumerate().filter(|(place, _)| wanted(*place)).collect();
+    match chosen.as_slice() {
+        [(_, single)] if !terminal::is_available() => {
+            return print_localized(&findings(configuration, single)?).map(|_| Exit::Success);
+        }
+        _ if options.list || !terminal::is_available() => return print(&list()).map(|_| Exit::Success),
+        _ => {}
+    }
     let mut recordings = VecDeque::new();
     for (at, &(place, bundled)) in chosen.iter().enumerate() {
         let note = DemoNote {
@@ -98,6 +107,17 @@ fn unpack(bundled: &Bundled) -> Result<NamedTempFile, Failure> {
         Ok(file)
     };
     write().map_err(|error| Failure::new(Exit::Failed, "cannot write a temporary file", error, "set TMPDIR"))
+}
+
+/// What the load is, and what `check` prints for its recording.
+fn findings(configuration: &cli::Configuration, bundled: &Bundled) -> Result<String, Failure> {
+    let file = unpack(bundled)?;
+    let (settings, _) = Settings::load(&Root::host(), configuration)?;
+    let mut window = Window::default();
+    for evaluation in EvaluatedRecording::open(file.path(), &settings)? {
+        window.add(&evaluation);
+    }
+    Ok(format!("{}: {}\n\n{}", bundled.title, bundled.notice, text::check(&window)))
 }
 
 fn list() -> String {

@@ -27,27 +27,42 @@ struct DoctorLine {
 }
 
 pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
-    let on_host = root.is_host();
-    let mut sampler = Sampler::new(root.clone()).map_err(|error| {
-        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
-    })?;
-    let sample = sampler.sample();
-    let mut text = heading(sampler.host());
-    for line in lines(sampler.host(), &sample, denied_to_root(&root, &sample)) {
-        // Into memory: cannot fail.
-        let _ = match line.obstacle {
-            None => writeln!(text, "seen      {}", line.what),
-            Some((why, "")) => writeln!(text, "not seen  {}: {why}", line.what),
-            Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
-        };
+    let DoctorReport { heading, lines } = DoctorReport::new(root, configuration)?;
+    print_localized(&(heading + &lines)).map(|_| Exit::Success)
+}
+
+/// What this user can and cannot read.
+pub struct DoctorReport {
+    /// The host, its kernel and the user
+    pub heading: String,
+    /// A line for each kind of reading
+    pub lines: String,
+}
+
+impl DoctorReport {
+    pub fn new(root: Root, configuration: &Configuration) -> Result<DoctorReport, Failure> {
+        let on_host = root.is_host();
+        let mut sampler = Sampler::new(root.clone()).map_err(|error| {
+            Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
+        })?;
+        let sample = sampler.sample();
+        let mut text = String::new();
+        for line in lines(sampler.host(), &sample, denied_to_root(&root, &sample)) {
+            // Into memory: cannot fail.
+            let _ = match line.obstacle {
+                None => writeln!(text, "seen      {}", line.what),
+                Some((why, "")) => writeln!(text, "not seen  {}: {why}", line.what),
+                Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
+            };
+        }
+        text.push_str(priority_line());
+        text.push_str(&configuration_lines(on_host, configuration));
+        if on_host {
+            text.push_str(&bpf_iterator_line());
+            text.push_str(&baselines_line());
+        }
+        Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
     }
-    text.push_str(priority_line());
-    text.push_str(&configuration_lines(on_host, configuration));
-    if on_host {
-        text.push_str(&bpf_iterator_line());
-        text.push_str(&baselines_line());
-    }
-    print_localized(&text).map(|_| Exit::Success)
 }
 
 fn heading(host: &Host) -> String {

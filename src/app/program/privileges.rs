@@ -62,7 +62,12 @@ pub fn drop_privileges_for(command: &Command) {
         return;
     }
     let samples_machine = match command {
-        Command::Live(_) | Command::Record(_) | Command::Doctor | Command::Nicstat(_) | Command::Baseline(_) => true,
+        Command::Live(_)
+        | Command::Record(_)
+        | Command::Doctor
+        | Command::BugReport(_)
+        | Command::Nicstat(_)
+        | Command::Baseline(_) => true,
         Command::Check(check) => check.file.is_none(),
         Command::Table(table) => table.from.is_none(),
         _ => false,

@@ -1,21 +1,17 @@
 //! Where samples come from: the sampling thread, a pipe that a thread reads, or a recording that another program is still
 //! writing.
 
-use std::fs::File;
 use std::future::pending;
-use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::exit::Failure;
 use crate::app::program::threads;
-use crate::app::recorder::failure;
+use crate::app::recording_stream::{RecordingStream, damage_line};
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
-use crate::recording::{Gap, Meta, RecordingError, StreamEvent, StreamReader, Timestamp};
-use crate::report::formatting::pluralize;
+use crate::recording::{Gap, StreamEvent, Timestamp};
 
 /// How often a growing recording is checked for new samples.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(400);
@@ -80,38 +76,12 @@ impl SampleSource {
     }
 }
 
-/// The beginning of a stream: the recorded machine, and the sections such as its baselines.
-pub struct StreamHeader {
-    pub meta: Meta,
-    pub sections: Vec<(String, Vec<u8>)>,
-}
-
-/// Reads a recording from standard input. Blocks until its header has arrived.
-pub fn open_stdin() -> Result<(StreamHeader, SampleSource), Failure> {
-    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-    let stdin = stdin.map_err(|error| Failure::new(Exit::Failed, "cannot read standard input", error, ""))?;
-    let mut reader = StreamReader::open(stdin).map_err(failure)?;
-    let mut header = None;
-    let mut sections = Vec::new();
-    let first = loop {
-        match reader.next_event().map_err(failure)? {
-            Some(StreamEvent::Meta(meta)) => header = Some(*meta),
-            Some(StreamEvent::Section { name, bytes }) => sections.push((name, bytes)),
-            Some(other) if header.is_some() => break other,
-            Some(_) => {}
-            None if header.is_some() => break StreamEvent::End,
-            None => {
-                let what = "cannot replay standard input";
-                return Err(Failure::new(Exit::NotRecording, what, "it ended before its header", ""));
-            }
-        }
-    };
-    let Some(meta) = header else { return Err(Failure::already_reported(Exit::Failed)) };
+/// Reads the events of a stream on a thread.
+pub fn from_stream(mut stream: RecordingStream) -> Result<SampleSource, Failure> {
     let (sender, events) = mpsc::channel(PIPE_QUEUE_CAPACITY);
     let body = move || {
-        let mut event: Result<_, RecordingError> = Ok(Some(first));
         loop {
-            let next = match event {
+            let next = match stream.next_event() {
                 Ok(Some(event)) => source_event(event),
                 Ok(None) => Some(SourceEvent::Ended(None)),
                 Err(error) => Some(SourceEvent::Ended(Some(error.to_string()))),
@@ -120,11 +90,10 @@ pub fn open_stdin() -> Result<(StreamHeader, SampleSource), Failure> {
             if next.is_some_and(|event| sender.blocking_send(event).is_err()) || over {
                 return;
             }
-            event = reader.next_event();
         }
     };
     threads::spawn("pipe", body)?;
-    Ok((StreamHeader { meta, sections }, SampleSource::Pipe(events)))
+    Ok(SampleSource::Pipe(events))
 }
 
 fn source_event(event: StreamEvent) -> Option<SourceEvent> {
@@ -132,12 +101,7 @@ fn source_event(event: StreamEvent) -> Option<SourceEvent> {
         // A gap follows as an event of its own.
         StreamEvent::Sample(sample) => SourceEvent::Sample(TimedSample { sample, missed: 0 }),
         StreamEvent::Gap(gap) => SourceEvent::Gap(gap),
-        StreamEvent::Damage(damage) => SourceEvent::Notice(format!(
-            "damage at byte {}: {}; {} lost",
-            damage.bytes.start,
-            damage.kind,
-            pluralize(damage.lost_samples, "sample")
-        )),
+        StreamEvent::Damage(damage) => SourceEvent::Notice(damage_line(&damage)),
         StreamEvent::Mark(mark) => SourceEvent::Mark(mark.at, mark.text),
         StreamEvent::End => SourceEvent::Ended(None),
         StreamEvent::Meta(_) | StreamEvent::Section { .. } => return None,

@@ -1,0 +1,132 @@
+//! `man`: manual pages, made from the definition of the command line.
+
+use std::io;
+
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+use crate::app::config::{CONFIG_VAR, SPEED_VAR, THRESHOLD_VAR};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdio::print;
+use crate::cli::{self, finding_options};
+
+/// Exit codes and their meaning. Those of `check` and `table -- COMMAND` are below.
+pub const EXIT_CODES: [(u8, &str); 8] = [
+    (0, "success"),
+    (1, "a failure at run time; with what was read or printed until then"),
+    (2, "wrong usage: an unknown option, or a value that is not allowed"),
+    (3, "the recording is damaged; all that is intact was used"),
+    (4, "not a recording, a recording of a newer major version, or nothing in it is intact"),
+    (5, "the recording cannot be written"),
+    (6, "refused, for safety or for lack of permission: a file that exists, a symbolic link"),
+    (7, "/proc is not mounted"),
+];
+
+/// Exit codes of single commands.
+pub const OTHER_EXIT_CODES: [(&str, &str); 2] = [
+    (
+        "check",
+        "0 nothing to warn of, 1 a warning, 2 a critical finding, 3 not known, whatever the reason: as plugins of Nagios and \
+         Icinga exit",
+    ),
+    (
+        "table -- COMMAND",
+        "that of the command; 128 and the number of the signal that ended it; 126 or 127 if it could not be run",
+    ),
+];
+
+/// Environment variables that are read.
+pub const ENVIRONMENT: [(&str, &str); 13] = [
+    (CONFIG_VAR, "the configuration file, instead of the user's and the system's"),
+    (THRESHOLD_VAR, "thresholds, as those of check --threshold: KIND=VALUE,..."),
+    (SPEED_VAR, "speeds of interfaces, as those of --nic-speed: INT=MBPS[fd|hd],..."),
+    (super::completions::SHELL_VARIABLE, "set by the completions of a shell: its name"),
+    ("XDG_CONFIG_HOME", "the directory of stalltop/config.toml [default: ~/.config]"),
+    (
+        "XDG_STATE_HOME",
+        "the directory of learned latencies and of remembered columns [default: ~/.local/state; root: /var/lib]",
+    ),
+    ("XDG_RUNTIME_DIR, RUNTIME_DIRECTORY", "the directory of the socket that stalltop mark writes to"),
+    ("HOME", "where a recording is saved if the current directory cannot be written to"),
+    ("TMPDIR", "the directory of temporary files"),
+    ("LC_ALL, LC_CTYPE, LANG", "the character set; C and POSIX: ASCII only"),
+    ("TERM, COLORTERM, NO_COLOR", "the colors of the terminal"),
+    ("TMUX, STY", "how text is copied to the clipboard inside tmux or screen"),
+    ("TZ", "the time zone in which times are displayed and entered"),
+];
+
+/// Files that are read or written without being named on the command line.
+pub const FILES: [(&str, &str); 4] = [
+    ("/etc/stalltop/config.toml, ~/.config/stalltop/config.toml", "configuration; the user's has precedence"),
+    (
+        "/var/lib/stalltop/baselines.toml, ~/.local/state/stalltop/baselines.toml",
+        "learned latencies of disks: root's, a user's",
+    ),
+    ("/var/lib/stalltop-record", "recordings of the service stalltop-record"),
+    ("HOST-YYYYMMDDTHHMMSS.stalltop", "recordings, in the current directory"),
+];
+
+/// Prints the manual page of the program, or of the command that `path` names.
+pub fn man_page(path: &[String]) -> Result<Exit, Failure> {
+    let mut command = cli::clap_command();
+    // Gives each command its full name.
+    command.build();
+    for word in path {
+        let Some(next) = command.get_subcommands().find(|next| next.get_name() == word).cloned() else {
+            let suggestion = finding_options::did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
+            let why = format!("there is no such command{suggestion}");
+            return Err(Failure::new(Exit::Usage, format!("no manual page for '{word}'"), why, "try 'stalltop --help'"));
+        };
+        command = next;
+    }
+    let mut text = Vec::new();
+    render(command, path.is_empty(), &mut text)
+        .map_err(|error| Failure::new(Exit::Failed, "cannot write the manual page", error, ""))?;
+    print(&String::from_utf8_lossy(&text)).map(|_| Exit::Success)
+}
+
+fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) -> io::Result<()> {
+    let page = Man::new(command).source(concat!("stalltop ", env!("CARGO_PKG_VERSION")));
+    if !is_whole_program {
+        return page.render(text);
+    }
+    page.render_title(text)?;
+    page.render_name_section(text)?;
+    page.render_synopsis_section(text)?;
+    page.render_description_section(text)?;
+    page.render_options_section(text)?;
+    page.render_subcommands_section(text)?;
+    let codes = EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
+    let others = OTHER_EXIT_CODES.map(|(command, meaning)| (format!("stalltop {command}"), meaning));
+    section("EXIT STATUS", codes.into_iter().chain(others), text)?;
+    section("ENVIRONMENT", ENVIRONMENT.map(|(name, meaning)| (name.to_owned(), meaning)).into_iter(), text)?;
+    section("FILES", FILES.map(|(name, meaning)| (name.to_owned(), meaning)).into_iter(), text)?;
+    page.render_extra_section(text)?;
+    page.render_version_section(text)
+}
+
+/// A section with a list of words and their meaning.
+fn section(name: &str, list: impl Iterator<Item = (String, &'static str)>, text: &mut Vec<u8>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [name]);
+    for (word, meaning) in list {
+        let lines: [Vec<Inline>; 2] = [vec![bold(word)], vec![roman(meaning)]];
+        roff.control("TP", []);
+        lines.into_iter().for_each(|line| {
+            roff.text(line);
+        });
+    }
+    roff.to_writer(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_code_is_in_the_manual() {
+        use Exit::{CannotWrite, Damaged, Failed, NoProc, NotRecording, Refused, Success, Usage};
+        let codes = [Success, Failed, Usage, Damaged, NotRecording, CannotWrite, Refused, NoProc].map(Exit::code);
+        assert_eq!(EXIT_CODES.map(|(code, _)| code), codes);
+    }
+}

@@ -1,0 +1,54 @@
+//! The first screen of help, and the options of the live screen.
+
+/// `stalltop --help`: all commands on a terminal of 80 columns and 24 rows.
+pub const FIRST_SCREEN: &str = "\
+Shows how much of the idle CPU time is really free, which threads are blocked,
+on what, and behind which thread.
+
+Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
+       stalltop COMMAND [OPTIONS]    --help of a command explains its options
+
+  demo        recordings of six loads, each with a note that says what to notice
+  check       findings as sentences; exit code 0 none, 1 warning, 2 critical
+  table       figures as lines, as of iostat -x, mpstat, pidstat, vmstat
+  nicstat     the options, columns and arithmetic of nicstat
+  record      record without a screen     replay      the screens of a recording
+  report      a page for a ticket         compare     recordings: what got worse
+  export      CSV, JSON lines, Parquet    info        what a recording contains
+  cut, cat    copy a part, join parts     mark        a mark in all recordings
+  doctor      what cannot be read, why    baseline    learned disk latencies
+  bug-report  an archive to send          completions, man   for packages
+
+Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
+         --no-color, --slow, --config FILE, --version
+         stalltop help options explains all of them
+
+Example: ssh db1 stalltop record - | stalltop replay -
+Exit codes: 0 success, 1 failed, 2 wrong usage; more in stalltop man
+";
+
+/// `stalltop help options`: the options of the live screen, which are not those of a command.
+pub fn all_options() -> String {
+    let template = "Usage: stalltop [OPTIONS]\n\n{options}\n\n{after-help}\n";
+    super::clap_command().help_template(template).render_help().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_screen_fits_and_names_every_command() {
+        assert!(FIRST_SCREEN.lines().count() <= 24, "{} lines", FIRST_SCREEN.lines().count());
+        let widest = FIRST_SCREEN.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{widest:?} columns");
+        let words: Vec<&str> = FIRST_SCREEN.split([' ', '\n', ',']).collect();
+        for command in crate::cli::clap_command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            assert!(words.contains(&command.get_name()), "{} is missing", command.get_name());
+        }
+        for option in words.iter().filter_map(|word| word.strip_prefix("--")).filter(|&option| option != "help") {
+            let known = all_options();
+            assert!(known.contains(&format!("--{option}")), "--{option}: {known}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Other tools, and what to type instead of them: for a user who types `stalltop iostat`, and for the table in README.md.
+
+/// A tool, and the command of this program that shows the same.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherTool {
+    /// The command as it is usually typed
+    pub typed: &'static str,
+    pub instead: &'static str,
+    /// What is shown beyond it, or not at all
+    pub note: &'static str,
+}
+
+impl OtherTool {
+    /// The name of its program.
+    pub fn name(&self) -> &'static str {
+        self.typed.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// In the order of README.md.
+pub const OTHER_TOOLS: [OtherTool; 13] = [
+    OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; 5 is the list of tasks" },
+    OtherTool { typed: "htop", instead: "stalltop", note: "F-keys as there; 5 T the tree, t threads, u containers" },
+    OtherTool {
+        typed: "atop",
+        instead: "stalltop record --rotate 1d --keep 7d DIR",
+        note: "`stalltop replay DIR` shows any of these days",
+    },
+    OtherTool {
+        typed: "iostat -x 1",
+        instead: "stalltop table disk 1",
+        note: "its columns, and each latency against its baseline",
+    },
+    OtherTool {
+        typed: "mpstat -P ALL 1",
+        instead: "stalltop table core 1",
+        note: "its columns, and the busiest thread of each CPU",
+    },
+    OtherTool {
+        typed: "pidstat 1",
+        instead: "stalltop table task 1 --busy",
+        note: "CPU, waits, faults and bytes in one line; `thread`: -t",
+    },
+    OtherTool { typed: "vmstat 1", instead: "stalltop table load 1 --columns vmstat", note: "the same line, with decimals" },
+    OtherTool {
+        typed: "sar -f FILE",
+        instead: "stalltop table cpu 1m --from FILE",
+        note: "any table, at any interval; `replay` shows the screens",
+    },
+    OtherTool { typed: "nicstat 1", instead: "stalltop nicstat 1", note: "the same options, columns and arithmetic" },
+    OtherTool {
+        typed: "iotop",
+        instead: "stalltop table task 1 --sort kB_wr/s --top 10",
+        note: "on the screen: 5, s until the column is chosen",
+    },
+    OtherTool {
+        typed: "perf top",
+        instead: "stalltop",
+        note: "5, Enter: where the time of a process goes; functions are perf's",
+    },
+    OtherTool {
+        typed: "biolatency",
+        instead: "stalltop table disk 1",
+        note: "means by operation, not a histogram: against the baseline",
+    },
+    OtherTool {
+        typed: "offcputime",
+        instead: "stalltop table thread 1 --columns states",
+        note: "time by state; 5 c groups tasks by what they wait for",
+    },
+];
+
+/// What to type instead of the tool with this name.
+pub fn instead_of(word: &str) -> Option<&'static OtherTool> {
+    OTHER_TOOLS.iter().find(|tool| tool.name() == word)
+}
