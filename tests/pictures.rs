@@ -1,4 +1,4 @@
-//! docs/screens/*.svg: screens drawn by the program from the recordings of `stalltop demo`. `STALLTOP_BLESS=1 cargo test --test
+//! docs/screens/*.svg: screens drawn by the program from recordings of real loads. `STALLTOP_BLESS=1 cargo test --test
 //! pictures` draws them again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
@@ -19,7 +19,7 @@ use stalltop::view;
 /// A picture of a screen.
 struct Picture {
     name: &'static str,
-    /// File in assets/demo
+    /// File in assets/demo or tests/recordings/lab
     recording: &'static str,
     size: (u16, u16),
     /// The keys that lead to it
@@ -28,7 +28,12 @@ struct Picture {
 
 const LARGE: (u16, u16) = (120, 40);
 
-const PICTURES: [Picture; 8] = [
+const SMALL: (u16, u16) = (100, 24);
+
+const PICTURES: [Picture; 11] = [
+    Picture { name: "overview", recording: "1-blocked-database", size: SMALL, keys: "" },
+    Picture { name: "one-thread", recording: "2-saturated-thread", size: SMALL, keys: "2" },
+    Picture { name: "one-disk", recording: "3-slow-disk", size: SMALL, keys: "3\n" },
     Picture { name: "blocked-database", recording: "1-blocked-database", size: LARGE, keys: "" },
     Picture { name: "who-waits-for-whom", recording: "1-blocked-database", size: (100, 40), keys: "6\n" },
     Picture { name: "saturated-thread", recording: "2-saturated-thread", size: LARGE, keys: "2" },
@@ -71,7 +76,9 @@ fn press(state: &mut State, keys: &str) {
 }
 
 fn draw(picture: &Picture) -> String {
-    let file = root().join("assets/demo").join(format!("{}.stalltop", picture.recording));
+    let places = ["assets/demo", "tests/recordings/lab"];
+    let mut files = places.iter().map(|place| root().join(place).join(format!("{}.stalltop", picture.recording)));
+    let file = files.find(|file| file.exists()).expect("its recording");
     let terminal = TerminalCapabilities { colors: ColorSupport::TrueColor, ..Default::default() };
     let mut state = replay(&file, terminal, picture.size);
     press(&mut state, picture.keys);
@@ -98,8 +105,9 @@ fn the_pictures_are_those_that_the_program_draws() {
 
 #[test]
 fn each_picture_is_drawn_by_this_test_and_shown_in_the_docs() {
-    let pages: String =
-        ["README.md", "docs/screens.md"].iter().map(|page| fs::read_to_string(root().join(page)).unwrap()).collect();
+    let mut pages = vec![root().join("README.md"), root().join("docs/screens.md")];
+    pages.extend(fs::read_dir(root().join("docs/symptoms")).unwrap().map(|entry| entry.unwrap().path()));
+    let pages: String = pages.iter().map(|page| fs::read_to_string(page).unwrap()).collect();
     for picture in &PICTURES {
         assert!(pages.contains(&format!("screens/{}.svg", picture.name)), "{} is shown nowhere", picture.name);
     }

@@ -30,7 +30,9 @@ record_scenario() {
   echo "== $name: the machine used $(busy) CPUs before"
   state=$(mktemp -d)
   # A session of its own, so that all it runs ends at once.
-  setsid env SECONDS_TO_RUN=$((before + 16)) "$@" bash "$lab/scenarios/$scenario.sh" 2>/dev/null & local load=$!
+  local script=$lab/scenarios/$scenario.sh
+  [ -e "$script" ] || script=$lab/loads/$scenario.sh
+  setsid env SECONDS_TO_RUN=$((before + 16)) "$@" bash "$script" 2>/dev/null & local load=$!
   if [ "$scenario" = 01-commit-serialised-db ]; then
     while [ ! -e "$work/run/$scenario/ready" ]; do sleep 0.2; done
   fi
@@ -65,5 +67,6 @@ record_scenario 10-udp 10-nic-saturation 3 UDP=60M
 record_scenario 11-listen-overflow 11-listen-overflow 4
 record_scenario 12-hide-from-clock 12-hide-from-clock 3
 record_scenario 13-cgroup-throttled 13-cgroup-throttled 2
+record_scenario 14-memory-thrash memory-thrash 10
 record_scenario 15-lock-convoy 15-lock-convoy 3
 record_scenario 16-idle-pool 16-idle-pool 2

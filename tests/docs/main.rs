@@ -1,0 +1,38 @@
+//! README.md and the pages of the book: their commands are run as printed, their outputs are those of the program, their links
+//! lead somewhere. `STALLTOP_BLESS=1 cargo test --test docs` writes the outputs again.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+mod commands;
+#[path = "../pty/harness.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests of the terminal use all of it")]
+mod harness;
+mod links;
+mod outputs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+/// The pages with commands.
+fn pages_with_commands() -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = ["README.md", "docs/start.md", "docs/recipes.md"].map(|page| root().join(page)).to_vec();
+    pages.extend(fs::read_dir(root().join("docs/symptoms")).unwrap().map(|entry| entry.unwrap().path()));
+    pages.sort();
+    pages
+}
+
+/// Below the root of the source tree.
+fn name(page: &Path) -> String {
+    page.strip_prefix(root()).unwrap().display().to_string()
+}
