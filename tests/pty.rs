@@ -321,6 +321,23 @@ fn replay_of_a_pipe_reads_keys_from_the_terminal() {
 }
 
 #[test]
+fn a_bug_report_is_written_after_a_question() {
+    let directory = tempfile::tempdir().unwrap();
+    for (answer, code, written) in [("n", 0, false), ("", 0, false), ("y", 0, true), ("y", 6, true)] {
+        let mut command = stalltop(&["bug-report", "--for", "300ms", "-o", "report.tar.zst"]);
+        command.cwd(directory.path());
+        let mut session = Session::start(command, 80, 24);
+        // The last one would overwrite the file.
+        if code == 0 {
+            session.until_text("Write it? [y/N]");
+            session.type_keys(&format!("{answer}\n"));
+        }
+        assert_eq!(session.ended().exit_code(), code, "{answer}: {}", session.contents());
+        assert_eq!(directory.path().join("report.tar.zst").exists(), written, "{answer}");
+    }
+}
+
+#[test]
 fn w_saves_the_samples_in_memory() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = stalltop(&["-i", "200ms"]);

@@ -20,6 +20,7 @@ use crate::app::sampling::SamplerThread;
 use crate::cli::{BugReport, Configuration};
 use crate::kernel::Root;
 use crate::recording::{Meta, Redaction};
+use crate::report::formatting::printable;
 use crate::report::missing::missing_readings;
 use crate::sample::{Host, Name};
 
@@ -72,12 +73,13 @@ fn is_confirmed(path: &Path, span: Duration) -> Result<bool, Failure> {
         return Err(Failure::new(Exit::Usage, "cannot ask whether to write a bug report", why, "--yes does not ask"));
     }
     let question = format!(
-        "This records for {} s and writes {}. Nothing is sent.\n\
-         It has the names of processes, users, cgroups, mount points, disks (with serial numbers) and network\n\
-         interfaces, and the addresses of remote hosts; not the host name, arguments of commands or names of containers.\n\
+        "This records for {} s, and writes\n{}. Nothing is sent.\n\
+         It has names of processes, users, cgroups, mount points, disks (with serial\n\
+         numbers) and network interfaces, and addresses of remote hosts. It has not\n\
+         the host name, arguments of commands or names of containers.\n\
          Write it? [y/N] ",
         span.as_secs_f64(),
-        quoted(path)
+        printable(&quoted(path))
     );
     let mut answer = String::new();
     let asked = io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().lock().read_line(&mut answer));
