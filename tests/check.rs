@@ -138,7 +138,7 @@ fn a_stream_has_the_findings_of_the_file() {
     }
     // The first 3 s of it, as far as the words say so.
     let (_, text, _) = stream(&["--for", "3s"]);
-    assert!(text.contains(", 3.0 s to "), "{text}");
+    assert!(text.contains(" 3.0 s to "), "{text}");
 }
 
 #[test]
