@@ -1,4 +1,4 @@
-//! The cost of a frame (200×50, 2,000 processes, each screen) and of an update by an interval.
+//! The cost of a frame (80×24 and 200×50, 2,000 processes, each screen) and of an update by an interval.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may fail loudly")]
 
@@ -16,38 +16,49 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Screen, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
 
 fn drawing(criterion: &mut Criterion) {
     let intervals = crowd(2000).intervals(61, 30);
-    let setup = Setup {
-        terminal: TerminalCapabilities::default(),
-        source: Source::Live,
-        time_zone: TimeZone::UTC,
-        size: (200, 50),
-        interval_ms: 1000,
-    };
-    let mut state = State::new(setup);
-    for judged in &intervals {
-        update(&mut state, Event::Evaluation(judged.clone()));
-    }
-    let mut frames = Terminal::new(TestBackend::new(200, 50)).expect("no terminal is needed");
-    for (key, screen) in
-        [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings"), ('7', "pressure")]
-    {
-        update(&mut state, Event::Key(Key::Char(key)));
-        criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| frames.draw(|frame| drop(view::render(&state, frame))).map(|_| ()));
-        });
+    let mut states = [(80, 24), (200, 50)].map(|size| {
+        let setup = Setup {
+            terminal: TerminalCapabilities::default(),
+            source: Source::Live,
+            time_zone: TimeZone::UTC,
+            size,
+            interval_ms: 1000,
+        };
+        let mut state = State::new(setup);
+        for judged in &intervals {
+            update(&mut state, Event::Evaluation(judged.clone()));
+        }
+        state
+    });
+    for state in &mut states {
+        let (width, height) = state.setup.size;
+        let mut frames = Terminal::new(TestBackend::new(width, height)).expect("no terminal is needed");
+        for screen in Screen::ALL {
+            press(state, &screen.digit().to_string());
+            criterion.bench_function(&format!("frame {width}x{height}, 2000 processes, {}", screen.label()), |bencher| {
+                bencher.iter(|| frames.draw(|frame| drop(view::render(state, frame))).map(|_| ()));
+            });
+        }
     }
     let newest = intervals.last().expect("there are 61");
-    for (key, screen) in [('1', "overview"), ('5', "tasks")] {
-        update(&mut state, Event::Key(Key::Char(key)));
+    let [_, state] = &mut states;
+    for (key, screen) in [("1", "overview"), ("5", "tasks")] {
+        press(state, key);
         criterion.bench_function(&format!("take an interval in, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| update(&mut state, Event::Evaluation(newest.clone())));
+            bencher.iter(|| update(state, Event::Evaluation(newest.clone())));
         });
     }
+}
+
+fn press(state: &mut State, keys: &str) {
+    keys.chars().for_each(|key| {
+        update(state, Event::Key(Key::Char(key)));
+    });
 }
 
 /// As many processes as a large server has, most of them asleep.

@@ -194,7 +194,9 @@ impl Evidence {
 
     /// Its name in words, without the unit.
     pub fn label(&self) -> String {
-        self.stem_and_unit().0.replace('_', " ")
+        // Scripts know the keys by an older word for the host.
+        let words = self.stem_and_unit().0.split('_').map(|word| if word == "box" { "host" } else { word });
+        words.collect::<Vec<_>>().join(" ")
     }
 
     fn stem_and_unit(&self) -> (&'static str, EvidenceUnit) {

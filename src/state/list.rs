@@ -132,6 +132,8 @@ impl State {
     pub fn selected_item(&self) -> Option<Item> {
         if self.selects_on_overview()
             && let Some(item) = &self.cursor().item
+            // A process that has ended is in no row.
+            && (self.drawn_items.is_empty() || self.drawn_items.contains(item))
         {
             return Some(item.clone());
         }

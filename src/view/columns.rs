@@ -53,6 +53,11 @@ impl<C: Copy> ColumnSpec<C> {
         ColumnSpec { width, ..self }
     }
 
+    /// The same column with another function.
+    pub const fn with_cell(self, cell: C) -> ColumnSpec<C> {
+        ColumnSpec { cell, ..self }
+    }
+
     fn constraint(&self) -> Constraint {
         if self.width == 0 { Constraint::Fill(1) } else { Constraint::Length(self.width) }
     }

@@ -7,6 +7,7 @@ mod panes;
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::cpu_segments::cpu_segments;
+use super::header;
 use super::list::{list_status, visible_rows};
 use super::pane::Pane;
 use super::panes::MAX_SPARKLINE_WIDTH;
@@ -123,9 +124,12 @@ impl CpuLine<'_> {
     }
 }
 
-/// The table of CPUs for a width.
-pub fn table(state: &State, width: u16) -> Columns<fn(&CpuLine, CellContent)> {
-    if width >= 150 { Columns::chosen(state, &WIDE_CPU_COLUMNS, width) } else { Columns::chosen(state, &CPU_COLUMNS, width) }
+/// The table of CPUs for a width; beside the pane of cores, which has the same over time, without history.
+fn table(state: &State, width: u16, has_history: bool) -> Columns<fn(&CpuLine, CellContent)> {
+    let columns = if width >= 150 { WIDE_CPU_COLUMNS.as_slice() } else { &CPU_COLUMNS };
+    let is_shown = |spec: &&Spec| has_history || spec.heading != HISTORY.heading;
+    let columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
+    Columns::chosen(state, &columns, width)
 }
 
 pub const SCREEN: ScreenView = ScreenView {
@@ -158,7 +162,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 
 /// The table of CPUs below the lines that are before the list.
 fn draw_table(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, span: &CpuSpan, pane: &mut Pane) {
-    let table = table(state, pane.width());
+    let table = table(state, pane.width(), layout.panes.len() < 2);
     let rows = visible_rows(state, layout).into_iter().filter_map(|visible| {
         let Row::Cpu(at) = visible.row else { return None };
         let cpu = span.cpus.get(at)?;
@@ -245,9 +249,12 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
             pane.line(1, (safe!("▲ {name} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
         }
         None => {
-            let words =
-                short.and_then(short_lived_line).unwrap_or_else(|| monitor_overhead(interval, usize::from(pane.width())));
-            pane.line(1, (words, StyleRole::Dim));
+            // A wide header has the monitor's own cost.
+            let width = pane.width();
+            let overhead =
+                || (width + 2 < header::MIN_WIDTH_FOR_OVERHEAD).then(|| monitor_overhead(interval, usize::from(width)));
+            let words = short.and_then(short_lived_line).or_else(overhead);
+            pane.line(1, (words.unwrap_or_default(), StyleRole::Dim));
         }
     }
 }

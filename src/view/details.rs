@@ -6,10 +6,11 @@ mod cgroups;
 mod device;
 pub mod finding;
 mod remote_host;
+mod table;
 mod task;
 
 use super::pane::Pane;
-use super::panes::shown_time;
+use super::panes::{layer_style, shown_time};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
@@ -21,6 +22,7 @@ use crate::interval::task::Microstates;
 use crate::safe;
 use crate::state::graph_columns::{GraphColumns, TimeAxis};
 use crate::state::{Details, Item, State};
+use table::PageTable;
 
 /// The content of a page from top to bottom.
 pub struct Page {
@@ -41,11 +43,7 @@ enum Entry {
         text: SafeText,
         role: StyleRole,
     },
-    /// A table row: column and text of each cell
-    Row {
-        cells: Vec<(u16, SafeText)>,
-        role: StyleRole,
-    },
+    Table(PageTable),
     Styled {
         indent: u16,
         line: SafeLine,
@@ -118,14 +116,25 @@ impl Page {
         widths.max().unwrap_or(0).min(self.width / 2).max(MIN_LABEL_WIDTH)
     }
 
-    /// Maximum scroll offset for this number of rows.
-    fn max_scroll(&self, height: u16) -> usize {
-        let whole: usize = self.entries.iter().map(Entry::height).sum();
-        whole.saturating_sub(usize::from(height))
+    /// Number of lines.
+    fn height(&self) -> usize {
+        height(&self.entries)
     }
 
-    fn row(&mut self, cells: Vec<(u16, SafeText)>, role: StyleRole) {
-        self.entries.push(Entry::Row { cells, role });
+    /// The entries of the left and of the right column, about equally high. A section is not divided.
+    fn columns(&self) -> [&[Entry]; 2] {
+        let is_between = |at: &usize| matches!(self.entries.get(*at), Some(Entry::Gap));
+        let halves = |at: usize| {
+            let (left, right) = self.entries.split_at(at.min(self.entries.len()));
+            [left, right.split_first().map_or(right, |(_, rest)| rest)]
+        };
+        let higher = |at: &usize| halves(*at).map(height).into_iter().max();
+        let split = (0..self.entries.len()).filter(is_between).min_by_key(higher);
+        halves(split.unwrap_or(self.entries.len()))
+    }
+
+    fn table(&mut self, table: PageTable) {
+        self.entries.push(Entry::Table(table));
     }
 
     /// A graph below the time that it shows.
@@ -153,16 +162,23 @@ impl Page {
     }
 }
 
+/// Number of lines of entries below each other.
+fn height(entries: &[Entry]) -> usize {
+    entries.iter().map(Entry::height).sum()
+}
+
 impl Entry {
     fn height(&self) -> usize {
         match self {
             Entry::Plot(plot, _) => usize::from(plot.height),
             Entry::States(..) => STATE_LAYERS.len(),
+            Entry::Table(table) => table.height(),
             _ => 1,
         }
     }
 
-    fn draw(&self, pane: &mut Pane, y: u16, labels: u16) {
+    /// Draws what is below its first `passed` lines, which only a table has.
+    fn draw(&self, pane: &mut Pane, y: u16, labels: u16, passed: usize) {
         match self {
             Entry::Gap => {}
             Entry::Line { indent, text, role } => {
@@ -172,18 +188,14 @@ impl Entry {
                 pane.subarea(2, y, labels, 1).line(0, (label, StyleRole::Dim));
                 pane.subarea(4 + labels, y, u16::MAX, 1).line(0, (text, *role));
             }
-            Entry::Row { cells, role } => {
-                for (x, text) in cells {
-                    pane.subarea(*x, y, u16::MAX, 1).line(0, (text, *role));
-                }
-            }
+            Entry::Table(table) => table.draw(pane, y, passed),
             Entry::Styled { indent, line } => pane.subarea(*indent, y, u16::MAX, 1).line(0, line.clone()),
             Entry::States(shares, time) => {
                 let height = STATE_LAYERS.len() as u16;
                 let mut axis = pane.subarea(0, y, GRAPH_COLUMN - 1, height);
                 axis.line_right(0, ("100 %", StyleRole::Dim));
                 axis.line_right(height - 1, ("0 %", StyleRole::Dim));
-                let layers = STATE_LAYERS.map(|(glyph, role, _)| Layer { glyph, style: pane.graph_style(role) });
+                let layers = STATE_LAYERS.map(|(glyph, role, _)| Layer { glyph, style: layer_style(pane, glyph, role) });
                 let width = states_width(pane.width());
                 let mut graph = pane.subarea(GRAPH_COLUMN, y, width, height);
                 graph.render(StackedArea { columns: shares, layers });
@@ -206,8 +218,8 @@ impl Entry {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
-                    style: pane.graph_style(StyleRole::System),
-                    style_above_threshold: pane.graph_style(plot.role_above_threshold),
+                    style: pane.area_style(StyleRole::System),
+                    style_above_threshold: pane.area_style(plot.role_above_threshold),
                     threshold_style: pane.graph_style(StyleRole::Dim),
                 };
                 let line = graph.threshold_row(plot.height);
@@ -249,32 +261,75 @@ pub fn graph_width(page: u16) -> u16 {
     page.saturating_sub(GRAPH_COLUMN + 1).min(MAX_GRAPH_WIDTH)
 }
 
+/// Width of a page from which it has two columns, if one is too high.
+const MIN_WIDTH_FOR_COLUMNS: u16 = 160;
+
+/// Blank cells between two columns.
+const COLUMN_GAP: u16 = 3;
+
+/// A page for a size, and the width of its columns.
+struct PageLayout {
+    page: Page,
+    column_width: u16,
+}
+
+impl PageLayout {
+    fn new(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> PageLayout {
+        // The last column is that of the scroll bar.
+        let width = width.saturating_sub(1);
+        let page = build_page(state, evaluation, details, width);
+        if width < MIN_WIDTH_FOR_COLUMNS || page.height() <= usize::from(height) {
+            return PageLayout { page, column_width: width };
+        }
+        let column_width = (width - COLUMN_GAP) / 2;
+        PageLayout { page: build_page(state, evaluation, details, column_width), column_width }
+    }
+
+    fn columns(&self, width: u16) -> Vec<&[Entry]> {
+        if self.column_width < width / 2 { self.page.columns().into() } else { vec![&self.page.entries] }
+    }
+
+    /// Maximum scroll offset.
+    fn max_scroll(&self, width: u16, rows: u16) -> usize {
+        let highest = self.columns(width).into_iter().map(height).max();
+        highest.unwrap_or(0).saturating_sub(usize::from(rows))
+    }
+}
+
 /// Draws the visible part of the page.
 pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mut Pane) {
-    // The last column is that of the scroll bar.
-    let (width, height) = (pane.width().saturating_sub(1), pane.height());
-    let page = build_page(state, evaluation, details, width);
-    let most = page.max_scroll(height);
+    let (width, height) = (pane.width(), pane.height());
+    let layout = PageLayout::new(state, evaluation, details, width, height);
+    let most = layout.max_scroll(width, height);
     let top = details.scroll_offset.min(most);
-    let labels = page.label_width();
+    let labels = layout.page.label_width();
     pane.scroll_bar(most + usize::from(height), top, usize::from(height));
-    let pane = &mut pane.subarea(0, 0, width, u16::MAX);
-    let (mut passed, mut y) = (0, 0);
-    for entry in &page.entries {
-        let begins = passed;
-        passed += entry.height();
-        if begins < top {
-            continue;
-        }
-        if y >= height {
-            break;
-        }
-        entry.draw(pane, y, labels);
-        y += u16::try_from(entry.height()).unwrap_or(1);
+    let mut x = 0;
+    for entries in layout.columns(width) {
+        draw_entries(entries, labels, top, &mut pane.subarea(x, 0, layout.column_width, u16::MAX));
+        x += layout.column_width + COLUMN_GAP;
     }
     if most > 0 {
         let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
-        pane.line_right(height.saturating_sub(1), (&words, StyleRole::Key));
+        pane.subarea(0, 0, width - 1, u16::MAX).line_right(height.saturating_sub(1), (&words, StyleRole::Key));
+    }
+}
+
+/// Draws entries below each other, from line `top` on.
+fn draw_entries(entries: &[Entry], labels: u16, top: usize, pane: &mut Pane) {
+    let (mut begins, mut y) = (0, 0);
+    for entry in entries {
+        let (passed, lines) = (top.saturating_sub(begins), entry.height());
+        begins += lines;
+        // A graph is drawn as a whole.
+        if passed >= lines || (passed > 0 && !matches!(entry, Entry::Table(_))) {
+            continue;
+        }
+        if y >= pane.height() {
+            break;
+        }
+        entry.draw(pane, y, labels, passed);
+        y += u16::try_from(lines - passed).unwrap_or(u16::MAX);
     }
 }
 
@@ -282,7 +337,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
 pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
     let mut page = Page::new(pane.width());
     fill(&mut page);
-    let is_cut = page.max_scroll(pane.height()) > 0;
+    let is_cut = page.height() > usize::from(pane.height());
     let (labels, height) = (page.label_width(), pane.height() - u16::from(is_cut));
     let mut y = 0;
     for entry in &page.entries {
@@ -290,7 +345,7 @@ pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
         if below > height {
             break;
         }
-        entry.draw(pane, y, labels);
+        entry.draw(pane, y, labels, 0);
         y = below;
     }
     if is_cut {
@@ -300,7 +355,7 @@ pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
 
 /// Maximum scroll offset of the page for this size.
 pub fn max_scroll(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
-    build_page(state, evaluation, details, width.saturating_sub(1)).max_scroll(height)
+    PageLayout::new(state, evaluation, details, width, height).max_scroll(width, height)
 }
 
 fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: u16) -> Page {

@@ -207,9 +207,21 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         pane.line_right(bottom - 1, (&words, StyleRole::Dim));
     }
     if end + 1 < foot && evaluation.latency_statuses.iter().any(|status| status.provisional) {
-        pane.line(foot - 1, ("~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim));
+        foot -= 1;
+        pane.line(foot, ("~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim));
+    }
+    let room = foot.saturating_sub(end + 2).min(MAX_GRAPH_ROWS);
+    if room >= MIN_GRAPH_ROWS && !layout.has_panes() && !state.setup.terminal.is_slow {
+        let disks = panes::disks(state, evaluation);
+        if let Some(&slowest) = await_graph::slowest_first(state, evaluation, &disks).first() {
+            await_graph::draw_graph(state, evaluation, slowest, &mut pane.subarea(0, end + 1, u16::MAX, room));
+        }
     }
 }
+
+/// Rows of a graph below a short list, with its title.
+const MIN_GRAPH_ROWS: u16 = 5;
+const MAX_GRAPH_ROWS: u16 = 10;
 
 /// One line for each operation.
 fn disk_lines(

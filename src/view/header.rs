@@ -15,6 +15,9 @@ use crate::units::time;
 /// Minimum delay of a sample that is reported as late.
 const LATE_SAMPLE_NS: u64 = 100_000_000;
 
+/// Columns from which the header has the monitor's own cost.
+pub const MIN_WIDTH_FOR_OVERHEAD: u16 = 120;
+
 /// The header: host, CPUs, kernel, uptime; at the right the time and live, paused or replay.
 pub fn draw(state: &State, pane: &mut Pane) {
     let mut right = SafeLine::default();
@@ -59,7 +62,7 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
         parts.push((safe!("{name}"), StyleRole::Dim));
     }
-    if width >= 120 {
+    if width >= MIN_WIDTH_FOR_OVERHEAD {
         parts.push((super::cpu::monitor_overhead(interval, usize::from(width)), StyleRole::Dim));
     }
     parts

@@ -161,10 +161,22 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);
     let y = y + namespaces::draw(evaluation, pane, y);
-    if !layout.has_panes() {
-        busiest_remote_hosts(state, evaluation, pane, y);
+    if layout.has_panes() {
+        return;
+    }
+    let y = busiest_remote_hosts(state, evaluation, pane, y) + 1;
+    let room = pane.height().saturating_sub(y).min(MAX_GRAPH_ROWS);
+    if room >= MIN_GRAPH_ROWS
+        && !state.setup.terminal.is_slow
+        && let Some(nic) = panes::nics(state, evaluation).first()
+    {
+        traffic_graph::draw_graph(state, evaluation, nic, &mut pane.subarea(0, y, u16::MAX, room));
     }
 }
+
+/// Rows of a graph below the tables, with its title.
+const MIN_GRAPH_ROWS: u16 = 5;
+const MAX_GRAPH_ROWS: u16 = 9;
 
 /// The list of remote hosts.
 fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
@@ -189,17 +201,19 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, p
     }
 }
 
-/// The first remote hosts, as many as fit.
-fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane, y: u16) {
-    let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return };
+/// The first remote hosts, as many as fit; returns the line after.
+fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
+    let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return y };
     let table = remote_hosts::table(pane.width());
     let about = remote_hosts::footnote(state, evaluation);
-    let end = pane.height().saturating_sub(u16::from(!about.is_empty()));
+    let about_rows = u16::from(!about.is_empty());
+    let end = pane.height().saturating_sub(about_rows);
     let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
     let rows: Vec<TableRow> = rows.map(|host| remote_hosts::row(state, evaluation, host, &table)).collect();
     let next = end.min(y + 1 + u16::try_from(rows.len()).unwrap_or(u16::MAX));
     table.draw(&mut pane.subarea(0, y, u16::MAX, end.saturating_sub(y)), None, rows);
     pane.line(next, (about, StyleRole::Dim));
+    next + about_rows
 }
 
 /// CPUs with softnet drops or time squeezes, worst first; returns the number of lines.

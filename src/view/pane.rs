@@ -122,6 +122,11 @@ impl<'a> Pane<'a> {
         self.theme.graph_style(role)
     }
 
+    /// The style of an area of full blocks.
+    pub fn area_style(&self, role: StyleRole) -> Style {
+        self.theme.area_style(role)
+    }
+
     pub fn theme(&self) -> Theme {
         self.theme
     }

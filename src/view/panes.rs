@@ -3,6 +3,7 @@
 //! Graphs do not scroll: a new interval overwrites the oldest column, so that few bytes are sent.
 
 use ratatui::layout::{Constraint, Rect};
+use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::safe_line::SafeLine;
@@ -86,6 +87,11 @@ pub fn table_and_graph(pane: &Pane, rows: usize) -> (Rect, Option<Rect>) {
         return (table, Some(graph));
     }
     (area, None)
+}
+
+/// The style of a layer of a stacked area: textures are bright, full blocks are not.
+pub fn layer_style(pane: &Pane, glyph: char, role: StyleRole) -> Style {
+    if glyph == '█' { pane.area_style(role) } else { pane.graph_style(role) }
 }
 
 /// The title of a graph: as many parts as fit.

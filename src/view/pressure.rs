@@ -109,7 +109,7 @@ impl GroupLine<'_> {
 
 const COLUMNS: [Spec; 14] = [
     Spec::text("CGROUP", 0, name_cell).sorted_by(SortColumn::NAME),
-    Spec::figure(&cgroup::HELD_BACK_RATIO, 5, |line, cell| line.figure(cell, &cgroup::HELD_BACK_RATIO, StyleRole::Plain))
+    Spec::figure(&cgroup::HELD_BACK_RATIO, 6, |line, cell| line.figure(cell, &cgroup::HELD_BACK_RATIO, StyleRole::Plain))
         .sorted_by(SortColumn::CGROUP_HELD_BACK),
     Spec::figure(&cgroup::CPU_RATIO, 5, |line, cell| line.figure(cell, &cgroup::CPU_RATIO, StyleRole::Plain))
         .sorted_by(SortColumn::CGROUP_CPU),
@@ -147,8 +147,16 @@ const COLUMNS: [Spec; 14] = [
         .min_table_width(120),
 ];
 
-fn table(width: u16) -> Columns<fn(&GroupLine, CellContent)> {
-    Columns::new(&COLUMNS, width)
+/// Cells of the names at most, so that the figures are near them, and width of a table with more.
+const MAX_NAME_WIDTH: u16 = 64;
+const MIN_WIDTH_FOR_MAX_NAMES: u16 = 180;
+
+fn table(state: &State, width: u16) -> Columns<fn(&GroupLine, CellContent)> {
+    let mut columns = COLUMNS;
+    if width >= MIN_WIDTH_FOR_MAX_NAMES {
+        columns[0] = columns[0].width(MAX_NAME_WIDTH);
+    }
+    Columns::chosen(state, &columns, width)
 }
 
 /// The finding's sign, the name; the word before it where there is room.
@@ -195,7 +203,7 @@ fn list_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane
 /// The list, whose headings are on the first row.
 fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let table = table(pane.width());
+    let table = table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().filter_map(|visible| {
         let Row::Cgroup(at) = visible.row else { return None };
@@ -269,7 +277,7 @@ fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane)
         // A blank row between two, where there is room.
         let rows = if height > 1 { height - 1 } else { height };
         inner.subarea(0, y, LABEL, 1).line(0, (name, StyleRole::Dim));
-        let (style, peak_style) = (inner.graph_style(role), inner.graph_style(StyleRole::Dim));
+        let (style, peak_style) = (inner.area_style(role), inner.graph_style(StyleRole::Dim));
         inner.subarea(LABEL, y, width, rows).render(AreaGraph { values: &values, max: 1.0, style, peak_style });
     }
     let graphs = inner.subarea(LABEL, 0, width, u16::MAX).area();

@@ -14,10 +14,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::theme::rgb::{DEFAULT_BACKGROUND, Rgb, mixed, shown_colors};
 
-/// Units of a cell: the font's glyphs are 0.6 of its size wide.
+/// Units of a cell: the glyphs of DejaVu Sans Mono are 0.602 of its size wide.
 const CELL_WIDTH: u16 = 9;
 const CELL_HEIGHT: u16 = 18;
-const FONT_SIZE: u16 = 15;
+const FONT_SIZE: f32 = 14.95;
 /// From the top of a cell to the base line of text.
 const ASCENT: u16 = 14;
 /// Around the screen.
@@ -135,7 +135,7 @@ impl Picture {
     fn document(self, area: Rect) -> String {
         let (width, height) = (area.width * CELL_WIDTH + 2 * MARGIN, area.height * CELL_HEIGHT + 2 * MARGIN);
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\n\
              <style>\ntext{{font:{FONT_SIZE}px 'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;white-space:pre}}\n"
         );
         let mut classes: Vec<(TextStyle, usize)> = self.classes.into_iter().collect();

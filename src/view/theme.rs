@@ -91,7 +91,17 @@ impl Theme {
     /// The style of a role for the glyphs of a graph: a full block in reverse video would be invisible.
     pub fn graph_style(self, role: StyleRole) -> Style {
         let style = self.style(role);
+        // Black on a background of its own would be a black block.
+        let has_background = self.capabilities.colors == ColorSupport::Ansi16 && style.bg.is_some();
+        let style = if has_background { Style::new().fg(Color::Red) } else { style };
         Style { add_modifier: style.add_modifier - Modifier::REVERSED, ..style }
+    }
+
+    /// The style of a role for an area of full blocks, which is calmer than the text of its figures. The dim attribute of the Linux
+    /// console is a gray without color.
+    pub fn area_style(self, role: StyleRole) -> Style {
+        let style = self.graph_style(role);
+        if self.capabilities.colors == ColorSupport::Ansi16 { style } else { style.add_modifier(Modifier::DIM) }
     }
 
     /// The selected row: reverse video, which works in every terminal on every background.

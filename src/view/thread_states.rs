@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::pane::Pane;
-use super::panes::{AXIS_WIDTH, in_window, nice_ceiling};
+use super::panes::{AXIS_WIDTH, in_window, layer_style, nice_ceiling};
 use super::safe_line::SafeLine;
 use super::text::format_number;
 use super::theme::StyleRole;
@@ -43,7 +43,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     }
     let area = inner.area();
     let [running, run_queue, disk, lock, other] =
-        LAYERS.map(|(glyph, role, _)| Layer { glyph, style: inner.graph_style(role) });
+        LAYERS.map(|(glyph, role, _)| Layer { glyph, style: layer_style(&inner, glyph, role) });
     let peak = Layer { glyph: PEAK, style: inner.graph_style(StyleRole::Dim) };
     let layers = [running, run_queue, disk, lock, other, peak];
     let graph = Rect { x: area.x + AXIS_WIDTH, width, ..area };

@@ -1,7 +1,7 @@
 //! The timeline: one cell per time span. A finding is a sign where it starts or gets worse, and a line for as long as it lasts.
 //!
-//! Live mode displays the samples in memory, a replay the whole recording. The time span of a cell is fixed, so that cells do
-//! not change while time passes. A cell without data is blank, a mark is `◆`, the displayed time `▼`; the cells of a span are in
+//! Live mode displays the samples in memory, a replay the whole recording from edge to edge. The time span of a cell is fixed, so
+//! that cells do not change while time passes. A cell without data is blank, a mark is `◆`, the displayed time `▼`; the cells of a span are in
 //! reverse video.
 
 use super::pane::Pane;
@@ -197,7 +197,7 @@ impl TimeScale {
             });
         }
         // Intervals end in the middle of a cell, so that small variations do not skip one.
-        let cell_ns = (covered / (cells - 1).max(1) + 1).max(typical);
+        let cell_ns = (covered / (cells - 1).max(1) + 1).max(1_000_000);
         let first_ns = first.saturating_sub(cell_ns / 2);
         let count = usize::try_from(last.saturating_sub(first_ns) / cell_ns + 1).unwrap_or(count).min(count);
         Some(TimeScale {

@@ -20,7 +20,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     bands: &[
         Band {
             panes: &["cores", "waiting for a CPU"],
-            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(12, 18)),
+            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18)),
             priority: 0,
         },
         Band {

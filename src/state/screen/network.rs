@@ -29,7 +29,12 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         ListLines { above: 1, below, ..ListLines::default() }
     },
     bands: &[
-        Band { panes: &["in and out", "retransmits and drops"], rows: |_, _| (7, u16::MAX), priority: 1 },
+        Band {
+            panes: &["in and out", "retransmits and drops"],
+            // Frame, and graphs of the interfaces in use.
+            rows: |_, evaluation| (7, 2 + (10 * rows_of(rows::busiest_nics(&evaluation.interval).len())).clamp(10, 20)),
+            priority: 1,
+        },
         Band {
             panes: &["round-trip times"],
             rows: |_, evaluation| {
@@ -38,19 +43,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             },
             priority: 2,
         },
-        Band {
-            panes: &["interfaces and protocols"],
-            rows: |state, _| {
-                let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
-                let below = match state.network_rows {
-                    NetworkRows::Interfaces => layout::protocol_rows(state),
-                    NetworkRows::RemoteHosts => 1,
-                };
-                // Frame, headings, and a blank row.
-                (10, 4 + rows_of(lines) + below)
-            },
-            priority: 0,
-        },
+        Band { panes: &["interfaces and protocols"], rows: |_, _| (10, u16::MAX), priority: 0 },
     ],
     list_pane: Some(3),
 };

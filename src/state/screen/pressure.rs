@@ -3,7 +3,7 @@
 use crate::state::layout::{ListLines, ScreenLayout};
 use crate::state::panes::Band;
 use crate::state::rows;
-use crate::state::screen::{ScreenDefinition, rows_of};
+use crate::state::screen::ScreenDefinition;
 use crate::state::sort;
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
@@ -15,10 +15,9 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 1,
     list_lines: |_, layout| ListLines { above: host_lines(layout) + 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 20), priority: 1 },
-        Band { panes: &["memory of the host", "memory over time"], rows: |_, _| (7, 14), priority: 2 },
-        // Frame, headings, and a note below.
-        Band { panes: &["cgroups"], rows: |state, _| (7, 4 + rows_of(state.rows.len())), priority: 0 },
+        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 14), priority: 1 },
+        Band { panes: &["memory of the host", "memory over time"], rows: |_, _| (7, 9), priority: 2 },
+        Band { panes: &["cgroups"], rows: |_, _| (7, u16::MAX), priority: 0 },
     ],
     list_pane: Some(4),
 };

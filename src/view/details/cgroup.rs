@@ -1,6 +1,7 @@
 //! The page of a cgroup: its limits by controller, its pressure, where the time of its tasks goes, its members.
 
 use super::device::{graph, subject_findings};
+use super::table::{PageTable, number, words};
 use super::task::time_breakdown;
 use super::{Page, StyleRole};
 use crate::figures::cgroup::{self as figures};
@@ -205,24 +206,19 @@ fn list_members(interval: &Interval, members: Vec<Member>, page: &mut Page) {
         page.line(2, "no task visible to this user".into(), StyleRole::Dim);
         return;
     }
-    const PLACES: [u16; 5] = [2, 11, 20, 29, 39];
-    let row = |cells: [SafeText; 5]| PLACES.into_iter().zip(cells).collect::<Vec<_>>();
-    page.row(
-        row(["    pid".into(), "    %CPU".into(), "   runq".into(), "  blocked".into(), "command".into()]),
-        StyleRole::Heading,
-    );
+    let mut table =
+        PageTable::new([number("pid", 7), number("%CPU", 7), number("runq", 7), number("blocked", 8), words("command", 0)]);
     for Member { process, cpu, waits, blocked, .. } in members.iter().take(MAX_MEMBERS) {
-        page.row(
-            row([
-                safe!("{:>7}", process.pid),
-                safe!("{:>8}", format_number(cpu * 100.0, 6)),
-                safe!("{:>7}", format_number(*waits, 5)),
-                safe!("{:>9}", format_number(*blocked, 5)),
-                SafeText::from_name(&process.comm),
-            ]),
-            StyleRole::Plain,
-        );
+        let cells = [
+            safe!("{}", process.pid),
+            safe!("{}", format_number(cpu * 100.0, 6)),
+            safe!("{}", format_number(*waits, 5)),
+            safe!("{}", format_number(*blocked, 5)),
+            SafeText::from_name(&process.comm),
+        ];
+        table.push(cells, StyleRole::Plain);
     }
+    page.table(table);
     if members.len() > MAX_MEMBERS {
         page.line(2, safe!("{} more", members.len() - MAX_MEMBERS), StyleRole::Dim);
     }

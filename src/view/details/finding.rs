@@ -1,5 +1,6 @@
 //! The details page of a finding: wait chains, meaning, next steps, evidence over time, cross-checks, rule.
 
+use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
 use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
@@ -155,9 +156,7 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
 fn short_lived(interval: &Interval, page: &mut Page) {
     let Some(short) = interval.short_lived.as_ref().filter(|short| !short.groups.is_empty()) else { return };
     page.heading("SHORT-LIVED PROCESSES");
-    let columns = [2, 12, 22];
-    let heads = ["ended/s", "CPUs", "parent"];
-    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
+    let mut table = PageTable::new([number("ended/s", 8), number("CPUs", 6), words("parent", 0)]);
     for family in short.groups.iter().take(12) {
         let of = match family.owner {
             Some(id) => safe!("{} ({})", SafeText::from_name(&family.owner_name), id.pid),
@@ -169,9 +168,9 @@ fn short_lived(interval: &Interval, page: &mut Page) {
             None => safe!("children of {of}"),
         };
         let rate = safe!("{}", format_optional(family.rate.map(|rate| rate.0), 6));
-        let row = vec![(2, rate), (12, safe!("{}", format_number(family.cpus, 5))), (22, whose)];
-        page.row(row, StyleRole::Plain);
+        table.push([rate, safe!("{}", format_number(family.cpus, 5)), whose], StyleRole::Plain);
     }
+    page.table(table);
 }
 
 /// What the usual metrics show at the same time.
@@ -179,7 +178,13 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
     let Some(blocked) = &interval.idle_blocked else { return };
     let seen = &blocked.cross_checks;
     page.heading("CROSS-CHECKS");
-    let heads = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
+    let mut table = PageTable::new([
+        number("iowait", 7),
+        number("PSI io some", 13),
+        number("threads in D", 14),
+        number("in flight", 11),
+        number("wait for a CPU", 16),
+    ]);
     let values = [
         safe!("{}%", text::format_percent(seen.iowait, 5)),
         safe!("{}%", text::format_percent(seen.psi_io_some, 5)),
@@ -187,9 +192,8 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
         safe!("{}", format_optional(seen.in_flight, 5)),
         safe!("{}", format_optional(seen.run_queue_wait, 5)),
     ];
-    let columns = [2, 13, 27, 42, 54];
-    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
-    page.row(columns.into_iter().zip(values).collect(), StyleRole::Plain);
+    table.push(values, StyleRole::Plain);
+    page.table(table);
     if let Some(words) = crate::findings::cross_checks::contradiction_sentence(interval) {
         page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
     }

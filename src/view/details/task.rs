@@ -1,6 +1,7 @@
 //! The details pages of a process, a thread and a wait class.
 
 use super::cgroups::cgroups;
+use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width, states_width};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
@@ -202,9 +203,14 @@ pub fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: 
 /// The threads, most active first.
 fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     page.heading("THREADS");
-    let columns = [2, 11, 28, 35, 42, 49];
-    let heads = ["tid", "name", "%CPU", "disk", "lock", "where"].map(SafeText::from);
-    page.row(columns.into_iter().zip(heads).collect(), StyleRole::Dim);
+    let mut table = PageTable::new([
+        number("tid", 8),
+        words("name", 16),
+        number("%CPU", 5),
+        number("disk", 5),
+        number("lock", 5),
+        words("where", 0),
+    ]);
     let hidden = wait_location::waits_are_hidden(interval, process);
     let span = |thread: &Thread| interval.tasks.as_ref().and_then(|tasks| tasks.thread(process.task_id(thread)));
     let mut rows: Vec<(f64, &Thread)> =
@@ -212,19 +218,18 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (_, thread) in rows.iter().take(MAX_THREADS) {
         let found = span(thread);
-        let cells = vec![
+        let cpu = found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0));
+        let cells = [
             safe!("{}", thread.tid),
-            safe!("{}", text::truncate(SafeText::from_name(&thread.comm).as_str(), 16)),
-            safe!(
-                "{:>5}",
-                text::format_percent(found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0)), 5)
-            ),
-            safe!("{:>5}", format_number(found.map_or(0.0, |span| span.states.disk), 5)),
-            safe!("{:>5}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden, 5)),
+            SafeText::from_name(&thread.comm),
+            safe!("{}", text::format_percent(cpu, 5)),
+            safe!("{}", format_number(found.map_or(0.0, |span| span.states.disk), 5)),
+            safe!("{}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden, 5)),
             wait_location::thread_location(interval, process.task_id(thread), Detail::Full),
         ];
-        page.row(columns.into_iter().zip(cells).collect(), if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
+        table.push(cells, if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
     }
+    page.table(table);
     if rows.len() > MAX_THREADS {
         page.line(2, safe!("and {} more", rows.len() - MAX_THREADS), StyleRole::Dim);
     }

@@ -27,7 +27,8 @@ pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a Di
     for disk in disks.iter().take(MAX_DISKS) {
         let severity = latency_finding_severity(evaluation, disk.id);
         for (operation, _) in disk.operations() {
-            let awaits = || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation));
+            let awaits =
+                || last.iter().filter_map(|cell| cell.as_ref()?.disk_await(disk.id, operation)).filter(|&time| time > 0.0);
             let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
             let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
             let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
@@ -108,7 +109,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
         min,
         max,
         levels: &levels,
-        style: |column: usize, time: f32| theme.graph_style(role(column, time)),
+        style: |column: usize, time: f32| theme.area_style(role(column, time)),
     };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));

@@ -23,7 +23,7 @@ use crate::view::widgets::area_graph::AreaGraph;
 use crate::view::widgets::sparkline::sparkline;
 
 /// The device under the cursor, or all with activity.
-fn disks<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a DiskSpan> {
+pub fn disks<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a DiskSpan> {
     match &state.cursor().item {
         Some(Item::Disk(id)) => evaluation.interval.disk(*id).into_iter().collect(),
         _ => rows::busiest_disks(state, &evaluation.interval),
@@ -127,7 +127,7 @@ fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
     }
     pane.line(rows - 1, text);
     pane.subarea(LINE_LABEL + width, 0, u16::MAX, 1).line(0, (scale, StyleRole::Dim));
-    let (style, peak_style) = (pane.graph_style(line.role), pane.graph_style(StyleRole::Dim));
+    let (style, peak_style) = (pane.area_style(line.role), pane.graph_style(StyleRole::Dim));
     let mut graph = pane.subarea(LINE_LABEL, 0, width, rows);
     graph.render(AreaGraph { values: &line.values, max: line.top, style, peak_style });
 }

@@ -6,13 +6,13 @@ use crate::interval::network::ProtocolSpan;
 use crate::safe;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{format_number, format_optional};
+use crate::view::text::{format_figure, format_number};
 use crate::view::theme::StyleRole;
 
 /// TCP in three lines: segments and connections, what was sent again, what was dropped.
 pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
     let interval = &*evaluation.interval;
-    let figure = |column: &Column<ProtocolSpan>| format_optional(column.displayed(&evaluation.into(), &interval.protocols), 6);
+    let figure = |column: &Column<ProtocolSpan>| format_figure(column, &evaluation.into(), &interval.protocols, 6);
     // Of no segments there is no share.
     let share = protocols::RETRANSMITTED_RATIO.displayed(&evaluation.into(), &interval.protocols);
     let share = share.map_or_else(SafeText::default, |share| safe!(" = {}%", format_number(share, 6)));

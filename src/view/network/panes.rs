@@ -20,7 +20,7 @@ use crate::view::theme::StyleRole;
 use crate::view::widgets::graph::Graph;
 
 /// The interface under the cursor, or those in use.
-fn nics<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a NicSpan> {
+pub fn nics<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a NicSpan> {
     match &state.cursor().item {
         Some(Item::Nic(id)) => evaluation.interval.nics.iter().filter(|nic| nic.id == *id).collect(),
         _ => rows::busiest_nics(&evaluation.interval),
@@ -42,7 +42,7 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
     let shown = (inner.height() / MIN_GRAPH_ROWS).clamp(1, count);
     let rows = inner.height() / shown;
     for (at, nic) in (0..shown).zip(nics) {
-        draw_graph(state, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
+        draw_graph(state, evaluation, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
     }
 }
 
@@ -64,8 +64,8 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
         values: &values,
         threshold: Some(threshold),
         max,
-        style: inner.graph_style(StyleRole::System),
-        style_above_threshold: inner.graph_style(StyleRole::Warning),
+        style: inner.area_style(StyleRole::System),
+        style_above_threshold: inner.area_style(StyleRole::Warning),
         threshold_style: inner.graph_style(StyleRole::Dim),
     };
     let label = |share: f32| safe!("{:>6}%", format_number(f64::from(share) * 100.0, 4));

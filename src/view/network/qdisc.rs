@@ -28,11 +28,16 @@ impl Shaper {
         shapes.then(|| Shaper { kind: kind(interval, nic), megabits_per_second: nic.tx.kilobytes.0 * BITS_PER_KILOBYTE / 1e6 })
     }
 
+    /// `96.5Mbit/s tbf`
+    pub fn rate(&self) -> SafeText {
+        safe!("{}Mbit/s {}", format_number(self.megabits_per_second, 4), self.kind)
+    }
+
     /// `▲96.5Mbit/s tbf`: the sign of the interface's finding, and what passes.
     pub fn words(&self, evaluation: &Evaluation, nic: &NicSpan) -> SafeLine {
         let about = |subject: &Subject| matches!(subject, Subject::Nic(id) if *id == nic.id);
         let worst = evaluation.active.iter().filter(|finding| about(&finding.subject)).map(|finding| finding.severity).max();
-        let words = safe!("{}Mbit/s {}", format_number(self.megabits_per_second, 4), self.kind);
+        let words = self.rate();
         match worst {
             Some(severity) => SafeLine::new(severity_symbol(severity), StyleRole::from(severity)).with(words, StyleRole::Bold),
             None => SafeLine::new(words, StyleRole::Plain),

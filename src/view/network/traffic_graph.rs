@@ -1,5 +1,7 @@
 //! Received and sent bytes of an interface over time, on one scale against its speed.
 
+use super::qdisc::Shaper;
+use crate::findings::Evaluation;
 use crate::interval::network::NicSpan;
 use crate::safe;
 use crate::state::State;
@@ -17,7 +19,7 @@ use crate::view::widgets::area_graph::AreaGraph;
 const LABEL_WIDTH: u16 = 15;
 
 /// Received above sent, on one scale.
-pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
+pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut Pane) {
     let width = pane.width().saturating_sub(LABEL_WIDTH);
     let columns = state.graph_columns(width);
     let received = columns.means_and_maxima(&GraphFigure::Received(nic.id.clone()));
@@ -26,8 +28,12 @@ pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
     let highest = received.iter().chain(&sent).flatten().map(|&(_, max)| max).fold(0.0, f32::max);
     let top = nice_ceiling(highest.max(1.0), 1024.0);
     let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
-    let share = speed
-        .map_or_else(String::new, |speed| format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)));
+    // What a shaper lets pass is the limit, not the speed.
+    let share = match (Shaper::new(&evaluation.interval, nic), speed) {
+        (Some(shaper), _) => format!("; now {}", shaper.rate()),
+        (None, Some(speed)) => format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)),
+        (None, None) => String::new(),
+    };
     let title = [
         SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),
         SafeLine::new(safe!("  top {}/s", format::short_bytes(f64::from(top) * 1024.0)), StyleRole::Dim),
@@ -51,7 +57,7 @@ pub fn draw_graph(state: &State, nic: &NicSpan, pane: &mut Pane) {
         let line = SafeLine::new(safe!("{word:>3} "), StyleRole::Dim)
             .with(safe!("{:>8}/s", format::short_bytes(now * 1024.0)), StyleRole::Plain);
         part.line(half - 1, line);
-        let (style, peak_style) = (part.graph_style(role), part.graph_style(StyleRole::Dim));
+        let (style, peak_style) = (part.area_style(role), part.graph_style(StyleRole::Dim));
         part.subarea(LABEL_WIDTH, 0, u16::MAX, half).render(AreaGraph { values: &values, max: top, style, peak_style });
     }
     let graphs = pane.subarea(LABEL_WIDTH, 1, u16::MAX, 2 * half).area();

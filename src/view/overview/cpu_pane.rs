@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 
+use super::MIN_OTHER_SHARE;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
@@ -9,8 +10,9 @@ use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::recording_series::Spread;
+use crate::view::cpu_segments::UnusedTime;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
+use crate::view::panes::{AXIS_WIDTH, figures_width, in_window, layer_style};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
@@ -39,7 +41,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     }
     let area = inner.area();
     draw_axis(&mut inner);
-    let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: inner.graph_style(role) });
+    let layers = LAYERS.map(|(glyph, role)| Layer { glyph, style: layer_style(&inner, glyph, role) });
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
     inner.part(graph).render(StackedArea { columns: &shares(&columns), layers });
     let legend = Rect { x: graph.right() + 1, width: figures - 1, ..area };
@@ -114,6 +116,11 @@ fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
     let mut lines: Vec<SafeLine> = rows.into_iter().map(row).collect();
     if usize::from(pane.height()) > lines.len() {
         lines.push(busy);
+    }
+    // The shares add up to the whole.
+    let other = UnusedTime::new(interval, span).other;
+    if usize::from(pane.height()) > lines.len() && other >= MIN_OTHER_SHARE {
+        lines.push(SafeLine::new(safe!("other {}%", format_number(other * 100.0, 4)), StyleRole::Dim));
     }
     for (y, line) in (0..pane.height()).zip(lines) {
         pane.line(y, line);

@@ -22,6 +22,6 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
         inner.part(table).line(y, line);
     }
     if let (Some(graph), Some(nic)) = (graph, nics.first()) {
-        draw_graph(state, nic, &mut inner.part(graph));
+        draw_graph(state, evaluation, nic, &mut inner.part(graph));
     }
 }

@@ -114,7 +114,7 @@ pub fn graph_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pa
     let title = in_window("Memory in use", state, &columns);
     let mut inner = pane.framed(title, ("0 to 100 %, what is not available", StyleRole::Dim));
     let values = columns.means_and_maxima(&GraphFigure::UsedMemory);
-    let (style, peak_style) = (inner.graph_style(StyleRole::System), inner.graph_style(StyleRole::Dim));
+    let (style, peak_style) = (inner.area_style(StyleRole::System), inner.graph_style(StyleRole::Dim));
     let area = inner.area();
     inner.render(AreaGraph { values: &values, max: 1.0, style, peak_style });
     pane.time_axis(columns.axis(), area);

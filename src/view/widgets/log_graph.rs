@@ -3,7 +3,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
 use super::area_graph::PEAK;
@@ -66,10 +66,9 @@ impl<F: Fn(usize, f32) -> Style> Widget for LogGraph<'_, F> {
             let row = Rect { y: area.y + self.row_of(level.value, area.height), height: 1, ..area };
             for place in row.positions() {
                 let Some(cell) = buffer.cell_mut(place) else { continue };
-                // On a column it is drawn in reverse, so that the column has no gap.
-                let is_column = cell.symbol() == "█";
-                let style = if is_column { Style::new().add_modifier(Modifier::REVERSED) } else { level.style };
-                cell.set_char(level.glyph).set_style(style);
+                cell.set_char(level.glyph);
+                // The background stays.
+                (cell.fg, cell.modifier) = (level.style.fg.unwrap_or_default(), level.style.add_modifier);
             }
         }
     }
@@ -87,8 +86,6 @@ mod tests {
         let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
         LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new() }
             .render(area, &mut buffer);
-        let mut expected = Buffer::with_lines(["-----", "▁█ █ "]);
-        expected.set_style(Rect::new(3, 0, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
-        assert_eq!(buffer, expected);
+        assert_eq!(buffer, Buffer::with_lines(["-----", "▁█ █ "]));
     }
 }

@@ -1,0 +1,61 @@
+//! A table of a details page. It may be scrolled like the lines of the page; its headings stay in sight.
+
+use crate::view::columns::{ColumnSpec, Columns};
+use crate::view::pane::Pane;
+use crate::view::safe_text::SafeText;
+use crate::view::theme::StyleRole;
+
+/// A column: its heading, and its width; 0 is the remaining width.
+pub struct PageColumn {
+    spec: ColumnSpec<usize>,
+}
+
+/// A column of numbers.
+pub const fn number(heading: &'static str, width: u16) -> PageColumn {
+    PageColumn { spec: ColumnSpec::text(heading, width, 0).right_aligned() }
+}
+
+/// A column of words.
+pub const fn words(heading: &'static str, width: u16) -> PageColumn {
+    PageColumn { spec: ColumnSpec::text(heading, width, 0) }
+}
+
+/// Rows below headings.
+pub struct PageTable {
+    columns: Vec<ColumnSpec<usize>>,
+    rows: Vec<(Vec<SafeText>, StyleRole)>,
+}
+
+/// Columns left of the table.
+const INDENT: u16 = 2;
+
+impl PageTable {
+    pub fn new<const N: usize>(columns: [PageColumn; N]) -> PageTable {
+        let columns = columns.into_iter().enumerate().map(|(at, column)| column.spec.with_cell(at));
+        PageTable { columns: columns.collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row: the texts of its cells.
+    pub fn push<const N: usize>(&mut self, cells: [SafeText; N], role: StyleRole) {
+        self.rows.push((cells.into(), role));
+    }
+
+    /// Lines with the headings.
+    pub fn height(&self) -> usize {
+        1 + self.rows.len()
+    }
+
+    /// Draws the table from row `y` on, without its first `skipped` rows.
+    pub fn draw(&self, pane: &mut Pane, y: u16, skipped: usize) {
+        let mut pane = pane.subarea(INDENT, y, u16::MAX, u16::MAX);
+        let columns = Columns::new(&self.columns, pane.width());
+        let rows = self.rows.iter().skip(skipped).map(|(cells, role)| {
+            columns.row(|at, cell| {
+                if let Some(text) = cells.get(at) {
+                    cell.text(text.clone(), *role);
+                }
+            })
+        });
+        columns.draw(&mut pane, None, rows);
+    }
+}
