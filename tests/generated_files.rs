@@ -1,4 +1,5 @@
-//! Files that the program generates and the repository contains are up to date: pages of docs, completions, manual pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them again after a change of an option.
+//! Files that the program generates and the repository contains are up to date: pages of docs, the configuration file of the
+//! packages, completions, manual pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them again.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +49,8 @@ fn same(what: &[(PathBuf, String)]) {
 
 #[test]
 fn the_configuration_page_is_up_to_date() {
-    same(&[(place("docs/configuration.md"), stalltop::app::config::docs::render())]);
+    use stalltop::app::config::docs;
+    same(&[(place("docs/configuration.md"), docs::render()), (place("assets/package/config.toml"), docs::packaged())]);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
 /// Sets the allocator's parameters: the largest number of arenas, the free bytes that remain at the end of the heap, and the
 /// size from which a block is mapped on its own. To be called before any other thread is started. Does nothing outside glibc.
 pub fn configure_malloc(arenas: libc::c_int, trim_threshold: libc::c_int, mmap_threshold: libc::c_int) {
+    #[cfg(not(target_env = "gnu"))]
+    let _ = (arenas, trim_threshold, mmap_threshold);
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointer; glibc locks its parameters.
     unsafe {

@@ -1,6 +1,10 @@
 //! `doctor`: what this user can and cannot read on this kernel, and what would change it. One line each.
 
+mod remedies;
+
 use std::fmt::Write;
+
+use remedies::Remedies;
 
 use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::config::{FILE_TIMEOUT, Settings, file::ConfigFile};
@@ -23,8 +27,11 @@ use crate::units::format::plural;
 struct DoctorLine {
     what: &'static str,
     /// Why it cannot be read, and what would change it; `None` if it can
-    obstacle: Option<(String, &'static str)>,
+    obstacle: Option<Obstacle>,
 }
+
+/// Why, and what would change it ("" if nothing would).
+type Obstacle = (String, String);
 
 pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
     let DoctorReport { heading, lines } = DoctorReport::new(root, configuration)?;
@@ -47,15 +54,15 @@ impl DoctorReport {
         })?;
         let sample = sampler.sample();
         let mut text = String::new();
-        for line in lines(sampler.host(), &sample, denied_to_root(&root, &sample)) {
+        for line in lines(&root, sampler.host(), &sample) {
             // Into memory: cannot fail.
             let _ = match line.obstacle {
                 None => writeln!(text, "seen      {}", line.what),
-                Some((why, "")) => writeln!(text, "not seen  {}: {why}", line.what),
+                Some((why, remedy)) if remedy.is_empty() => writeln!(text, "not seen  {}: {why}", line.what),
                 Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
             };
         }
-        text.push_str(priority_line());
+        text.push_str(&priority_line(Remedies { is_root: sampler.host().privilege.effective_uid == 0 }));
         text.push_str(&configuration_lines(on_host, configuration));
         if on_host {
             text.push_str(&bpf_iterator_line());
@@ -72,26 +79,30 @@ fn heading(host: &Host) -> String {
     format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
 }
 
-fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -> Vec<DoctorLine> {
+fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
     let privilege = &host.privilege;
+    let remedies = Remedies { is_root: privilege.effective_uid == 0 };
     let mut lines = Vec::new();
     let mut line = |what, obstacle| lines.push(DoctorLine { what, obstacle });
     line("CPU times (/proc/stat)", absent_reason(&sample.cpu, ""));
     line("load average (/proc/loadavg)", absent_reason(&sample.load, ""));
     line("memory (/proc/meminfo)", absent_reason(&sample.memory, ""));
     line("disks (/proc/diskstats)", absent_reason(&sample.disks, ""));
-    line("network interfaces (/proc/net/dev)", absent_reason(&sample.nics, ""));
+    let other_network = matches!(&sample.exits, Err(why) if *why == OTHER_NETWORK_NAMESPACE)
+        .then(|| ("only those of this network namespace".to_owned(), remedies::OTHER_NETWORK.to_owned()));
+    line("network interfaces (/proc/net/dev)", absent_reason(&sample.nics, "").or(other_network));
     line("TCP (/proc/net/snmp)", absent_reason(&sample.protocols.tcp, ""));
     let sockets = "a kernel with CONFIG_INET_DIAG (module tcp_diag)";
     line("listening sockets and their queues (sock_diag)", absent_reason(&sample.protocols.listeners, sockets));
     line("connections of remote hosts (sock_diag)", absent_reason(&sample.protocols.remote_hosts, sockets));
     line("receive queues of the kernel (/proc/net/softnet_stat)", absent_reason(&sample.protocols.softnet, ""));
     line("pressure stall shares (/proc/pressure)", absent_reason(&sample.pressure.io, "boot with psi=1 (CONFIG_PSI)"));
-    line("limits of control groups", absent_reason(&sample.cgroups, "mount a cgroup file system"));
+    let other_cgroups = remedies::in_own_cgroup_namespace(root)
+        .then(|| ("only those below this container's own".to_owned(), remedies::OTHER_CGROUPS.to_owned()));
+    line("limits of control groups", absent_reason(&sample.cgroups, "mount a cgroup file system").or(other_cgroups));
     line("tasks", absent_reason(&sample.tasks, ""));
     let hidden = sample.tasks.as_ref().map(|tasks| tasks.hidden).unwrap_or_default();
-    let hidden_if = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
-    let remedy = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
+    let hidden_if = |hidden: bool, why: &str, remedy: &str| hidden.then(|| (why.to_owned(), remedy.to_owned()));
     // The number in /proc/loadavg is that of the whole machine; in a container, an emulated /proc may show fewer.
     let seen = sample.tasks.as_ref().map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
     let entities = sample.load.as_ref().map_or(0, |load| load.entities as usize);
@@ -104,12 +115,13 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
         hidden_if(
             hidden.processes || privilege.hidepid,
             &format!("{}/proc is mounted with hidepid, or this is a container", gap.unwrap_or_default()),
-            "run as root on the host",
+            remedies.other_processes(),
         ),
     );
-    let others = hidden_if(!privilege.has_cap_sys_ptrace, "other users' are hidden: figures of waits are lower bounds", remedy);
-    line("wait channels and system calls of all tasks", others.or(denied));
-    line("disk I/O and files of all processes", hidden_if(!privilege.has_cap_sys_ptrace, "other users' are hidden", remedy));
+    let hidden_files = |why: &str| hidden_if(!privilege.has_cap_sys_ptrace, why, remedies.sys_ptrace());
+    let waits = hidden_files("other users' are hidden: figures of waits are lower bounds");
+    line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample)));
+    line("disk I/O and files of all processes", hidden_files("other users' are hidden"));
     line(
         "run-queue wait of threads (schedstat)",
         hidden_if(
@@ -122,32 +134,34 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
         "delays of tasks: block I/O, swap-in, reclaim, thrashing",
         match privilege.delay_accounting {
             Ok(true) => match sample.delays {
-                Err(Absent::NoPermission) => Some((
-                    "taskstats needs CAP_NET_ADMIN".to_owned(),
-                    "run as root, or: setcap cap_net_admin,cap_sys_ptrace+ep stalltop",
-                )),
-                Err(why) if why != Absent::NotRead => Some((why.to_string(), "a kernel with CONFIG_TASKSTATS")),
+                Err(Absent::NoPermission) => {
+                    Some(("taskstats needs CAP_NET_ADMIN".to_owned(), remedies.net_admin().to_owned()))
+                }
+                Err(why) if why != Absent::NotRead => Some((why.to_string(), "a kernel with CONFIG_TASKSTATS".to_owned())),
                 _ => None,
             },
             Ok(false) => Some((
                 "delay accounting is off".to_owned(),
                 "sysctl kernel.task_delayacct=1, which counts for tasks that start afterwards (delayacct on the kernel's \
-                 command line counts for all)",
+                 command line counts for all)"
+                    .to_owned(),
             )),
-            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, shows whether it is on")),
+            Err(why) => {
+                Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, shows whether it is on".to_owned()))
+            }
         },
     );
-    line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
-    line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample, privilege.has_cap_sys_ptrace));
+    line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits, remedies));
+    line("other network namespaces (/proc/PID/net)", hidden_namespaces(sample, privilege.has_cap_sys_ptrace, remedies));
     line(
         "their queueing disciplines, accept queues and SYN queues (setns)",
-        closed_namespaces(sample, privilege.has_cap_sys_ptrace),
+        closed_namespaces(sample, privilege.has_cap_sys_ptrace, remedies),
     );
     lines
 }
 
 /// Processes whose system call cannot be read although this user has CAP_SYS_PTRACE.
-fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)> {
+fn denied_to_root(root: &Root, sample: &Sample) -> Option<Obstacle> {
     let processes = &sample.tasks.as_ref().ok()?.processes;
     let refuses = |pid: u32| matches!(root.read_once(format!("proc/{pid}/syscall")), Err(Absent::NoPermission));
     let denied: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
@@ -156,82 +170,77 @@ fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)
     let (many, all) = (denied.len(), processes.len());
     Some((
         format!("those of {many} of {all} processes, such as {name} ({}), are denied in spite of CAP_SYS_PTRACE", first.pid),
-        "",
+        remedies::security_profile(root).unwrap_or_default(),
     ))
 }
 
 /// Which network namespaces are not read.
-fn hidden_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(String, &'static str)> {
+fn hidden_namespaces(sample: &Sample, has_cap_sys_ptrace: bool, remedies: Remedies) -> Option<Obstacle> {
     let namespaces = match &sample.network_namespaces {
-        Err(why) => return Some((why.to_string(), "")),
+        Err(why) => return Some((why.to_string(), String::new())),
         Ok(namespaces) => namespaces,
     };
     if namespaces.hidden_processes > 0 {
         let processes = plural(namespaces.hidden_processes, "process", "processes");
         if has_cap_sys_ptrace {
-            return Some((format!("those of {processes} are denied in spite of CAP_SYS_PTRACE"), ""));
+            return Some((format!("those of {processes} are denied in spite of CAP_SYS_PTRACE"), String::new()));
         }
-        return Some((
-            format!("those of {processes} are hidden"),
-            "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop",
-        ));
+        return Some((format!("those of {processes} are hidden"), remedies.sys_ptrace().to_owned()));
     }
     let unread = namespaces.unread_count();
-    (unread > 0).then(|| (format!("{unread} of {} are not read, with the highest inodes", namespaces.count), ""))
+    (unread > 0).then(|| (format!("{unread} of {} are not read, with the highest inodes", namespaces.count), String::new()))
 }
 
 /// In which network namespaces no socket could be opened.
-fn closed_namespaces(sample: &Sample, has_cap_sys_ptrace: bool) -> Option<(String, &'static str)> {
+fn closed_namespaces(sample: &Sample, has_cap_sys_ptrace: bool, remedies: Remedies) -> Option<Obstacle> {
     let namespaces = sample.network_namespaces.as_ref().ok()?;
     let closed = namespaces.closed_count();
     if namespaces.count == 0 && namespaces.hidden_processes > 0 && !has_cap_sys_ptrace {
         let processes = plural(namespaces.hidden_processes, "process", "processes");
         return Some((
             format!("it is not known which there are: those of {processes} are hidden"),
-            "run as root: to enter one needs CAP_SYS_ADMIN",
+            remedies.sys_admin().to_owned(),
         ));
     }
     let all = pluralize(namespaces.count, "network namespace");
-    (closed > 0).then(|| (format!("no permission in {closed} of {all}"), "run as root: to enter one needs CAP_SYS_ADMIN"))
+    (closed > 0).then(|| (format!("no permission in {closed} of {all}"), remedies.sys_admin().to_owned()))
 }
 
 /// Why the ends of tasks are not received: tasks that live between two samples then have no name.
-fn exits_obstacle(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
+fn exits_obstacle(reading: &Reading<Exits>, remedies: Remedies) -> Option<Obstacle> {
     let why = reading.as_ref().err()?;
-    let unnamed = |why: &str| format!("{why}: only their number, their CPU time and their parents are known");
-    Some(match why {
-        Absent::NoPermission => {
-            (unnamed("no permission"), "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop")
-        }
-        Absent::Os(libc::EINVAL) => (unnamed("this is a container"), "run as root on the host"),
+    let (why, remedy) = match why {
+        Absent::NoPermission => ("no permission".to_owned(), remedies.net_admin()),
+        Absent::Os(libc::EINVAL) => ("this is a container".to_owned(), remedies.other_processes()),
         _ if *why == OTHER_NETWORK_NAMESPACE => {
-            let why = "the kernel reports them only in the network namespace of PID 1";
-            (unnamed(why), "nsenter --net --target 1 stalltop")
+            ("the kernel reports them only in the network namespace of PID 1".to_owned(), remedies::OTHER_NETWORK)
         }
-        Absent::NoSuchFile => (unnamed("not on this kernel"), "a kernel with CONFIG_TASKSTATS"),
-        Absent::Unsupported => (unnamed("this kernel does not distinguish threads from processes"), "Linux 5.19 or later"),
-        why => (unnamed(&why.to_string()), ""),
-    })
+        Absent::NoSuchFile => ("not on this kernel".to_owned(), "a kernel with CONFIG_TASKSTATS"),
+        Absent::Unsupported => ("this kernel does not distinguish threads from processes".to_owned(), "Linux 5.19 or later"),
+        why => (why.to_string(), ""),
+    };
+    Some((format!("{why}: only their number, their CPU time and their parents are known"), remedy.to_owned()))
 }
 
-fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {
+fn absent_reason<T>(reading: &Reading<T>, remedy: &str) -> Option<Obstacle> {
     let why: &Absent = reading.as_ref().err()?;
-    Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
+    let remedy = if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy };
+    Some((why.to_string(), remedy.to_owned()))
 }
 
 /// The priority that the sampling thread gets: tried on a thread of its own.
-fn priority_line() -> &'static str {
+fn priority_line(remedies: Remedies) -> String {
     let tried = threads::spawn("priority", priority::raise).ok().and_then(|thread| thread.join().ok());
     match tried {
         Some(ThreadPriority::Raised) => {
-            "priority  the sampling thread runs with nice -20: samples are on time while all CPUs are busy\n"
+            "priority  the sampling thread runs with nice -20: samples are on time while all CPUs are busy\n".to_owned()
         }
         Some(ThreadPriority::Kept) => {
-            "priority  the sampling thread keeps the nice value or the policy that this program was started with\n"
+            "priority  the sampling thread keeps the nice value or the policy that this program was started with\n".to_owned()
         }
         Some(ThreadPriority::Normal) | None => {
-            "priority  the sampling thread has nice 0: samples are late while all CPUs are busy. Run as root, or: \
-             setcap cap_sys_nice,cap_sys_ptrace+ep stalltop\n"
+            let remedy = remedies.sys_nice();
+            format!("priority  the sampling thread has nice 0: samples are late while all CPUs are busy: {remedy}\n")
         }
     }
 }

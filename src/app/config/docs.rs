@@ -1,4 +1,4 @@
-//! docs/configuration.md, generated from the list of thresholds. Its example has every key.
+//! docs/configuration.md and the configuration file of the packages, generated from the list of thresholds. Both have every key.
 
 use std::fmt::Write;
 
@@ -43,6 +43,16 @@ pub fn example() -> String {
     }
     text + "\n" + DEVICE_SECTIONS
 }
+
+/// The file that packages install as /etc/stalltop/config.toml: it sets nothing.
+pub fn packaged() -> String {
+    format!("{PACKAGED_HEADER}\n{}", example())
+}
+
+const PACKAGED_HEADER: &str = "\
+# Configuration of stalltop for all users of this machine. A user's own ~/.config/stalltop/config.toml takes precedence.
+# Every key is here with its default, as a comment: remove the # to change it. 'stalltop doctor' says which files are read.
+";
 
 /// The whole page. A test fails when the file in docs/ is not this.
 pub fn render() -> String {

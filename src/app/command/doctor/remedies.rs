@@ -1,0 +1,105 @@
+//! What would make a reading possible: another user, a capability for the program, or another option for the container that
+//! it runs in (docs/containers.md). A root user without a capability is in a container: becoming root is no advice there.
+
+use crate::kernel::Root;
+use crate::report::formatting::printable;
+
+/// The advice for this user.
+#[derive(Clone, Copy)]
+pub struct Remedies {
+    pub is_root: bool,
+}
+
+impl Remedies {
+    fn choose(self, for_user: &'static str, for_root: &'static str) -> &'static str {
+        if self.is_root { for_root } else { for_user }
+    }
+
+    pub fn sys_ptrace(self) -> &'static str {
+        self.choose(
+            "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop",
+            "start the container with --cap-add=SYS_PTRACE",
+        )
+    }
+
+    pub fn net_admin(self) -> &'static str {
+        self.choose(
+            "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop",
+            "start the container with --cap-add=NET_ADMIN",
+        )
+    }
+
+    pub fn sys_admin(self) -> &'static str {
+        self.choose(
+            "run as root: to enter one needs CAP_SYS_ADMIN",
+            "start the container with --cap-add=SYS_ADMIN: to enter one needs it",
+        )
+    }
+
+    pub fn sys_nice(self) -> &'static str {
+        self.choose(
+            "run as root, or: setcap cap_sys_nice,cap_sys_ptrace+ep stalltop",
+            "start the container with --cap-add=SYS_NICE",
+        )
+    }
+
+    pub fn other_processes(self) -> &'static str {
+        self.choose(
+            "run as root on the host, or in a container with --pid=host",
+            "run on the host, or start the container with --pid=host",
+        )
+    }
+}
+
+pub const OTHER_NETWORK: &str = "nsenter --net --target 1 stalltop, or start the container with --network=host";
+pub const OTHER_CGROUPS: &str =
+    "run on the host, or start the container with --cgroupns=host --volume=/sys/fs/cgroup:/sys/fs/cgroup:ro";
+
+/// Whether this process sees the control groups below its own alone: it is in another cgroup namespace than PID 1, whose
+/// groups are then above the root (cgroup_namespaces(7)).
+pub fn in_own_cgroup_namespace(root: &Root) -> bool {
+    let of_init = root.read_once("proc/1/cgroup").unwrap_or_default();
+    of_init.split(|&byte| byte == b'\n').any(|line| line.windows(4).any(|part| part == b":/.."))
+}
+
+/// What to do against the security profile that confines this process (AppArmor, SELinux), if there is one: Docker's profile
+/// denies reading other processes' system calls, whatever capabilities there are.
+pub fn security_profile(root: &Root) -> Option<String> {
+    let label = root.read_once("proc/self/attr/current").ok()?;
+    let label = String::from_utf8_lossy(&label);
+    let label = label.trim_matches(['\0', '\n', ' ']);
+    let confined = !label.is_empty() && label != "unconfined" && !label.contains("unconfined_t");
+    confined.then(|| {
+        let option = if label.contains(':') { "label=disable" } else { "apparmor=unconfined" };
+        format!("the security profile {} may deny it: start the container with --security-opt={option}", printable(label))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root_with(path: &str, text: &str) -> (tempfile::TempDir, Root) {
+        let tree = tempfile::tempdir().unwrap();
+        let file = tree.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+        let root = Root::at_directory(tree.path().to_path_buf());
+        (tree, root)
+    }
+
+    #[test]
+    fn a_security_profile_is_named_with_its_option() {
+        let of = |label| security_profile(&root_with("proc/self/attr/current", label).1);
+        assert_eq!([of("unconfined\n"), of("\0"), of("unconfined_u:unconfined_r:unconfined_t:s0")], [None, None, None]);
+        assert!(of("docker-default (enforce)\n").unwrap().ends_with("--security-opt=apparmor=unconfined"));
+        assert!(of("system_u:system_r:container_t:s0:c1,c2\0").unwrap().ends_with("--security-opt=label=disable"));
+    }
+
+    #[test]
+    fn a_cgroup_namespace_has_the_groups_of_pid_1_above_its_root() {
+        assert!(in_own_cgroup_namespace(&root_with("proc/1/cgroup", "0::/../../../init.scope\n").1));
+        assert!(in_own_cgroup_namespace(&root_with("proc/1/cgroup", "12:cpu:/../..\n0::/\n").1));
+        assert!(!in_own_cgroup_namespace(&root_with("proc/1/cgroup", "0::/init.scope\n").1));
+    }
+}

@@ -1,0 +1,101 @@
+# Sourced: clean roots of Debian, and systemd running in one. For root alone; all is in namespaces of its own and ends with the
+# script. A root is made once by debootstrap and kept as an archive in $STALLTOP_TOOLS.
+
+place=$(mktemp -d /tmp/stalltop-packages.XXXXXX)
+init=
+finish() {
+  [ -z "$init" ] || kill -9 "$init" 2>/dev/null || true
+  rm -rf --one-file-system "$place"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  exit 1
+}
+ok() { printf 'ok: %s\n' "$*"; }
+
+# clean_root DIR: a minimal Debian with systemd, and rpm for rpm.sh.
+clean_root() {
+  local archive=${STALLTOP_TOOLS:-$HOME/.cache/stalltop-tools}/bookworm.tar made
+  if [ ! -e "$archive" ]; then
+    command -v debootstrap >/dev/null || apt-get install -yq --no-install-recommends debootstrap >/dev/null 2>&1 || true
+    command -v debootstrap >/dev/null || { echo 'skipped: debootstrap cannot be installed'; exit 0; }
+    made=$place/debootstrap
+    if ! debootstrap --variant=minbase --include=systemd,rpm bookworm "$made" >"$place/debootstrap.log" 2>&1; then
+      tail -n 3 "$place/debootstrap.log"
+      echo 'skipped: debootstrap cannot make a root'
+      exit 0
+    fi
+    rm -rf "$made"/var/cache/apt/archives/*.deb "$made"/var/lib/apt/lists/*
+    mkdir -p "${archive%/*}"
+    tar --create --numeric-owner --directory "$made" . >"$archive.new" && mv "$archive.new" "$archive"
+    rm -rf --one-file-system "$made"
+  fi
+  mkdir -p "$1" && tar --extract --numeric-owner --file "$archive" --directory "$1"
+}
+
+# boot DIR: starts its systemd in namespaces (pid, mount, network, cgroup, …); `inside COMMAND` runs in them.
+boot() {
+  booted=$1
+  cat >"$place/boot.sh" <<'END'
+set -e
+root=$1
+mount --make-rprivate /
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs tmpfs "$root/run"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom tty; do
+  : >"$root/dev/$device"
+  mount --bind "/dev/$device" "$root/dev/$device"
+done
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+cd "$root"
+# Not chroot: a unit with a mount namespace of its own starts only where / is a mount.
+pivot_root . tmp
+exec env -i container=stalltop PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'umount --lazy /tmp && mount -t tmpfs tmpfs /tmp &&
+  exec /lib/systemd/systemd'
+END
+  unshare --pid --fork --mount --cgroup --uts --ipc --net sh "$place/boot.sh" "$booted" >"$place/boot.log" 2>&1 </dev/null &
+  local outer=$! state tries
+  for tries in $(seq 300); do
+    init=$(cat "/proc/$outer/task/$outer/children" 2>/dev/null) || init=
+    init=${init%% *}
+    if [ -n "$init" ]; then
+      state=$(inside systemctl is-system-running 2>/dev/null) || true
+      case $state in running | degraded) return 0 ;; esac
+    fi
+    sleep 0.2
+  done
+  tail -n 5 "$place/boot.log"
+  return 1
+}
+inside() {
+  nsenter --target "$init" --mount --pid --cgroup --uts --ipc --net \
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"
+}
+
+# files: what is in the root, but for what the system itself keeps: its logs, package data bases and caches.
+files() {
+  (cd "$1" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./run -o -path ./tmp -o -path ./dev -o -path ./var/log \
+    -o -path ./var/cache -o -path ./var/lib/dpkg -o -path ./var/lib/rpm -o -path ./usr/lib/sysimage -o -path ./var/lib/systemd \
+    -o -path ./var/lib/private -o -path ./var/tmp \) -prune -o -print | sort)
+}
+
+service=stalltop-record.service
+main_pid() { inside systemctl show --property MainPID --value "$service"; }
+# A condition that must become true within 20 s.
+soon() {
+  local tries
+  for tries in $(seq 100); do
+    if "$@" >/dev/null 2>&1; then return 0; fi
+    sleep 0.2
+  done
+  return 1
+}
