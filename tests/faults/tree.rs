@@ -48,6 +48,12 @@ impl Tree {
         tree.write("sys/kernel/uevent_seqnum", "1000\n");
         // Without it system calls have no names, and their files are not read.
         tree.write("proc/sys/kernel/arch", "x86_64\n");
+        // Of the limits that are nearly used up.
+        tree.write("proc/sys/fs/file-nr", "980\t0\t1000\n");
+        tree.write("proc/sys/kernel/pid_max", "32768\n");
+        tree.write("proc/sys/kernel/threads-max", "191235\n");
+        tree.write("proc/sys/net/netfilter/nf_conntrack_count", "990\n");
+        tree.write("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
         let softnet = |cpu: u32| {
             format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))

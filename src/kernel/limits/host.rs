@@ -73,10 +73,10 @@ impl HostLimitReader {
             add(Limit::new(LimitKind::HostFiles, used, max));
         }
         if let Some(tasks) = known.load.map(|load| u64::from(load.entities)) {
+            let threads = self.maxima.threads.map(|max| (max, LimitKind::HostTasks));
+            let pids = self.maxima.pids.map(|max| (max, LimitKind::TaskIds));
             // The lower of the two is the limit.
-            let (threads, pids) = (self.maxima.threads, self.maxima.pids);
-            let kind = if pids < threads { LimitKind::TaskIds } else { LimitKind::HostTasks };
-            if let Some(max) = threads.into_iter().chain(pids).min() {
+            if let Some((max, kind)) = threads.into_iter().chain(pids).min_by_key(|&(max, _)| max) {
                 add(Limit::new(kind, tasks, max));
             }
         }
