@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::cgroups::limit_applies;
 use super::device_waiters::leads_to_device;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
+use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use crate::ids::cpu_list::parse_cpu_list;
@@ -161,15 +162,17 @@ fn is_core_of(context: &RuleContext, finding: &Finding, threads: &Subject) -> bo
     core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE && was_there(task))
 }
 
-/// Whether most blocked threads wait for pages or for memory, and are in the cgroup that lacks memory.
+/// Whether most blocked threads wait for pages or for memory, and are in the cgroup that lacks memory. Threads that hang are a finding of
+/// their own.
 fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
     let is_inside = |pid: u32| match subject {
         Subject::Cgroup(group) => context.process(pid).is_none_or(|process| limit_applies(Controller::Memory, group, process)),
         _ => true,
     };
     let lacks = |thread: &BlockedThread| waits_for_page(context, thread) && is_inside(thread.task.pid);
+    let hung: Vec<TaskId> = hung_threads(context.interval, context.thresholds).map(|thread| thread.task).collect();
     let sightings = |for_pages: bool| -> u64 {
-        let threads = context.interval.blocked_threads.iter();
+        let threads = context.interval.blocked_threads.iter().filter(|thread| !hung.contains(&thread.task));
         threads.filter(|thread| !for_pages || lacks(thread)).map(|thread| u64::from(thread.seen_count)).sum()
     };
     let (for_pages, all) = (sightings(true), sightings(false));
