@@ -48,9 +48,10 @@ impl<'a> UnixSendWait<'a> {
         (!self.are_datagrams()).then(|| self.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.unread_bytes)))
     }
 
-    /// How long the first of them has waited.
+    /// How long the first of them has waited; of datagrams the last one, since each datagram that is read lets one of them proceed.
     pub fn seconds(&self, interval: &Interval) -> f64 {
-        let since_ns = self.rows.iter().map(|row| row.since_boottime_ns).min().unwrap_or(u64::MAX);
+        let since = self.rows.iter().map(|row| row.since_boottime_ns);
+        let since_ns = if self.are_datagrams() { since.max() } else { since.min() }.unwrap_or(u64::MAX);
         interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
     }
 

@@ -14,7 +14,6 @@ fn check(mode: &str, mut judge: impl FnMut(&mut CheckResult)) {
     let mut command = Command::new("python3");
     command.arg(source).args([mode, "60"]);
     let _load = Load::start(command);
-    std::thread::sleep(std::time::Duration::from_secs(1));
     let state = tempfile::tempdir().expect("a folder");
     Attempt { seconds: 5, ..Attempt::new(&format!("limits-{mode}"), state.path()) }.check(|_, said| judge(said));
 }
@@ -40,7 +39,7 @@ fn a_process_without_a_free_descriptor() {
         let reached = said.must("limit-reached", "opener", "warning");
         said.says(
             &reached,
-            &["opener (", ") of 200 file descriptors open (RLIMIT_NOFILE): open, socket and accept fail (EMFILE)"],
+            &["opener (", " of 200 file descriptors open (RLIMIT_NOFILE): open, socket and accept fail (EMFILE)"],
         );
     });
 }

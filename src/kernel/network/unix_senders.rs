@@ -5,6 +5,7 @@
 //! searched only of sockets that are full in two dumps. Sockets of other network namespaces are dumped over a socket opened there.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
@@ -19,7 +20,7 @@ use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::unix_sockets::{FullSocket, dump_full_sockets, dump_names, open_unix_diag};
 use crate::sample::network::unix_senders::{MAX_UNIX_SENDERS, UnixSenders};
-use crate::sample::task::Tasks;
+use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::Waits;
 use crate::sample::{Absent, Name, Reading};
 
@@ -140,7 +141,8 @@ impl UnixSenderReader {
         for &(socket, full_since_ns) in waiting {
             let Some(Some(threads)) = threads.get(&socket.inode) else { continue };
             let Some(owner) = self.owners.owner(socket.inode) else { continue };
-            let Some(since_ns) = waiting_since(threads, full_since_ns, owner.0.pid, tasks) else { continue };
+            let process = tasks.and_then(|tasks| tasks.process(owner.0.pid));
+            let Some(since_ns) = waiting_since(threads, (full_since_ns, socket.are_datagrams), process) else { continue };
             // The end of a server has the name of its listening socket: in poll it serves its other clients meanwhile.
             let is_client = !socket.are_datagrams && !names.contains_key(&socket.inode);
             let polls = is_client && !threads.polling.is_empty();
@@ -191,25 +193,29 @@ fn is_unix_send(wchan: &Name) -> bool {
     matches!(wchan.as_bytes(), b"sock_alloc_send_pskb" | b"sock_wait_for_wmem" | b"unix_wait_for_peer")
 }
 
-/// Since when the first of the threads waits: since the thread last ran, or, if no reading found that it ran, since the socket is full.
-/// A thread that waits for a slow receiver runs now and then.
-fn waiting_since(threads: &SleepingThreads, full_since_ns: u64, pid: u32, tasks: Option<&Tasks>) -> Option<u64> {
-    let process = tasks.and_then(|tasks| tasks.process(pid));
+/// Since when the first of the threads waits, of datagrams the last one: since the thread last ran, or, if no reading found that it ran,
+/// since the socket is full. A thread that waits for a slow receiver runs now and then.
+fn waiting_since(
+    threads: &SleepingThreads,
+    (full_since_ns, are_datagrams): (u64, bool),
+    process: Option<&Arc<Process>>,
+) -> Option<u64> {
     let last_ran = |tid: u32| process.and_then(|process| process.thread(tid)).and_then(|thread| thread.last_timeslice_ns);
     let sending = threads.sending.iter().map(|&tid| last_ran(tid).unwrap_or(full_since_ns));
     let polling = threads.polling.first().map(|_| full_since_ns);
-    sending.chain(polling).min()
+    if are_datagrams { sending.max() } else { sending.chain(polling).min() }
 }
 
 /// Adds a row of one socket to the row of its process and receiver.
 fn add(row: &mut UnixSenders, one: &UnixSenders) {
     row.sockets = row.sockets.saturating_add(one.sockets);
     row.threads = row.threads.saturating_add(one.threads);
-    row.since_boottime_ns = row.since_boottime_ns.min(one.since_boottime_ns);
-    // Datagram sockets with one receiver share its queue.
-    row.unread_bytes = if row.are_datagrams {
-        row.unread_bytes.max(one.unread_bytes)
+    // Datagram sockets with one receiver share its queue: each datagram that it reads lets one of their threads proceed.
+    if row.are_datagrams {
+        row.since_boottime_ns = row.since_boottime_ns.max(one.since_boottime_ns);
+        row.unread_bytes = row.unread_bytes.max(one.unread_bytes);
     } else {
-        row.unread_bytes.saturating_add(one.unread_bytes)
-    };
+        row.since_boottime_ns = row.since_boottime_ns.min(one.since_boottime_ns);
+        row.unread_bytes = row.unread_bytes.saturating_add(one.unread_bytes);
+    }
 }

@@ -25,7 +25,8 @@ pub struct UnixSenders {
     pub threads: u32,
     /// Threads that sleep in poll, select or epoll until one of them can be written to
     pub polling_threads: u32,
-    /// CLOCK_BOOTTIME nanoseconds since when the first of these threads has waited; a lower bound of the time
+    /// CLOCK_BOOTTIME nanoseconds since when the first of these threads has waited, of datagrams the last one, since they share the receiver's
+    /// queue; a lower bound of the time
     pub since_boottime_ns: u64,
     /// Bytes that the receiver has not read: udiag_rqueue; of datagrams the first one
     pub unread_bytes: u64,

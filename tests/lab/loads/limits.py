@@ -39,6 +39,7 @@ if mode.startswith('tasks'):
             os._exit(0)
         children.append(pid)
     for _ in range(39 if mode == 'tasks' else 25): child()
+    print('ready', flush=True)
     while time.monotonic() < end:
         try:
             if mode == 'tasks': child()
@@ -49,20 +50,28 @@ elif mode.startswith('files'):
     title('opener')
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     opened = []
-    while time.monotonic() < end:
+    def open_all():
         try:
             while mode == 'files' or len(opened) < 150: opened.append(os.open('/dev/null', os.O_RDONLY))
         except OSError: pass
+    open_all()
+    print('ready', flush=True)
+    while time.monotonic() < end:
+        open_all()
         time.sleep(0.1)
 elif mode.startswith('ports'):
     title('client')
     with open('/proc/sys/net/ipv4/ip_local_port_range', 'w') as file: file.write('40000 40999')
     server = socket.create_server(('127.0.0.1', 15432), backlog=4096)
     kept = []
-    while time.monotonic() < end:
+    def connect_all():
         try:
             while mode == 'ports' or len(kept) < 1000:
                 kept.append(socket.create_connection(('127.0.0.1', 15432)))
                 kept.append(server.accept()[0])
         except OSError: pass
+    connect_all()
+    print('ready', flush=True)
+    while time.monotonic() < end:
+        connect_all()
         time.sleep(0.1)
