@@ -163,6 +163,8 @@ pub struct State {
     held_order: Option<row_order::HeldOrder>,
     /// Overview: the order of the process groups
     pub held_groups: row_order::HeldGroups,
+    /// The hottest threads, kept in their order for some seconds
+    pub held_threads: row_order::HeldThreads,
     /// Cursor, sort order and filter of each screen's list, by `Screen`
     lists: [ListState; Screen::ALL.len()],
     /// Tasks screen: the kind of its rows
@@ -238,6 +240,7 @@ impl State {
             rows: Vec::new(),
             held_order: None,
             held_groups: row_order::HeldGroups::default(),
+            held_threads: row_order::HeldThreads::default(),
             lists: Default::default(),
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),

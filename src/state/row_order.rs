@@ -3,14 +3,18 @@
 
 use super::rows::{self, Item, Row, TaskRows};
 use super::{Screen, Sort, State};
-use crate::ids::GroupId;
+use crate::ids::{GroupId, TaskId};
 use crate::interval::process_groups::{ProcessGroup, process_groups};
+use crate::interval::task::ThreadSpan;
 
 /// How long an order is kept.
 const HELD_NS: u64 = 3_000_000_000;
 
 /// Rows from the first one whose order is kept: more than a screen shows.
 const HELD_ROWS: usize = 128;
+
+/// Threads whose place among the hottest ones is kept: twice as many as a screen shows.
+const HELD_THREADS: usize = 24;
 
 /// The order of rows at some time, and for which list it is.
 #[derive(Clone, Debug)]
@@ -29,6 +33,13 @@ pub(super) struct HeldOrder {
 pub struct HeldGroups {
     since_ns: u64,
     groups: Vec<GroupId>,
+}
+
+/// The threads that used most CPU time at some time, the first one most.
+#[derive(Clone, Debug, Default)]
+pub struct HeldThreads {
+    since_ns: u64,
+    threads: Vec<TaskId>,
 }
 
 impl State {
@@ -81,6 +92,21 @@ impl State {
         self.held_groups = HeldGroups { since_ns: now_ns, groups };
     }
 
+    /// Keeps the threads that used most CPU time in the newest interval, if those of an earlier one are old enough.
+    pub(super) fn hold_hot_threads(&mut self) {
+        let Some(now_ns) = self.live_time_ns() else {
+            self.held_threads = HeldThreads::default();
+            return;
+        };
+        if is_held(self.held_threads.since_ns, now_ns) {
+            return;
+        }
+        let Some(tasks) = self.current.as_ref().and_then(|evaluation| evaluation.interval.tasks.as_ref()) else { return };
+        let threads = HeldThreads::default().hottest(&tasks.threads, HELD_THREADS);
+        let threads = threads.into_iter().map(|thread| thread.id).collect();
+        self.held_threads = HeldThreads { since_ns: now_ns, threads };
+    }
+
     /// The time of the displayed sample, if it is the newest one of this machine.
     fn live_time_ns(&self) -> Option<u64> {
         let follows = self.capabilities().follows_newest && !self.paused;
@@ -95,6 +121,29 @@ impl HeldGroups {
         let places: Vec<Option<usize>> =
             first.iter().map(|group| self.groups.iter().position(|held| *held == group.id)).collect();
         reorder(first, &places);
+    }
+}
+
+impl HeldThreads {
+    /// How many times the CPU time of a kept thread another one has to use to take its row.
+    const TAKES_OVER: f64 = 2.0;
+
+    /// At most `count` threads that used most CPU time: kept ones in the order that is kept, each other one where it belongs.
+    pub fn hottest<'a>(&self, threads: &'a [ThreadSpan], count: usize) -> Vec<&'a ThreadSpan> {
+        let place = |thread: &ThreadSpan| self.threads.iter().position(|&held| held == thread.id);
+        let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
+        let mut hot: Vec<(f64, &ThreadSpan)> = (threads.iter().filter(|thread| used(thread) >= 0.0005))
+            .map(|thread| (used(thread) * if place(thread).is_some() { Self::TAKES_OVER } else { 1.0 }, thread))
+            .collect();
+        if hot.len() > count && count > 0 {
+            hot.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
+            hot.truncate(count);
+        }
+        let mut hot: Vec<&ThreadSpan> = hot.into_iter().map(|(_, thread)| thread).collect();
+        hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
+        let places: Vec<Option<usize>> = hot.iter().map(|thread| place(thread)).collect();
+        reorder(&mut hot, &places);
+        hot
     }
 }
 

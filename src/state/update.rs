@@ -80,6 +80,7 @@ impl State {
         self.is_provisional = false;
         self.current = Some(evaluation);
         self.hold_groups();
+        self.hold_hot_threads();
         self.rebuild_rows();
     }
 

@@ -154,7 +154,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     draw_table(state, evaluation, layout, span, pane);
     let end = layout.rows_before_list + layout.list_rows;
     if layout.hot_thread_rows > 0 {
-        hot_threads::draw(evaluation, &mut pane.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
+        hot_threads::draw(state, evaluation, &mut pane.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
     }
     let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
     footer(interval, span, &mut pane.subarea(0, foot, u16::MAX, u16::MAX));

@@ -32,13 +32,15 @@ pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root,
         return;
     }
     let busy = busy_processes(waits, (waits.sub_samples.len() as f64 * MIN_BUSY_SHARE).max(1.0));
-    if busy.iter().all(|pid| waiting.contains(pid)) {
+    // A busy reader is seen in its pipe at times, too: it empties the pipe faster than its writer wakes.
+    let processes: BTreeSet<u32> = waiting.iter().chain(&busy).copied().collect();
+    if busy.is_empty() || processes.len() < 2 {
         return;
     }
     // By inode: the processes that have its write end open, and those that have its read end open.
     let mut ends: FxHashMap<u32, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
     let mut left = MAX_DESCRIPTORS;
-    for pid in waiting.iter().copied().chain(busy.into_iter().filter(|pid| !waiting.contains(pid))) {
+    for pid in processes {
         let Ok(descriptors) = root.list_directory(format!("proc/{pid}/fd")) else { continue };
         let Some(rest) = left.checked_sub(descriptors.len()) else { continue };
         left = rest;

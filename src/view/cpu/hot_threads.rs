@@ -5,6 +5,7 @@ use crate::findings::Evaluation;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
+use crate::state::State;
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
 use crate::view::safe_text::SafeText;
@@ -67,18 +68,12 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
 const MAX_THREADS: usize = 12;
 
 /// The threads that used most CPU time, as many as fit below the headings.
-pub fn draw(evaluation: &Evaluation, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
     let Some(tasks) = &interval.tasks else { return };
-    let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
-    let mut hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(|thread| used(thread) >= 0.0005).collect();
     let shown = usize::from(pane.height().saturating_sub(1)).min(MAX_THREADS);
-    if hot.len() > shown && shown > 0 {
-        hot.select_nth_unstable_by(shown - 1, |a, b| used(b).total_cmp(&used(a)));
-        hot.truncate(shown);
-    }
-    hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
+    let hot = state.held_threads.hottest(&tasks.threads, shown);
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
         let line = HotThread { evaluation, process, thread, span };

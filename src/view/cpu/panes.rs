@@ -69,9 +69,9 @@ fn longest_waits(evaluation: &Evaluation) -> Vec<&ThreadSpan> {
     list
 }
 
-pub fn hot_threads(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+pub fn hot_threads(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let mut inner = pane.framed(("Hottest threads", StyleRole::Bold), SafeLine::default());
-    hot_threads_table::draw(evaluation, &mut inner);
+    hot_threads_table::draw(state, evaluation, &mut inner);
 }
 
 /// The table of CPUs, and the accounting of CPU time below it.
