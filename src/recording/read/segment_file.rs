@@ -38,8 +38,8 @@ pub struct SegmentFile {
     meta: Meta,
     /// What of each sample is decoded.
     parts: SampleParts,
-    /// Sample frames, in the order of the file.
-    sample_entries: Vec<IndexEntry>,
+    /// Sample frames, in the order of the file; shared with readers that were reopened: 4 MB for 24 hours
+    sample_entries: Arc<Vec<IndexEntry>>,
     /// Summaries of the samples, or nothing.
     summaries: Vec<FrameSummary>,
     gaps: Vec<Gap>,
@@ -77,7 +77,7 @@ impl SegmentFile {
             header,
             meta: Meta::unknown(),
             parts: SampleParts::All,
-            sample_entries: Vec::new(),
+            sample_entries: Arc::default(),
             summaries: Vec::new(),
             gaps: Vec::new(),
             marks: Vec::new(),
@@ -200,7 +200,7 @@ impl SegmentFile {
             header: self.header,
             meta: self.meta.clone(),
             parts,
-            sample_entries: self.sample_entries.clone(),
+            sample_entries: Arc::clone(&self.sample_entries),
             summaries: Vec::new(),
             gaps: Vec::new(),
             marks: Vec::new(),
@@ -265,7 +265,7 @@ impl SegmentFile {
             if let Some(last) = last
                 && scan.entries.get(known - 1) != Some(&last)
             {
-                self.sample_entries.retain(|entry| entry.offset != last.offset);
+                Arc::make_mut(&mut self.sample_entries).retain(|entry| entry.offset != last.offset);
                 known -= 1;
             }
             let new = scan.entries.get(known..).unwrap_or_default().to_vec();

@@ -1,5 +1,7 @@
 //! Loads the index of a recording's file, or rebuilds it by a scan, and adds the frames that it lists.
 
+use std::sync::Arc;
+
 use super::{MAX_MISSING_SAMPLES, SegmentFile};
 use crate::recording::error::{FrameError, RecordingError};
 use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
@@ -63,7 +65,7 @@ impl SegmentFile {
     }
 
     pub(super) fn replace_entries(&mut self, entries: &[IndexEntry]) -> Result<(), RecordingError> {
-        self.sample_entries.clear();
+        self.sample_entries = Arc::default();
         self.summaries.clear();
         self.gaps.clear();
         self.marks.clear();
@@ -75,7 +77,7 @@ impl SegmentFile {
     pub(super) fn add_entries(&mut self, entries: &[IndexEntry]) -> Result<(), RecordingError> {
         for entry in entries {
             match entry.kind {
-                EntryKind::Sample => self.sample_entries.push(*entry),
+                EntryKind::Sample => Arc::make_mut(&mut self.sample_entries).push(*entry),
                 EntryKind::Meta | EntryKind::Other => {}
                 EntryKind::Summary => self.add_summaries(entry),
                 EntryKind::Gap | EntryKind::Mark | EntryKind::Section => match self.read_payload(entry) {
