@@ -47,9 +47,10 @@ pub struct Batch {
 pub struct BackgroundAnalysis {
     batches: channel::Receiver<Batch>,
     growth: mpsc::Sender<()>,
-    /// From the frame summaries; shown until the sample has been evaluated here
-    summary_ticks: Vec<(u64, TimelineTick)>,
+    /// With the index of the sample: the first ones as evaluated here, those behind them from the frame summaries
     ticks: Vec<(u64, TimelineTick)>,
+    /// Number of ticks that were evaluated here
+    evaluated_ticks: usize,
     ended: Vec<Finding>,
     active: ActiveFindings,
     complete: bool,
@@ -59,7 +60,7 @@ pub struct BackgroundAnalysis {
 impl BackgroundAnalysis {
     /// Starts the thread, which takes `samples` for itself.
     pub fn start(samples: RecordingSamples, evaluator: Evaluator) -> Result<BackgroundAnalysis, Failure> {
-        let summary_ticks = samples.ticks_from_summaries();
+        let ticks = samples.ticks_from_summaries();
         let (sender, batches) = channel::channel(QUEUE_CAPACITY);
         let (growth, grown) = mpsc::channel();
         let body = move || {
@@ -70,8 +71,8 @@ impl BackgroundAnalysis {
         Ok(BackgroundAnalysis {
             batches,
             growth,
-            summary_ticks,
-            ticks: Vec::new(),
+            ticks,
+            evaluated_ticks: 0,
             ended: Vec::new(),
             active: Arc::from([]),
             complete: false,
@@ -89,7 +90,7 @@ impl BackgroundAnalysis {
 
     /// Takes the ticks, the summaries and the findings out of a batch. Returns the summaries, and every 400 ms all results so far.
     pub fn add(&mut self, batch: &mut Batch) -> Vec<Event> {
-        self.ticks.append(&mut batch.ticks);
+        self.replace_ticks(std::mem::take(&mut batch.ticks));
         self.ended.append(&mut batch.ended);
         self.active = Arc::clone(&batch.active);
         self.complete = batch.complete;
@@ -104,10 +105,16 @@ impl BackgroundAnalysis {
 
     /// One tick an interval: as evaluated here, and behind that as the recorder summarized it.
     pub fn timeline_ticks(&self) -> Arc<[TimelineTick]> {
-        let until = self.ticks.last().map_or(0, |(index, _)| index + 1);
-        let later = self.summary_ticks.partition_point(|(index, _)| *index < until);
-        let summarized = self.summary_ticks.get(later..).unwrap_or_default();
-        self.ticks.iter().chain(summarized).map(|(_, tick)| tick.clone()).collect()
+        self.ticks.iter().map(|(_, tick)| tick.clone()).collect()
+    }
+
+    /// These were evaluated: they stand in place of the summarized ones before the end of the last.
+    fn replace_ticks(&mut self, evaluated: Vec<(u64, TimelineTick)>) {
+        let Some((last, _)) = evaluated.last() else { return };
+        let end = self.ticks.partition_point(|(index, _)| index <= last);
+        let begin = self.evaluated_ticks.min(end);
+        self.evaluated_ticks = begin + evaluated.len();
+        self.ticks.splice(begin..end, evaluated);
     }
 
     /// Whether all samples have been evaluated.

@@ -1,6 +1,6 @@
 //! Evaluates the samples of a recording at any position, with the same result as a run from the first sample.
 //!
-//! A copy of the evaluator is kept every 32 samples. A position is evaluated from the nearest copy before it.
+//! A copy of the evaluator is kept every 64 samples. A position is evaluated from the nearest copy before it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub struct Cursor {
 }
 
 /// Samples between two checkpoints: the most that a request costs where the straight run has been.
-const CHECKPOINT_EVERY: u64 = 32;
+const CHECKPOINT_EVERY: u64 = 64;
 
 /// Samples evaluated before a requested one that is ahead of the straight run: the rules look back on less than this.
 const WARM_UP_SAMPLES: u64 = 60;
