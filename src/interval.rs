@@ -10,6 +10,7 @@ pub mod context_switches;
 pub mod cpu;
 pub mod cpu_accounting;
 pub mod cpu_affinity;
+pub mod cpu_runs;
 pub mod delays;
 pub mod disk;
 pub mod exited;

@@ -8,6 +8,7 @@ pub mod cgroup;
 mod containers;
 mod context_switches;
 pub mod cpu;
+mod cpu_frequency;
 pub mod delays;
 pub mod disk;
 pub mod exits;
@@ -82,6 +83,7 @@ pub struct Sampler {
     root: Root,
     host: Host,
     cpu: cpu::CpuReader,
+    cpu_frequency: cpu_frequency::FrequencyReader,
     memory: memory::MemoryReader,
     pressure: pressure::PressureReader,
     disk: disk::DiskReader,
@@ -122,6 +124,7 @@ impl Sampler {
         Ok(Sampler {
             host,
             cpu: cpu::CpuReader::default(),
+            cpu_frequency: cpu_frequency::FrequencyReader::default(),
             memory: memory::MemoryReader::default(),
             pressure: pressure::PressureReader::default(),
             disk: disk::DiskReader::default(),
@@ -261,6 +264,9 @@ impl Sampler {
         self.record_omitted_sub_samples();
         let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
+        if let Ok(cpu) = &sample.cpu {
+            sample.cpu_frequencies = self.cpu_frequency.sample(&self.root, &cpu.cpus);
+        }
         sample.load = self.cpu.load(&self.root);
         sample.pressure = self.pressure.sample(&self.root);
         sample.memory = self.memory.sample(&self.root);

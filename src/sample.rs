@@ -70,6 +70,8 @@ pub struct Sample {
     pub container_names: Vec<cgroup::ContainerName>,
     /// Limits of the kernel that are nearly used up
     pub limits: Reading<limits::Limits>,
+    /// Sorted by CPU; empty where the kernel does not report them
+    pub cpu_frequencies: Vec<cpu::CpuFrequency>,
 }
 
 impl Sample {
@@ -98,6 +100,7 @@ impl Sample {
             read_delays: ReadDelays::default(),
             container_names: Vec::new(),
             limits: Err(Absent::NotRead),
+            cpu_frequencies: Vec::new(),
         }
     }
 }

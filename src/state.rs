@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-pub use column_chooser::{ColumnChooser, HiddenColumns};
+pub use column_chooser::{ChoosableColumn, ChosenColumns, ColumnChoices, ColumnChooser};
 pub use event::{ClickTarget, Effect, Event, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use graph_window::GraphWindow;
 pub use key::Key;
@@ -59,9 +59,10 @@ pub use theme_choice::ThemeChoice;
 pub use update::update;
 
 use crate::findings::Evaluation;
+use crate::ids::ProcessId;
 use crate::sample::Instant;
 use finding_history::FindingHistory;
-use history::History;
+use history::{GraphFigure, History};
 use list::ListState;
 use recording_series::RecordingSeries;
 use signal_question::SignalQuestion;
@@ -185,7 +186,7 @@ pub struct State {
     pub signal_question: Option<SignalQuestion>,
     /// Live: whether signals can be sent to processes
     pub allows_signals: bool,
-    pub hidden_columns: HiddenColumns,
+    pub chosen_columns: ChosenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
 }
@@ -209,6 +210,21 @@ pub enum SourceStatus {
 }
 
 impl State {
+    /// The largest value of a figure: of the recording, as far as it has been evaluated, or of the last minutes of a live session.
+    pub fn peak(&self, figure: &GraphFigure) -> Option<f32> {
+        let spans = self.recording_series.figure(figure).into_iter().flatten();
+        let in_recording = spans.filter_map(|sum| sum.spread()).map(|spread| spread.max).max_by(f32::total_cmp);
+        in_recording.into_iter().chain(self.history.peak(figure)).max_by(f32::total_cmp)
+    }
+
+    /// The process of the open page, of which each interval keeps the figures.
+    pub fn followed_process(&self) -> Option<ProcessId> {
+        match self.details.as_ref()?.item {
+            Item::Process(id) => Some(id),
+            _ => None,
+        }
+    }
+
     pub fn new(setup: Setup) -> State {
         let history = match setup.source {
             Source::Replay { .. } => History::of_recording(),
@@ -253,7 +269,7 @@ impl State {
             column_chooser: None,
             signal_question: None,
             allows_signals: false,
-            hidden_columns: HiddenColumns::new(),
+            chosen_columns: ChosenColumns::default(),
             themes: Vec::new(),
         }
     }

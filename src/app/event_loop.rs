@@ -119,6 +119,7 @@ impl EventLoop {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
             self.timeline.show_stretch(self.state.stretch_of_intervals());
+            self.timeline.follow_process(self.state.followed_process(), |process| self.state.history.lacks_process(process));
             let event = {
                 let draw = self.next_draw();
                 let EventLoop { signals, keys, next_input, timeline, saved_screens, .. } = self;

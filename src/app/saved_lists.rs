@@ -1,4 +1,4 @@
-//! The hidden columns of each screen and the kind of rows of the tasks screen, in the state directory: `lists.toml` beside the
+//! The hidden and added columns of each screen and the kind of rows of the tasks screen, in the state directory: `lists.toml` beside the
 //! baselines. A file that cannot be read or written costs nothing but the choice.
 
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::program::threads::{spawn, with_timeout};
 use crate::baseline::store::BaselineStore;
-use crate::state::{HiddenColumns, State, TaskRows};
+use crate::state::{ChosenColumns, ColumnChoices, State, TaskRows};
 
 /// How long the start of the program waits for the file.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -24,13 +24,14 @@ const MAX_BYTES: u64 = 64 << 10;
 #[serde(default, rename_all = "kebab-case")]
 struct SavedLists {
     task_rows: TaskRows,
-    hidden_columns: HiddenColumns,
+    hidden_columns: ColumnChoices,
+    shown_columns: ColumnChoices,
 }
 
 /// What was chosen in the last run, as far as it can be read. The notes of the demo are about the usual rows.
 pub fn restore(state: &mut State) {
     let saved = with_timeout(TIMEOUT, || Some(read(&path(&store()?)?))).ok().flatten().unwrap_or_default();
-    state.hidden_columns = saved.hidden_columns;
+    state.chosen_columns = ChosenColumns { hidden: saved.hidden_columns, shown: saved.shown_columns };
     if state.demo.is_none() {
         state.task_rows = saved.task_rows;
     }
@@ -41,7 +42,8 @@ pub fn save(state: &State) {
     if state.demo.is_some() {
         return;
     }
-    let saved = SavedLists { task_rows: state.task_rows, hidden_columns: state.hidden_columns.clone() };
+    let ChosenColumns { hidden, shown } = state.chosen_columns.clone();
+    let saved = SavedLists { task_rows: state.task_rows, hidden_columns: hidden, shown_columns: shown };
     // Nothing is lost but the choice.
     let _ = spawn("save lists", move || {
         let store = store()?;
@@ -84,8 +86,9 @@ mod tests {
         let path = directory.path().join("lists.toml");
         assert_eq!(read(&path), SavedLists::default(), "no file");
         for task_rows in [TaskRows::default(), TaskRows::Cgroups(TaskList::TreeWithThreads)] {
-            let hidden_columns: HiddenColumns = [("disk".to_owned(), ["×base".to_owned(), "op".to_owned()].into())].into();
-            let saved = SavedLists { task_rows, hidden_columns };
+            let hidden_columns: ColumnChoices = [("disk".to_owned(), ["×base".to_owned(), "op".to_owned()].into())].into();
+            let shown_columns: ColumnChoices = [("tasks".to_owned(), ["PRI".to_owned()].into())].into();
+            let saved = SavedLists { task_rows, hidden_columns, shown_columns };
             write(&path, &saved).unwrap();
             assert_eq!(read(&path), saved);
         }

@@ -14,6 +14,7 @@ mod graph_intervals;
 mod live_input;
 mod navigation;
 mod playback;
+mod process_past;
 mod recorder_control;
 mod recording_samples;
 mod refinement;
@@ -52,6 +53,7 @@ use finding_starts::FindingStarts;
 use graph_intervals::{GraphIntervals, KnownIntervals};
 use live_input::LiveInput;
 use playback::Playback;
+use process_past::ProcessPast;
 use recording_samples::RecordingSamples;
 use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
@@ -76,6 +78,7 @@ pub struct Timeline {
     refinement: Option<Refinement>,
     known_intervals: KnownIntervals,
     graph_intervals: GraphIntervals,
+    process_past: ProcessPast,
     /// Where a span begins, by the sample that ends its interval
     span_anchor: Option<u64>,
     span_totals: Option<SpanTotals>,
@@ -106,6 +109,8 @@ enum Input {
     Playback,
     /// Intervals of the displayed stretch can be evaluated
     GraphIntervals,
+    /// Intervals of the process of the open page can be computed
+    ProcessPast,
 }
 
 impl Timeline {
@@ -129,6 +134,7 @@ impl Timeline {
             refinement: None,
             known_intervals: KnownIntervals::new(MAX_INTERVALS / 2),
             graph_intervals: GraphIntervals::default(),
+            process_past: ProcessPast::default(),
             span_anchor: None,
             span_totals: None,
             file: None,
@@ -170,6 +176,7 @@ impl Timeline {
             refinement: None,
             known_intervals: KnownIntervals::new(MAX_INTERVALS),
             graph_intervals: GraphIntervals::default(),
+            process_past: ProcessPast::default(),
             span_anchor: None,
             span_totals: None,
             file: Some(file.clone()),
@@ -212,6 +219,7 @@ impl Timeline {
             }
             let due = self.next_due();
             let has_graph_intervals = self.has_graph_intervals_to_add();
+            let has_process_past = self.has_process_past_to_add();
             let Timeline { source, live, analysis, jobs, .. } = self;
             let input = tokio::select! {
                 result = jobs.next() => Input::SavedSpan(result),
@@ -219,7 +227,8 @@ impl Timeline {
                 batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
                 () = sleep_until_some(due) => Input::Playback,
                 // Behind all else.
-                () = tokio::task::yield_now(), if has_graph_intervals => Input::GraphIntervals,
+                () = tokio::task::yield_now(), if has_process_past => Input::ProcessPast,
+                () = tokio::task::yield_now(), if has_graph_intervals && !has_process_past => Input::GraphIntervals,
             };
             let events = self.respond(input);
             self.queued_events.extend(events);
@@ -238,6 +247,7 @@ impl Timeline {
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => self.play(),
             Input::GraphIntervals => self.add_graph_intervals(),
+            Input::ProcessPast => self.add_process_past(),
         }
     }
 

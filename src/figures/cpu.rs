@@ -36,7 +36,7 @@ impl CpuRow {
 pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "cpu",
     description: "the CPU time of all CPUs together: mpstat's columns with decimals, and how much of the idle time is free",
-    columns: &[ALL_CPUS, MPSTAT, HEADROOM, UNACCOUNTED, ONLINE_CPUS],
+    columns: &[ALL_CPUS, MPSTAT, HEADROOM, UNACCOUNTED, ONLINE_CPUS, FREQUENCY],
     key_columns: &[],
     column_sets: &[],
     default_sort: &BUSY_RATIO,
@@ -53,7 +53,7 @@ pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
 pub static CORE_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "core",
     description: "a row per online CPU: mpstat -P ALL's columns with decimals, and the thread that used each most",
-    columns: &[CPU_NUMBER, MPSTAT, UNACCOUNTED, TOP_THREAD],
+    columns: &[CPU_NUMBER, MPSTAT, UNACCOUNTED, TOP_THREAD, FREQUENCY],
     key_columns: &[&CPU],
     column_sets: &[],
     default_sort: &BUSY_RATIO,
@@ -102,6 +102,27 @@ columns! {
     BUSY_RATIO = time_share_column("%busy", "busy_ratio",
         "used: user, nice, system, irq, softirq, and what the clock tick did not count",
         |_, row| row.busy.into()).value_of(Kind::SaturatedCore).heading("busy");
+}
+
+columns! {
+    /// Where the kernel reports it.
+    FREQUENCY: CpuRow;
+
+    FREQUENCY_MHZ = Figure::new("MHz", "frequency_mhz", Unit::Count, "its frequency (scaling_cur_freq, or /proc/cpuinfo), of all CPUs the mean",
+        frequency_mhz).hidden_by_default();
+}
+
+fn frequency_mhz(input: &FigureInput, row: &CpuRow) -> Cell {
+    let known = &input.interval.newer.cpu_frequencies;
+    let khz = match row.id {
+        Some(id) => known
+            .binary_search_by_key(&id, |frequency| frequency.cpu)
+            .ok()
+            .and_then(|at| known.get(at))
+            .map(|of| f64::from(of.khz)),
+        None => (!known.is_empty()).then(|| known.iter().map(|of| f64::from(of.khz)).sum::<f64>() / known.len() as f64),
+    };
+    khz.map(|khz| khz / 1000.0).into()
 }
 
 columns! {

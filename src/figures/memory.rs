@@ -67,6 +67,12 @@ columns! {
         |_, memory| memory.dirty.into()).hidden_by_default();
     WRITEBACK_BYTES = Figure::new("wback", "writeback_bytes", Unit::Kilobytes, "Writeback",
         |_, memory| memory.writeback.into()).hidden_by_default();
+    SLAB_BYTES = Figure::new("slab", "slab_bytes", Unit::Kilobytes, "kernel memory in slabs: SReclaimable + SUnreclaim",
+        |_, memory| memory.slab().into()).hidden_by_default();
+    SLAB_UNRECLAIMABLE_BYTES = Figure::new("sunrecl", "slab_unreclaimable_bytes", Unit::Kilobytes, "SUnreclaim",
+        |_, memory| memory.slab_unreclaimable.into()).hidden_by_default();
+    SHARED_BYTES = Figure::new("shmem", "shared_bytes", Unit::Kilobytes, "Shmem: tmpfs and shared memory, part of the cache",
+        |_, memory| memory.shmem.into()).hidden_by_default();
     SWAP_TOTAL_BYTES = Figure::new("swap", "swap_total_bytes", Unit::Kilobytes, "SwapTotal",
         |_, memory| memory.swap_total.into()).hidden_by_default();
 }

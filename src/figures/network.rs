@@ -50,6 +50,11 @@ columns! {
     SATURATION_PER_SECOND = Figure::new("Sat", "saturation_per_second", Unit::PerSecond,
         "packets dropped or delayed because a queue was full",
         |_, nic| nic.saturation.into()).lower_is_better();
+    RECEIVED_TOTAL_BYTES = Figure::new("rTotal", "received_total_bytes", Unit::Kilobytes,
+        "received since the interface was created",
+        |input, nic| input.interval.nic(nic).map(|nic| nic.rx.bytes.0).into()).hidden_by_default().heading("in total");
+    SENT_TOTAL_BYTES = Figure::new("wTotal", "sent_total_bytes", Unit::Kilobytes, "sent since the interface was created",
+        |input, nic| input.interval.nic(nic).map(|nic| nic.tx.bytes.0).into()).hidden_by_default().heading("out total");
     RECEIVE_ERRORS_PER_SECOND = Figure::new("IErr", "receive_errors_per_second", Unit::PerSecond, "receive errors",
         |_, nic| nic.rx.errors.into()).hidden_by_default().lower_is_better();
     SEND_ERRORS_PER_SECOND = Figure::new("OErr", "send_errors_per_second", Unit::PerSecond, "send errors",

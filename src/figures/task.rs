@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Cell, Column, FigureInput, TypedTable, Unit, unit_capacity};
 use crate::interval::context_switches::ContextSwitchRates;
 use crate::interval::task::{Microstates, ProcessSpan};
-use crate::sample::task::Process;
+use crate::sample::task::{Process, Scheduling, Thread};
 use crate::units::PerSecond;
 
 type Figure = Column<ProcessRow>;
@@ -19,6 +19,15 @@ pub struct ProcessRow {
 impl ProcessRow {
     pub fn new(process: &Arc<Process>, span: ProcessSpan) -> ProcessRow {
         ProcessRow { process: Arc::clone(process), span }
+    }
+
+    /// The first thread, whose tid is the pid.
+    fn main_thread(&self) -> Option<&Thread> {
+        self.process.thread(self.process.pid)
+    }
+
+    fn scheduling(&self) -> Option<Scheduling> {
+        self.main_thread()?.scheduling
     }
 
     /// Of the threads that exist at the end.
@@ -71,8 +80,15 @@ columns! {
     ENDED_CHILDREN_RATIO = Figure::four_digits("%chld", "ended_children_ratio", Unit::PercentOfCpu,
         "CPU time of ended children and their children that it waited for, however short-lived",
         |_, row| row.span.children_cpu.into()).hidden_by_default();
+    STATE = Figure::text("S", "state", "the state letter of its first thread at the end",
+        |_, row| row.main_thread().map(|thread| Cell::Text(thread.state.as_char().to_string())).unwrap_or_default())
+        .without_total().hidden_by_default();
+    PRIORITY = Figure::new("PRI", "priority", Unit::Count, "priority of its first thread: 20 + nice; negative: a real-time policy",
+        |_, row| row.scheduling().and_then(Scheduling::priority).map(f64::from).into()).hidden_by_default();
+    NICE = Figure::new("NI", "nice", Unit::Count, "nice value of its first thread, −20 to 19",
+        |_, row| row.scheduling().map(|scheduling| f64::from(scheduling.nice)).into()).hidden_by_default();
     LAST_CPU = Figure::new("CPU", "last_cpu", Unit::Id, "where its first thread ran last",
-        |_, row| row.process.thread(row.process.pid).map(|thread| thread.processor).into());
+        |_, row| row.main_thread().map(|thread| thread.processor).into());
     MINOR_FAULTS_PER_SECOND = Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond,
         "minor page faults: without I/O",
         |_, row| row.span.minor_faults.into());
@@ -81,12 +97,25 @@ columns! {
         |_, row| row.span.major_faults.into());
     RESIDENT_BYTES = Figure::new("RSS", "resident_bytes", Unit::Kilobytes, "resident memory",
         |input, row| row.span.resident_pages.saturating_mul(input.interval.host.page_size).into()).heading("memory");
+    RESIDENT_GROWTH_BYTES_PER_SECOND = Figure::four_digits("RGROW/s", "resident_growth_bytes_per_second",
+        Unit::KilobytesPerSecond, "growth of its resident memory; negative: it shrank",
+        |input, row| row.span.resident_pages_growth.map(|pages| pages.0 * input.interval.host.page_size as f64).into())
+        .hidden_by_default().heading("growth/s");
+    VIRTUAL_BYTES = Figure::new("VIRT", "virtual_bytes", Unit::Kilobytes, "its address space (stat vsize)",
+        |_, row| row.process.virtual_bytes.into()).hidden_by_default();
+    VIRTUAL_GROWTH_BYTES_PER_SECOND = Figure::four_digits("VGROW/s", "virtual_growth_bytes_per_second",
+        Unit::KilobytesPerSecond, "growth of its address space; negative: it shrank",
+        |_, row| row.span.virtual_bytes_growth.into()).hidden_by_default();
     READ_BYTES_PER_SECOND = Figure::four_digits("kB_rd/s", "read_bytes_per_second", Unit::KilobytesPerSecond,
         "read from storage",
         |_, row| row.span.read_bytes.into()).heading("read/s");
     WRITE_BYTES_PER_SECOND = Figure::four_digits("kB_wr/s", "write_bytes_per_second", Unit::KilobytesPerSecond,
         "written to storage, now or by writeback",
         |_, row| row.span.write_bytes.into()).heading("write/s");
+    READ_TOTAL_BYTES = Figure::new("kB_rd", "read_total_bytes", Unit::Kilobytes, "read from storage since its start",
+        |_, row| row.process.io.ok().map(|io| io.read_bytes.0).into()).hidden_by_default().heading("read all");
+    WRITE_TOTAL_BYTES = Figure::new("kB_wr", "write_total_bytes", Unit::Kilobytes, "written to storage since its start",
+        |_, row| row.process.io.ok().map(|io| io.write_bytes.0).into()).hidden_by_default().heading("write all");
     BLOCK_IO_DELAY_RATIO = Figure::four_digits("iodelay", "block_io_delay_ratio", Unit::PercentOfCpu,
         "waiting for block I/O, its threads added up; kernel.task_delayacct",
         |_, row| row.span.block_io_delay.into());

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, unit_capacity};
 use crate::interval::context_switches::ContextSwitchRates;
+use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::task::{Microstates, ThreadSpan};
-use crate::sample::task::{Process, Thread};
+use crate::sample::task::{Process, Scheduling, Thread};
 use crate::units::{PerSecond, Ratio};
 
 type Figure = Column<ThreadRow>;
@@ -27,6 +28,10 @@ impl ThreadRow {
 
     fn thread(&self) -> Option<&Thread> {
         self.process.threads.get(self.thread_index)
+    }
+
+    fn scheduling(&self) -> Option<Scheduling> {
+        self.thread()?.scheduling
     }
 
     fn share(&self, of: fn(&ThreadSpan) -> Option<Ratio>) -> Cell {
@@ -102,6 +107,8 @@ columns! {
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu));
     LAST_CPU = Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last",
         |_, row| row.thread().map(|thread| thread.processor).into()).heading("cpu");
+    CPU_SHARES = Figure::text("CPUs", "cpu_shares", "the CPUs that it ran on, with the part of its run time, where it moved between them",
+        cpu_shares_text).without_total().hidden_by_default();
     MINOR_FAULTS_PER_SECOND = Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond,
         "minor page faults: without I/O",
         |_, row| row.rate(|span| span.minor_faults));
@@ -133,12 +140,24 @@ columns! {
         |_, row| row.state(1.0, |states| states.sleep));
     UNKNOWN_RATIO = Figure::sampled_share("%unknown", "unknown_ratio", "not known",
         |_, row| row.span.map_or(0.0, |span| span.states.unknown).into());
+    PRIORITY = Figure::new("PRI", "priority", Unit::Count, "20 + nice; negative: a real-time policy",
+        |_, row| row.scheduling().and_then(Scheduling::priority).map(f64::from).into()).hidden_by_default();
+    NICE = Figure::new("NI", "nice", Unit::Count, "nice value, −20 to 19",
+        |_, row| row.scheduling().map(|scheduling| f64::from(scheduling.nice)).into()).hidden_by_default();
     STATE = Figure::text("S", "state", "its state letter at the end",
         |_, row| row.thread().map(|thread| Cell::Text(thread.state.as_char().to_string())).unwrap_or_default())
         .without_total().hidden_by_default();
     WAIT_CHANNEL = Figure::text("wchan", "wait_channel", "the kernel function it slept in at the end",
         |_, row| row.thread().and_then(|thread| thread.wait.wchan.as_ref().ok()).into()).without_total().hidden_by_default();
     COMMAND = Figure::text("Command", "command", "its name", |_, row| row.thread().map(|thread| &thread.comm).into());
+}
+
+/// `0:52% 1:48%`
+fn cpu_shares_text(input: &FigureInput, row: &ThreadRow) -> Cell {
+    let Some(thread) = row.thread() else { return Cell::Unknown };
+    let shares = cpu_shares(input.interval, row.process.task_id(thread));
+    let words: Vec<String> = shares.iter().map(|(cpu, share)| format!("{}:{:.0}%", cpu.0, share.percent())).collect();
+    if words.is_empty() { Cell::Unknown } else { Cell::Text(words.join(" ")) }
 }
 
 /// The kernel counts it while kernel.task_delayacct is on.

@@ -105,6 +105,8 @@ impl<'a> CgroupTasks<'a> {
             read_bytes: None,
             write_bytes: None,
             resident_pages: 0,
+            resident_pages_growth: None,
+            virtual_bytes_growth: None,
             ..span
         };
         CgroupTasks { cgroup, first_process, processes: 0, span, names: Vec::new(), activity: 0.0, max_activity: -1.0 }
@@ -143,6 +145,8 @@ impl<'a> CgroupTasks<'a> {
             (&mut total.major_faults, span.major_faults),
             (&mut total.read_bytes, span.read_bytes),
             (&mut total.write_bytes, span.write_bytes),
+            (&mut total.resident_pages_growth, span.resident_pages_growth),
+            (&mut total.virtual_bytes_growth, span.virtual_bytes_growth),
         ] {
             add_known(sum, rate, |sum, rate: PerSecond| PerSecond(sum.0 + rate.0));
         }

@@ -25,6 +25,10 @@ pub struct MemorySpan {
     pub swap_free: Option<Bytes>,
     /// SReclaimable: kernel caches that can be reclaimed
     pub slab_reclaimable: Option<Bytes>,
+    /// SUnreclaim: other memory of the kernel in slabs
+    pub slab_unreclaimable: Option<Bytes>,
+    /// Shmem: tmpfs and shared memory, which Cached contains
+    pub shmem: Option<Bytes>,
     /// Bytes per second from and to swap
     pub swapped_in: Option<PerSecond>,
     pub swapped_out: Option<PerSecond>,
@@ -51,6 +55,11 @@ impl MemorySpan {
     pub fn caches(&self) -> Option<Bytes> {
         let slab = self.slab_reclaimable.unwrap_or_default();
         self.cached.map(|cached| Bytes(cached.0.saturating_add(slab.0)))
+    }
+
+    /// SReclaimable + SUnreclaim.
+    pub fn slab(&self) -> Option<Bytes> {
+        Some(Bytes(self.slab_reclaimable?.0.saturating_add(self.slab_unreclaimable?.0)))
     }
 
     /// SwapTotal − SwapFree.
@@ -82,6 +91,8 @@ impl MemorySpan {
             swap_total: amount(now.swap_total_kb),
             swap_free: amount(now.swap_free_kb),
             slab_reclaimable: amount(now.slab_reclaimable_kb),
+            slab_unreclaimable: amount(now.slab_unreclaimable_kb),
+            shmem: amount(now.shmem_kb),
             swapped_in: rate(|m| m.swapped_in_pages).map(|pages| PerSecond(pages.0 * page)),
             swapped_out: rate(|m| m.swapped_out_pages).map(|pages| PerSecond(pages.0 * page)),
             paged_in: rate(|m| m.paged_in_kb).map(|kb| PerSecond(kb.0 * 1024.0)),

@@ -36,6 +36,8 @@ pub fn zeroed_process(new: &Process) -> Process {
         cpu_ns: new.cpu_ns.map(|_| NOTHING),
         minor_faults: NOTHING,
         major_faults: NOTHING,
+        resident_pages: 0,
+        virtual_bytes: new.virtual_bytes.map(|_| 0),
         io: Ok(TaskIo::default()),
         threads: Arc::default(),
         ..new.clone()

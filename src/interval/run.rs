@@ -120,8 +120,13 @@ impl RunAccumulator {
         let mut all: BTreeMap<u32, &Arc<Process>> = gone.map(|process| (process.pid, process)).collect();
         all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
         let processes = all.into_values().map(|process| self.with_ended_threads(process)).collect();
-        let tasks =
-            Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden, read_times: tasks.read_times.clone() };
+        let tasks = Tasks {
+            processes,
+            users: Arc::clone(&tasks.users),
+            hidden: tasks.hidden,
+            read_times: tasks.read_times.clone(),
+            cpu_runs: tasks.cpu_runs.clone(),
+        };
         let switches = last.context_switches.as_ref().map_err(|why| *why).map(|switches| {
             let mut all = self.ended_switches.clone();
             all.extend(switches.iter().map(|row| (row.task, *row)));

@@ -80,6 +80,10 @@ pub struct ProcessSpan {
     pub read_bytes: Option<PerSecond>,
     pub write_bytes: Option<PerSecond>,
     pub resident_pages: u64,
+    /// Change of `resident_pages` per second; negative if it shrank
+    pub resident_pages_growth: Option<PerSecond>,
+    /// Change of its address space in bytes per second; negative if it shrank
+    pub virtual_bytes_growth: Option<PerSecond>,
     /// The thread that used or waited most, asleep threads excepted
     pub top_thread: Option<TaskId>,
 }
@@ -138,6 +142,8 @@ impl ProcessSpan {
             read_bytes: nothing.filter(|_| process.io.is_ok()),
             write_bytes: nothing.filter(|_| process.io.is_ok()),
             resident_pages: process.resident_pages,
+            resident_pages_growth: nothing,
+            virtual_bytes_growth: nothing.filter(|_| process.virtual_bytes.is_some()),
             top_thread: None,
         }
     }

@@ -269,6 +269,31 @@ fn cpu_time_is_divided_by_the_time_between_the_readings_of_the_process() {
 }
 
 #[test]
+fn memory_may_grow_and_shrink_and_a_new_process_grew_from_nothing() {
+    let with_memory = |pid, start_ticks, run_ns, pages, bytes| -> Arc<Process> {
+        let thread = thread(pid, start_ticks, run_ns);
+        let process = synthetic::process(pid, "p").started(start_ticks).ran(run_ns).threads([thread]);
+        process.with(|process| (process.resident_pages, process.virtual_bytes) = (pages, Some(bytes))).into()
+    };
+    let older = with_tasks(10.0, vec![with_memory(50, 1, 0, 100, 8192), with_memory(60, 1, 0, 100, 8192)]);
+    let grown = vec![
+        with_memory(50, 1, 1_000_000, 300, 4096),
+        with_memory(60, 1, 0, 100, 8192),
+        with_memory(70, 1050, 1_000_000, 7, 512),
+    ];
+    let newer = with_tasks(12.0, grown);
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    let growth = |at: usize| {
+        let process = &newer.tasks.as_ref().expect("tasks").processes[at];
+        let span = tasks.process(process);
+        (span.resident_pages_growth.map(|pages| pages.0), span.virtual_bytes_growth.map(|bytes| bytes.0))
+    };
+    assert_eq!(growth(0), (Some(100.0), Some(-2048.0)));
+    assert_eq!(growth(1), (Some(0.0), Some(0.0)), "it slept");
+    assert_eq!(growth(2), (Some(3.5), Some(256.0)), "it started in the interval");
+}
+
+#[test]
 fn a_thread_seen_first_that_is_not_new_has_no_rates() {
     let older = with_tasks(10.0, Vec::new());
     let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);

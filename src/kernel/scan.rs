@@ -20,6 +20,7 @@ mod schedule;
 mod tests;
 pub mod thread;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,11 +36,14 @@ pub use thread::KnownThread;
 use super::exits::{ProcessIdentity, ProcessLookup};
 use super::root::Root;
 use super::task::files::TaskFiles;
-use crate::ids::GroupId;
+use crate::ids::{CpuId, GroupId};
 use crate::sample::Reading;
 use crate::sample::host::Host;
-use crate::sample::task::{HiddenTasks, Tasks};
+use crate::sample::task::{CpuRun, HiddenTasks, Tasks};
 
+/// Threads whose run time is kept by CPU, and the run time of such a thread at least.
+const MAX_MOVING_THREADS: usize = 16;
+const MIN_MOVING_RUN_NS: u64 = 100_000_000;
 /// Number of processes beside a stuck one of their group whose wait channels are read in one scan.
 const MAX_SIBLINGS_EXAMINED: usize = 64;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
@@ -95,7 +99,29 @@ impl TaskScanner {
             users: Arc::default(),
             hidden: self.hidden_tasks(),
             read_times: std::mem::take(&mut self.context.read_times),
+            cpu_runs: self.take_cpu_runs(),
         }
+    }
+
+    /// The run time by CPU of the threads that moved between CPUs, of the busiest ones.
+    fn take_cpu_runs(&mut self) -> Vec<CpuRun> {
+        let mut threads: Vec<(u64, Vec<CpuRun>)> = Vec::new();
+        for known in self.sub_sampled_mut() {
+            known.for_each_hot_thread(|process, thread, sampled| {
+                let runs = thread.cpu_runs();
+                let all_ns = runs.iter().map(|(_, run_ns)| run_ns).sum();
+                if runs.len() > 1 && all_ns >= MIN_MOVING_RUN_NS {
+                    let task = process.task_id(sampled);
+                    let runs = runs.iter().map(|&(cpu, run_ns)| CpuRun { task, cpu: CpuId(cpu), run_ns }).collect();
+                    threads.push((all_ns, runs));
+                }
+                thread.clear_cpu_runs();
+            });
+        }
+        threads.sort_unstable_by_key(|(all_ns, _)| Reverse(*all_ns));
+        let mut runs: Vec<CpuRun> = threads.into_iter().take(MAX_MOVING_THREADS).flat_map(|(_, runs)| runs).collect();
+        runs.sort_unstable();
+        runs
     }
 
     /// The time of the sample that the next scan belongs to, CLOCK_BOOTTIME.

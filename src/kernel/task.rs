@@ -30,6 +30,7 @@ pub struct Stat<'a> {
     pub thread_count: u32,
     pub start_ticks: u64,
     pub resident_pages: u64,
+    pub virtual_bytes: u64,
     pub processor: u32,
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
@@ -78,6 +79,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
         thread_count: u32::try_from(fields[20]).ok()?,
         start_ticks: fields[22],
         resident_pages: fields[24],
+        virtual_bytes: fields[23],
         processor: u32::try_from(fields[39]).ok()?,
         block_io_delay_ticks: Counter(fields[42]),
         guest_ticks: Counter(fields[43]),
@@ -85,6 +87,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
         scheduling: Scheduling {
             policy: u8::try_from(fields[41]).unwrap_or(u8::MAX),
             nice: i8::try_from(fields[19].cast_signed()).unwrap_or(0),
+            rt_priority: u8::try_from(fields[40]).unwrap_or(0),
         },
         arg_start: fields[48],
     })
@@ -284,7 +287,8 @@ mod tests {
         assert_eq!((stat.processor, stat.arg_start), (1, 140_736));
         assert_eq!((stat.block_io_delay_ticks, stat.guest_ticks), (Counter(5), Counter(6)));
         assert!(!stat.kernel_thread && !stat.background);
-        assert_eq!(stat.scheduling, Scheduling { policy: 0, nice: 0 });
+        assert_eq!(stat.scheduling, Scheduling::default());
+        assert_eq!(stat.virtual_bytes, 12_902_400);
     }
 
     #[test]
@@ -299,7 +303,7 @@ mod tests {
         let scheduling = parse_stat(
             b"42 (x) R 7 9 9 0 -1 64 1 0 3 0 41 17 9 4 15 -5 2 0 886 1 5 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 3 5 6 0\n",
         );
-        assert_eq!(scheduling.unwrap().scheduling, Scheduling { policy: 3, nice: -5 });
+        assert_eq!(scheduling.unwrap().scheduling, Scheduling { policy: 3, nice: -5, rt_priority: 0 });
         assert_eq!([background(0, 0), background(18, 0), background(-20, 0), background(19, 1)], [false; 4]);
     }
 

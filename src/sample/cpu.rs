@@ -38,6 +38,13 @@ pub struct CpuTimes {
     pub guest_nice_ticks: Option<Counter>,
 }
 
+/// /sys/devices/system/cpu/cpuN/cpufreq/scaling_cur_freq, or `cpu MHz` of /proc/cpuinfo, as last read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuFrequency {
+    pub cpu: CpuId,
+    pub khz: u32,
+}
+
 /// /proc/loadavg.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {

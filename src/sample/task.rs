@@ -11,7 +11,7 @@ use super::cgroup::{Controller, Memberships};
 pub use super::task_state::{RawSyscall, TaskState};
 use super::waits::{WaitClass, class};
 use super::{Absent, Name, Reading};
-use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
+use crate::ids::{CgroupId, CpuId, GroupId, ProcessId, TaskId};
 use crate::units::Counter;
 
 /// All tasks that this user can see.
@@ -25,6 +25,17 @@ pub struct Tasks {
     pub hidden: HiddenTasks,
     /// When processes were read, where that was later than the sample. Sorted by pid and by time; usually empty.
     pub read_times: Vec<ReadTime>,
+    /// Of the busiest threads that ran on several CPUs since the last sample; sorted
+    pub cpu_runs: Vec<CpuRun>,
+}
+
+/// How long a thread ran on a CPU since the last sample: the growth of its run time between two readings (sub-samples included)
+/// belongs to the CPU of the second one, stat field 39.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CpuRun {
+    pub task: TaskId,
+    pub cpu: CpuId,
+    pub run_ns: u64,
 }
 
 /// This process and those behind it, in the order of pids, were read at this time or later.
@@ -46,6 +57,13 @@ impl Tasks {
     pub fn read_time_ns(&self, pid: u32) -> Option<u64> {
         let behind = self.read_times.partition_point(|read| read.pid <= pid);
         self.read_times.get(behind.checked_sub(1)?).map(|read| read.boottime_ns)
+    }
+
+    /// How long the thread ran on each of several CPUs; empty if that is not known, or if it ran on one.
+    pub fn cpu_runs(&self, task: TaskId) -> &[CpuRun] {
+        let first = self.cpu_runs.partition_point(|run| run.task < task);
+        let end = self.cpu_runs.partition_point(|run| run.task <= task);
+        self.cpu_runs.get(first..end).unwrap_or_default()
     }
 
     /// The processes of a group.
@@ -108,6 +126,8 @@ pub struct Process {
     pub major_faults: Counter,
     /// stat field 24, pages
     pub resident_pages: u64,
+    /// stat field 23: its address space; `None` in recordings of earlier versions
+    pub virtual_bytes: Option<u64>,
     pub io: Reading<TaskIo>,
     /// Sorted by tid; the tid of the leader is the pid. Samples share the list if only facts changed
     pub threads: Arc<[Thread]>,
@@ -245,6 +265,24 @@ pub struct Scheduling {
     pub policy: u8,
     /// stat field 19, −20 … 19; other policies than SCHED_OTHER and SCHED_BATCH do not use it
     pub nice: i8,
+    /// stat field 40: 1 … 99 for SCHED_FIFO and SCHED_RR, else 0; 0 in recordings of earlier versions
+    pub rt_priority: u8,
+}
+
+/// include/uapi/linux/sched.h
+const SCHED_FIFO: u8 = 1;
+const SCHED_RR: u8 = 2;
+const SCHED_DEADLINE: u8 = 6;
+
+impl Scheduling {
+    /// stat field 18, as PRI in top: 20 + nice, negative for real-time policies. `None` where the real-time priority is unknown.
+    pub fn priority(self) -> Option<i16> {
+        match self.policy {
+            SCHED_FIFO | SCHED_RR => (self.rt_priority > 0).then(|| -1 - i16::from(self.rt_priority)),
+            SCHED_DEADLINE => Some(-101),
+            _ => Some(20 + i16::from(self.nice)),
+        }
+    }
 }
 
 /// /proc/PID/task/TID/schedstat.

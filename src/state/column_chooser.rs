@@ -6,27 +6,44 @@ use super::State;
 use super::event::Effect;
 use super::key::Key;
 
-/// The hidden columns by the name of the screen; columns are named by their headings.
-pub type HiddenColumns = BTreeMap<String, BTreeSet<String>>;
+/// Columns by the name of the screen; columns are named by their headings.
+pub type ColumnChoices = BTreeMap<String, BTreeSet<String>>;
+
+/// The columns that differ from what a screen shows by itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChosenColumns {
+    pub hidden: ColumnChoices,
+    /// Of those that are hidden by default
+    pub shown: ColumnChoices,
+}
+
+/// A column that can be shown or hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChoosableColumn {
+    pub heading: &'static str,
+    pub hidden_by_default: bool,
+}
 
 /// The open chooser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnChooser {
-    /// The headings, in the order of the screen; its first column is always shown
-    pub columns: Vec<&'static str>,
+    /// In the order of the screen; its first column is always shown
+    pub columns: Vec<ChoosableColumn>,
     /// Index in `columns`
     pub selected: usize,
-    was: HiddenColumns,
+    was: ChosenColumns,
 }
 
 impl State {
     /// Whether a column of the displayed screen is hidden.
-    pub fn hides_column(&self, heading: &str) -> bool {
-        self.hidden_columns.get(self.screen.label()).is_some_and(|hidden| hidden.contains(heading))
+    pub fn hides_column(&self, column: ChoosableColumn) -> bool {
+        let chosen = if column.hidden_by_default { &self.chosen_columns.shown } else { &self.chosen_columns.hidden };
+        let differs = chosen.get(self.screen.label()).is_some_and(|headings| headings.contains(column.heading));
+        differs != column.hidden_by_default
     }
 
-    pub(super) fn open_column_chooser(&mut self, columns: Vec<&'static str>) {
-        self.column_chooser = Some(ColumnChooser { columns, selected: 0, was: self.hidden_columns.clone() });
+    pub(super) fn open_column_chooser(&mut self, columns: Vec<ChoosableColumn>) {
+        self.column_chooser = Some(ColumnChooser { columns, selected: 0, was: self.chosen_columns.clone() });
     }
 
     /// A key while the chooser is open.
@@ -54,21 +71,23 @@ impl State {
     /// Shows or hides the column with this index.
     pub(super) fn toggle_column(&mut self, index: usize) {
         let Some(chooser) = &mut self.column_chooser else { return };
-        let Some(&heading) = chooser.columns.get(index) else { return };
+        let Some(&ChoosableColumn { heading, hidden_by_default }) = chooser.columns.get(index) else { return };
         chooser.selected = index;
-        let hidden = self.hidden_columns.entry(self.screen.label().to_owned()).or_default();
-        if !hidden.remove(heading) {
-            hidden.insert(heading.to_owned());
+        let chosen = &mut self.chosen_columns;
+        let chosen = if hidden_by_default { &mut chosen.shown } else { &mut chosen.hidden };
+        let headings = chosen.entry(self.screen.label().to_owned()).or_default();
+        if !headings.remove(heading) {
+            headings.insert(heading.to_owned());
         }
-        if hidden.is_empty() {
-            self.hidden_columns.remove(self.screen.label());
+        if headings.is_empty() {
+            chosen.remove(self.screen.label());
         }
     }
 
     /// Closes the chooser; a change is saved.
     pub(super) fn close_column_chooser(&mut self) -> Effect {
         let chooser = self.column_chooser.take();
-        let changed = chooser.is_some_and(|chooser| chooser.was != self.hidden_columns);
+        let changed = chooser.is_some_and(|chooser| chooser.was != self.chosen_columns);
         if changed { Effect::SaveLists } else { Effect::Redraw }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::history::IntervalSummary;
+use super::column_chooser::ChoosableColumn;
+use super::history::{IntervalSummary, ProcessPoint};
 use super::key::Key;
 use super::keys::Action;
 use super::process_signal::ProcessSignal;
@@ -56,6 +57,8 @@ pub enum Event {
     Summaries(Vec<IntervalSummary>),
     /// Intervals of the stretch of time that the graphs show, at other times than the displayed one
     GraphIntervals(Vec<IntervalSummary>),
+    /// Figures of the process of the open page in past intervals
+    ProcessPast(Vec<ProcessPoint>),
     /// All marks, sorted by time
     Marks(Arc<[Mark]>),
     /// All findings of the recording, including ended ones
@@ -89,8 +92,8 @@ pub enum ClickTarget {
     Pane(usize),
     /// Index of an entry in `Palette::entries`
     PaletteEntry(usize),
-    /// The headings of a table whose columns can be chosen: opens the chooser
-    Columns(Vec<&'static str>),
+    /// The columns of a table that can be chosen: opens the chooser
+    Columns(Vec<ChoosableColumn>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
     /// Index in `ProcessSignal::ALL`
@@ -148,7 +151,7 @@ pub enum Effect {
     SaveScreen,
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
-    /// Save `State::hidden_columns` and `State::task_rows`
+    /// Save `State::chosen_columns` and `State::task_rows`
     SaveLists,
     /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
     SendSignal {

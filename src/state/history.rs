@@ -6,8 +6,9 @@ mod summary;
 
 use std::collections::VecDeque;
 
+use crate::ids::ProcessId;
 use crate::sample::Instant;
-pub use summary::{CgroupShare, CpuTime, GraphFigure, IntervalSummary, StalledOn, ThreadState, thread_states};
+pub use summary::{CgroupShare, CpuTime, GraphFigure, IntervalSummary, ProcessPoint, StalledOn, ThreadState, thread_states};
 
 /// Summaries of intervals, sorted by time.
 #[derive(Clone, Debug)]
@@ -21,6 +22,9 @@ pub struct History {
 
 /// Ten minutes at one interval per second.
 pub const MAX_INTERVALS: usize = 600;
+
+/// Columns of a graph on a page at most: two minutes at one interval per second.
+pub const MAX_PAGE_COLUMNS: u16 = 121;
 
 impl Default for History {
     fn default() -> History {
@@ -52,6 +56,24 @@ impl History {
                 self.summaries.pop_back()
             };
         }
+    }
+
+    /// The largest value of a figure.
+    pub fn peak(&self, figure: &GraphFigure) -> Option<f32> {
+        self.summaries.iter().filter_map(|summary| summary.figure(figure)).max_by(f32::total_cmp)
+    }
+
+    /// Adds the figures of a process to the summary of the same interval.
+    pub fn add_process(&mut self, point: ProcessPoint) {
+        let place = self.summaries.partition_point(|known| known.at.boottime_ns < point.at.boottime_ns);
+        if let Some(known) = self.summaries.get_mut(place).filter(|known| known.at == point.at) {
+            known.add_process(point);
+        }
+    }
+
+    /// Whether some interval does not tell what the process did.
+    pub fn lacks_process(&self, process: ProcessId) -> bool {
+        self.summaries.iter().any(|summary| summary.process_states(process).is_none())
     }
 
     /// Removes all summaries, for another recording or boot.

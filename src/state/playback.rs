@@ -15,7 +15,9 @@ const PLAYBACK_SPEEDS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 6
 impl State {
     /// Displays another interval than the newest.
     pub(super) fn complete_seek(&mut self, evaluation: Evaluation, preceding: &[Evaluation]) {
-        preceding.iter().for_each(|earlier| self.history.insert(IntervalSummary::from_evaluation(earlier)));
+        for earlier in preceding {
+            self.history.insert(IntervalSummary::from_evaluation(earlier, self.followed_process()));
+        }
         self.keep_newest(&evaluation);
         self.add_to_history(&evaluation);
         self.is_provisional = false;

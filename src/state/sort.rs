@@ -67,6 +67,7 @@ impl SortColumn {
     pub const TASK_DISK: SortColumn = SortColumn::new(SortBy::Task(&task::DISK_RATIO, Some(&thread::DISK_RATIO)));
     pub const TASK_LOCK: SortColumn = SortColumn::new(SortBy::Task(&task::LOCK_RATIO, Some(&thread::LOCK_RATIO)));
     pub const TASK_RESIDENT: SortColumn = SortColumn::new(SortBy::Task(&task::RESIDENT_BYTES, None));
+    pub const TASK_GROWTH: SortColumn = SortColumn::new(SortBy::Task(&task::RESIDENT_GROWTH_BYTES_PER_SECOND, None));
     pub const TASK_READ: SortColumn = SortColumn::new(SortBy::Task(&task::READ_BYTES_PER_SECOND, None));
     pub const TASK_WRITE: SortColumn = SortColumn::new(SortBy::Task(&task::WRITE_BYTES_PER_SECOND, None));
     pub const TASK_THREADS: SortColumn = SortColumn::new(SortBy::Task(&task::THREADS, None));
@@ -134,6 +135,7 @@ pub(super) const TASK_COLUMNS: &[SortColumn] = &[
     SortColumn::TASK_DISK,
     SortColumn::TASK_LOCK,
     SortColumn::TASK_RESIDENT,
+    SortColumn::TASK_GROWTH,
     SortColumn::TASK_READ,
     SortColumn::TASK_WRITE,
     SortColumn::TASK_THREADS,

@@ -40,6 +40,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         }
         Event::Summaries(summaries) => summaries.iter().for_each(|summary| state.recording_series.add(summary)),
         Event::GraphIntervals(summaries) => summaries.into_iter().for_each(|summary| state.history.insert(summary)),
+        Event::ProcessPast(points) => points.into_iter().for_each(|point| state.history.add_process(point)),
         Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.finding_history.replace(findings);
@@ -89,7 +90,7 @@ impl State {
         if self.current.as_ref().is_some_and(|current| boot_id(current) != boot_id(evaluation)) {
             self.history.clear();
         }
-        self.history.insert(IntervalSummary::from_evaluation(evaluation));
+        self.history.insert(IntervalSummary::from_evaluation(evaluation, self.followed_process()));
         self.finding_history.add_evaluation(evaluation);
     }
 

@@ -17,11 +17,11 @@ pub fn draw(state: &State, pane: &mut Pane) {
     frame.on_click(ClickTarget::Nothing);
     let mut inner = frame.framed(("Columns", StyleRole::Bold), ("Space changes, Esc closes", StyleRole::Dim));
     let top = (chooser.selected + 1).saturating_sub(usize::from(inner.height()));
-    for (y, (at, &heading)) in (0..inner.height()).zip(chooser.columns.iter().enumerate().skip(top)) {
-        let hidden = state.hides_column(heading);
+    for (y, (at, &column)) in (0..inner.height()).zip(chooser.columns.iter().enumerate().skip(top)) {
+        let hidden = state.hides_column(column);
         let mut row = inner.subarea(0, y, u16::MAX, 1);
         let (mark, role) = if hidden { (" [ ] ", StyleRole::Dim) } else { (" [x] ", StyleRole::Plain) };
-        row.line(0, SafeLine::new(mark, role).with(heading, role));
+        row.line(0, SafeLine::new(mark, role).with(column.heading, role));
         row.on_click(ClickTarget::ColumnChoice(at));
         if at == chooser.selected {
             row.highlight_rows(0, 1);

@@ -10,7 +10,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use crate::figures::{Column, Unit};
-use crate::state::{ClickTarget, Item, Sort, SortColumn, State};
+use crate::state::{ChoosableColumn, ClickTarget, Item, Sort, SortColumn, State};
 
 /// A column of a table. `C` is the function that makes a cell.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub struct ColumnSpec<C> {
     pub sort_column: Option<SortColumn>,
     /// Minimum width of the table for this column
     pub min_table_width: u16,
+    /// Shown only if the user has chosen it
+    pub hidden_by_default: bool,
     cell: C,
 }
 
@@ -34,7 +36,15 @@ impl<C: Copy> ColumnSpec<C> {
 
     /// What is no figure: a graph, a description, names below the title of the table. Left-aligned.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
-        ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0, cell }
+        ColumnSpec {
+            heading,
+            width,
+            right_aligned: false,
+            sort_column: None,
+            min_table_width: 0,
+            hidden_by_default: false,
+            cell,
+        }
     }
 
     pub const fn right_aligned(self) -> ColumnSpec<C> {
@@ -47,6 +57,14 @@ impl<C: Copy> ColumnSpec<C> {
 
     pub const fn min_table_width(self, width: u16) -> ColumnSpec<C> {
         ColumnSpec { min_table_width: width, ..self }
+    }
+
+    pub const fn hidden_by_default(self) -> ColumnSpec<C> {
+        ColumnSpec { hidden_by_default: true, ..self }
+    }
+
+    fn choosable(&self) -> ChoosableColumn {
+        ChoosableColumn { heading: self.heading, hidden_by_default: self.hidden_by_default }
     }
 
     pub const fn width(self, width: u16) -> ColumnSpec<C> {
@@ -150,22 +168,24 @@ pub struct Columns<C> {
     shown: Vec<ColumnSpec<C>>,
     /// Column and width of each
     places: Vec<Rect>,
-    /// The headings that the user may hide
-    choosable: Vec<&'static str>,
+    /// Those that the user may hide or show
+    choosable: Vec<ChoosableColumn>,
 }
 
 impl<C: Copy> Columns<C> {
     /// Without the columns that the user has hidden. The first one is always shown.
     pub fn chosen(state: &State, specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
-        let is_choosable = |heading: &str| !heading.is_empty() && specs.first().is_none_or(|first| first.heading != heading);
-        let is_shown = |spec: &&ColumnSpec<C>| !is_choosable(spec.heading) || !state.hides_column(spec.heading);
+        let is_choosable =
+            |spec: &ColumnSpec<C>| !spec.heading.is_empty() && specs.first().is_none_or(|first| first.heading != spec.heading);
+        let is_shown = |spec: &&ColumnSpec<C>| !is_choosable(spec) || !state.hides_column(spec.choosable());
         let shown: Vec<ColumnSpec<C>> = specs.iter().filter(is_shown).copied().collect();
-        let choosable = specs.iter().map(|spec| spec.heading).filter(|heading| is_choosable(heading)).collect();
+        let choosable = specs.iter().filter(|spec| is_choosable(spec)).map(ColumnSpec::choosable).collect();
         Columns { choosable, ..Columns::new(&shown, width) }
     }
 
     pub fn new(specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
         let mut shown: Vec<ColumnSpec<C>> = specs.iter().copied().filter(|spec| width >= spec.min_table_width).collect();
+        drop_least_important(&mut shown, width);
         // No column is narrower than its figures: those that do not fit are left out.
         let mut end = 0;
         let fits = |spec: &ColumnSpec<C>| {
@@ -252,6 +272,19 @@ impl<C: Copy> Columns<C> {
     /// First column and width of the last column.
     pub fn last_column_area(&self) -> Option<(u16, u16)> {
         self.places.last().map(|place| (place.x, place.width))
+    }
+}
+
+/// Cells of the column with the remaining width at least.
+const MIN_REMAINING_WIDTH: u16 = 8;
+
+/// Where columns that the user has added leave too little room, drops those that need the widest table.
+fn drop_least_important<C>(shown: &mut Vec<ColumnSpec<C>>, width: u16) {
+    let cells = |spec: &ColumnSpec<C>| 1 + if spec.width == 0 { MIN_REMAINING_WIDTH } else { spec.width };
+    while shown.iter().map(cells).sum::<u16>() > width.saturating_add(1) && shown.iter().any(|spec| spec.hidden_by_default) {
+        let droppable = shown.iter().enumerate().filter(|(_, spec)| !spec.hidden_by_default && spec.min_table_width > 0);
+        let Some((least, _)) = droppable.max_by_key(|(_, spec)| spec.min_table_width) else { return };
+        shown.remove(least);
     }
 }
 

@@ -73,6 +73,9 @@ const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
     let full = line.evaluation.thresholds().core_busy_ratio;
     cell.glyphs(cells.glyphs(|busy| (busy, busy_role(f64::from(busy), full))));
 });
+const FREQUENCY: Spec = Spec::figure(&figures::FREQUENCY_MHZ, 5, |line, cell| {
+    cell.text(line.figure(&figures::FREQUENCY_MHZ), StyleRole::Plain);
+});
 const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
     if let Some((task, share)) = line.cpu.top_thread {
         let name = wait_location::thread_name(&line.evaluation.interval.newer, task);
@@ -80,7 +83,7 @@ const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
     }
 });
 
-const CPU_COLUMNS: [Spec; 10] = [
+const CPU_COLUMNS: [Spec; 11] = [
     NUMBER,
     USER,
     SYSTEM,
@@ -90,10 +93,11 @@ const CPU_COLUMNS: [Spec; 10] = [
     BUSY,
     IDLE.min_table_width(60),
     HISTORY.min_table_width(80),
+    FREQUENCY.hidden_by_default(),
     TOP_THREAD,
 ];
 
-const WIDE_CPU_COLUMNS: [Spec; 12] = [
+const WIDE_CPU_COLUMNS: [Spec; 13] = [
     NUMBER,
     NODE,
     USER.width(6),
@@ -105,6 +109,7 @@ const WIDE_CPU_COLUMNS: [Spec; 12] = [
     IDLE.width(6),
     IOWAIT,
     HISTORY.width(MAX_SPARKLINE_WIDTH),
+    FREQUENCY.hidden_by_default(),
     TOP_THREAD,
 ];
 
@@ -128,7 +133,12 @@ impl CpuLine<'_> {
 fn table(state: &State, width: u16, has_history: bool) -> Columns<fn(&CpuLine, CellContent)> {
     let columns = if width >= 150 { WIDE_CPU_COLUMNS.as_slice() } else { &CPU_COLUMNS };
     let is_shown = |spec: &&Spec| has_history || spec.heading != HISTORY.heading;
-    let columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
+    let mut columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
+    // On a wide terminal it is shown by itself where the kernel reports it.
+    let is_known = state.current.as_ref().is_some_and(|shown| !shown.interval.newer.cpu_frequencies.is_empty());
+    for frequency in columns.iter_mut().filter(|spec| spec.heading == FREQUENCY.heading) {
+        frequency.hidden_by_default = width < 150 || !is_known;
+    }
     Columns::chosen(state, &columns, width)
 }
 

@@ -21,6 +21,7 @@ use crate::findings::{Evaluation, Finding};
 use crate::interval::task::Microstates;
 use crate::safe;
 use crate::state::graph_columns::{GraphColumns, TimeAxis};
+use crate::state::history::MAX_PAGE_COLUMNS;
 use crate::state::{Details, Item, State};
 use table::PageTable;
 
@@ -68,8 +69,6 @@ pub struct Plot {
 
 /// Minimum width of the label column
 const MIN_LABEL_WIDTH: u16 = 18;
-/// Cells of a graph at most: two minutes at one interval per second.
-const MAX_GRAPH_WIDTH: u16 = 121;
 /// Cells of a bar at most.
 const MAX_BAR_WIDTH: u16 = 40;
 /// First column of a graph, after the label of its top edge.
@@ -258,7 +257,7 @@ pub fn states_width(page: u16) -> u16 {
 
 /// Cells of a graph on a page of this width.
 pub fn graph_width(page: u16) -> u16 {
-    page.saturating_sub(GRAPH_COLUMN + 1).min(MAX_GRAPH_WIDTH)
+    page.saturating_sub(GRAPH_COLUMN + 1).min(MAX_PAGE_COLUMNS)
 }
 
 /// Width of a page from which it has two columns, if one is too high.

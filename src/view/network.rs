@@ -27,6 +27,7 @@ use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{NetworkRows, Row, Screen, SortColumn, State};
 use crate::units::PerSecond;
+use crate::units::format;
 use qdisc::{Shaper, qdisc_line};
 
 /// A row of the table of interfaces.
@@ -90,7 +91,30 @@ const IN: Spec =
 const OUT: Spec =
     Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
 
+/// Since the interface was created.
+const RECEIVED_TOTAL: Spec =
+    Spec::figure(&figures::RECEIVED_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::RECEIVED_TOTAL_BYTES));
+const SENT_TOTAL: Spec = Spec::figure(&figures::SENT_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::SENT_TOTAL_BYTES));
+/// The largest rates that are known.
+const RECEIVED_PEAK: Spec =
+    Spec::text("in peak", 8, |line, cell| line.peak(cell, &GraphFigure::Received(line.nic.id.clone()))).right_aligned();
+const SENT_PEAK: Spec =
+    Spec::text("out peak", 8, |line, cell| line.peak(cell, &GraphFigure::Sent(line.nic.id.clone()))).right_aligned();
+
 impl NicLine<'_> {
+    fn bytes(&self, cell: CellContent, figure: &Column<NicSpan>) {
+        let words = self.number(figure).map_or("-".to_owned(), format::short_bytes);
+        cell.text(SafeText::sanitize(words), StyleRole::Plain);
+    }
+
+    fn peak(&self, cell: CellContent, figure: &GraphFigure) {
+        let words = self
+            .state
+            .peak(figure)
+            .map_or("-".to_owned(), |kilobytes| format::short_bytes(f64::from(kilobytes) * 1024.0) + "/s");
+        cell.text(SafeText::sanitize(words), StyleRole::Plain);
+    }
+
     fn number(&self, figure: &Column<NicSpan>) -> Option<f64> {
         figure.number(&self.evaluation.into(), self.nic)
     }
@@ -113,16 +137,25 @@ impl NicLine<'_> {
     }
 }
 
+/// Cells from which totals and peaks have room beside the graphs.
+const MIN_TOTALS_WIDTH: u16 = 176;
+
 /// The table of interfaces for a width.
 pub fn table(state: &State, width: u16) -> Columns<fn(&NicLine, CellContent)> {
     if width < 130 {
-        return Columns::chosen(state, &NIC_COLUMNS, width);
+        let mut specs = NIC_COLUMNS.to_vec();
+        let added = [RECEIVED_TOTAL, SENT_TOTAL, RECEIVED_PEAK, SENT_PEAK].map(Spec::hidden_by_default);
+        specs.splice(specs.len() - 1..specs.len() - 1, added);
+        return Columns::chosen(state, &specs, width);
     }
     let mut specs = NIC_COLUMNS.to_vec();
     if let Some(last) = specs.last_mut() {
         last.width = 22;
     }
-    let each = ((width - 90) / 2 - 1).min(MAX_SPARKLINE_WIDTH);
+    let totals = [RECEIVED_TOTAL, SENT_TOTAL, RECEIVED_PEAK, SENT_PEAK];
+    let has_room = width >= MIN_TOTALS_WIDTH;
+    let each = ((width - 90 - if has_room { 38 } else { 0 }) / 2 - 1).min(MAX_SPARKLINE_WIDTH);
+    specs.extend(totals.map(|spec| if has_room { spec } else { spec.hidden_by_default() }));
     specs.push(IN.width(each));
     specs.push(OUT.width(each));
     Columns::chosen(state, &specs, width)

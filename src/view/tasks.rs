@@ -21,7 +21,7 @@ use crate::interval::Interval;
 use crate::interval::task::Microstates;
 use crate::interval::task_activity::TaskActivity;
 use crate::safe;
-use crate::sample::task::{Process, Tasks, Thread};
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State, TaskRows};
@@ -38,21 +38,48 @@ struct WaitClassLine<'a> {
 
 type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellContent)>;
 
-const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
-    WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold)),
-    WaitClassSpec::text("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)).right_aligned(),
-    WaitClassSpec::text("processes", 26, |line, cell| {
-        let members = wait_class_members(line.interval, line.sample, line.class);
-        let words: Vec<String> = (members.into_iter().take(4))
-            .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })
-            .collect();
-        cell.text(SafeText::sanitize(words.join(", ")), StyleRole::Plain);
-    })
-    .min_table_width(60),
+const WAIT_CLASS: WaitClassSpec = WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold));
+const WAITING_THREADS: WaitClassSpec =
+    WaitClassSpec::text("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)).right_aligned();
+const WAITING_PROCESSES: WaitClassSpec = WaitClassSpec::text("processes", 0, |line, cell| {
+    let words = (wait_class_members(line.interval, line.sample, line.class).into_iter())
+        .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name });
+    let list = fitting_list(&words.collect::<Vec<String>>(), usize::from(cell.width));
+    cell.text(SafeText::sanitize(list), StyleRole::Plain);
+});
+const MEANING: WaitClassSpec = WaitClassSpec::text("waits for", 27, |line, cell| {
+    cell.text(wait_location::wait_class_object(line.class), StyleRole::Dim);
+});
+
+/// On a narrow terminal the names of the processes take the remaining width, on a wide one the whole meaning.
+const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [WAIT_CLASS, WAITING_THREADS, MEANING.min_table_width(70), WAITING_PROCESSES];
+const WIDE_WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
+    WAIT_CLASS,
+    WAITING_THREADS,
+    WAITING_PROCESSES.width(60),
     WaitClassSpec::text("meaning", 0, |line, cell| {
         cell.text(wait_location::wait_class_description(line.class), StyleRole::Dim);
     }),
 ];
+
+/// Cells from which there is room for the whole meaning.
+const MIN_MEANING_WIDTH: u16 = 150;
+
+/// The first words that fit, and how many more there are.
+fn fitting_list(words: &[String], cells: usize) -> String {
+    let mut text = String::new();
+    for (at, word) in words.iter().enumerate() {
+        let separator = if at == 0 { "" } else { ", " };
+        let rest = words.len() - at - 1;
+        let room = cells.saturating_sub(if rest > 0 { format!(" +{rest}").len() } else { 0 });
+        if at > 0 && text.chars().count() + separator.len() + word.chars().count() > room {
+            return format!("{text} +{}", rest + 1);
+        }
+        text += separator;
+        text += word;
+    }
+    text
+}
 
 pub const SCREEN: ScreenView = ScreenView {
     draw,
@@ -73,15 +100,16 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         pane.line(2, ("- /proc cannot be read", StyleRole::Dim));
         return;
     };
-    let classes = Columns::new(&WAIT_CLASS_COLUMNS, pane.width());
+    let class_columns = if pane.width() < MIN_MEANING_WIDTH { &WAIT_CLASS_COLUMNS } else { &WIDE_WAIT_CLASS_COLUMNS };
+    let classes = Columns::new(class_columns, pane.width());
     let table = table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().filter_map(|visible| {
         let row = match visible.row {
-            Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table),
+            Row::Process { index, depth } => process_row(state, evaluation, (sample, index), depth, &table),
             Row::Thread { process, thread, depth } => {
                 let process = sample.processes.get(process)?;
-                thread_row(evaluation, sample, (process, depth), process.threads.get(thread)?, &table)
+                thread_row(state, evaluation, sample, (process, depth), process.threads.get(thread)?, &table)
             }
             Row::WaitClass { class, threads } => {
                 let line = WaitClassLine { interval, sample, class, threads };
@@ -136,14 +164,20 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
             line += &format!(" {count} {word}");
         }
     }
+    let processes = interval.newer.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+    let is_zombie = |process: &Process| process.thread(process.pid).is_some_and(|thread| thread.state == TaskState::Zombie);
+    let zombies = processes.iter().filter(|process| is_zombie(process)).count();
+    if zombies > 0 {
+        line += &format!(" {}", format::plural(zombies, "zombie", "zombies"));
+    }
     pane.line(0, heading.with(SafeText::sanitize(line), StyleRole::Plain).truncated(room));
     pane.line_right(0, (&words, StyleRole::Dim));
 }
 
 fn process_row(
+    state: &State,
     evaluation: &Evaluation,
-    sample: &Tasks,
-    index: usize,
+    (sample, index): (&Tasks, usize),
     depth: u8,
     table: &Columns<fn(&TaskLine, CellContent)>,
 ) -> Option<TableRow> {
@@ -151,11 +185,13 @@ fn process_row(
     let process = sample.processes.get(index)?;
     let span = &interval.tasks.as_ref()?.process(process);
     let (cpu, run_queue_wait, states) = (span.cpu, span.run_queue_wait, &span.states);
-    let line = TaskLine { evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
+    let line =
+        TaskLine { state, evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
     Some(table.row(|fill, cell| fill(&line, cell)))
 }
 
 fn thread_row(
+    state: &State,
     evaluation: &Evaluation,
     sample: &Tasks,
     (process, depth): (&Process, u8),
@@ -170,8 +206,19 @@ fn thread_row(
         None => (Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep),
     };
     let span = &tasks.process(process);
-    let line =
-        TaskLine { evaluation, interval, sample, process, depth, thread: Some(thread), span, cpu, run_queue_wait, states };
+    let line = TaskLine {
+        state,
+        evaluation,
+        interval,
+        sample,
+        process,
+        depth,
+        thread: Some(thread),
+        span,
+        cpu,
+        run_queue_wait,
+        states,
+    };
     Some(table.row(|fill, cell| fill(&line, cell)))
 }
 
@@ -190,4 +237,44 @@ pub fn wait_class_members(interval: &Interval, sample: &Tasks, class: WaitClass)
         counts.into_iter().map(|(name, count)| (String::from_utf8_lossy(name).into_owned(), count)).collect();
     list.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_how_many_names_do_not_fit() {
+        let words = ["postgres ×61", "sshd", "cron"].map(str::to_owned);
+        let fitting = |cells| fitting_list(&words, cells);
+        assert_eq!(
+            [fitting(24), fitting(23), fitting(15)],
+            ["postgres ×61, sshd, cron", "postgres ×61, sshd +1", "postgres ×61 +2"]
+        );
+        assert_eq!(fitting_list(&[], 10), "");
+    }
+
+    #[test]
+    fn what_a_class_waits_for_fits_its_column() {
+        let classes = [
+            WaitClass::Running,
+            WaitClass::Disk,
+            WaitClass::Aio,
+            WaitClass::Lock,
+            WaitClass::Net,
+            WaitClass::Pipe,
+            WaitClass::Timer,
+            WaitClass::Poll,
+            WaitClass::Child,
+            WaitClass::Vfork,
+            WaitClass::Memory,
+            WaitClass::Frozen,
+            WaitClass::Hidden,
+            WaitClass::Other,
+            WaitClass::Futex,
+        ];
+        for class in classes {
+            assert!(wait_location::wait_class_object(class).len() <= usize::from(MEANING.width), "{class:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::theme::StyleRole;
 use super::widgets::sparkline::sparkline;
 use super::widgets::time_cursor::CURSOR;
+use crate::ids::ProcessId;
 use crate::state::State;
 use crate::state::history::GraphFigure;
 
@@ -22,6 +23,16 @@ impl TimeCells {
         }
         let columns = state.graph_columns(width);
         let values = columns.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect();
+        TimeCells { values, cursor: columns.cursor.map(usize::from), width }
+    }
+
+    /// The CPUs that a process used.
+    pub fn of_process(state: &State, id: ProcessId, width: u16) -> TimeCells {
+        if state.setup.terminal.is_slow {
+            return TimeCells { values: Vec::new(), cursor: None, width };
+        }
+        let columns = state.page_columns(width);
+        let values = columns.nearby(|summary| summary.process_cpus(id), |&cpus| cpus);
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 

@@ -7,6 +7,7 @@ use crate::findings::short_path;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
+use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
@@ -17,6 +18,7 @@ use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
 use crate::sample::waits::class::{self, KernelLock};
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
+use crate::units::Ratio;
 
 /// How much a location says.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,11 +190,30 @@ fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
 
 /// The CPU that a thread ran on last; of one that moved the one before, too: `0+1`.
 pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
+    match cpu_shares(interval, span.id).as_slice() {
+        [(first, _), (second, _)] => return safe!("{}+{}", first.0, second.0),
+        [_, _, _, ..] => return safe!("{} CPUs", cpu_shares(interval, span.id).len()),
+        _ => {}
+    }
     let now = span.processor.0;
     let before = interval.older.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)).map(|(_, thread)| thread.processor);
     match before.filter(|&before| span.migrated && before != now) {
         Some(before) => safe!("{}+{}", before.min(now), before.max(now)),
         None => safe!("{now}"),
+    }
+}
+
+/// In which part of its run time a thread was on each of its CPUs, in the order of `cpus_of_thread`; `moved` where that is not known.
+pub fn cpu_shares_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
+    let percent = |share: Ratio| format!("{:.0}", share.percent());
+    match cpu_shares(interval, span.id).as_slice() {
+        [(_, first), (_, second)] => safe!("{}/{}%", percent(*first), percent(*second)),
+        [] | [_] if span.migrated => "moved".into(),
+        [] | [_] => SafeText::default(),
+        several => {
+            let most = several.iter().map(|(_, share)| *share).max_by(|a, b| a.0.total_cmp(&b.0));
+            safe!("max {}%", most.map(percent).unwrap_or_default())
+        }
     }
 }
 
@@ -239,5 +260,26 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Hidden => "has a wait channel that is not readable",
         WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
         WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
+    }
+}
+
+/// What a thread in a wait class waits for, in at most 27 cells.
+pub fn wait_class_object(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Running => "runs, or a CPU",
+        WaitClass::Disk => "storage or a file system",
+        WaitClass::Aio => "asynchronous I/O",
+        WaitClass::Lock => "a lock that another holds",
+        WaitClass::Net => "a socket",
+        WaitClass::Pipe => "the other end of a pipe",
+        WaitClass::Timer => "a time",
+        WaitClass::Poll => "events: usually idle",
+        WaitClass::Child => "a child process",
+        WaitClass::Vfork => "exec of a vfork child",
+        WaitClass::Memory => "memory to be reclaimed",
+        WaitClass::Frozen => "stopped, traced or frozen",
+        WaitClass::Hidden => "unknown: not readable",
+        WaitClass::Other => "something else",
+        WaitClass::Futex => "work or a lock (futex)",
     }
 }

@@ -55,6 +55,7 @@ impl Tree {
         tree.write("proc/sys/net/netfilter/nf_conntrack_count", "990\n");
         tree.write("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
+        tree.write("proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2649.996\n\nprocessor\t: 1\ncpu MHz\t\t: 800.5\n");
         let softnet = |cpu: u32| {
             format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))
         };

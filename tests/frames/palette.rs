@@ -1,7 +1,9 @@
 //! The palette, the clipboard and clicks, by what a frame shows.
 
 use stalltop::state::keys::{Action, BINDINGS};
-use stalltop::state::{ClickTarget, Effect, Event, Item, Key, Row, Screen, SortColumn, State, TaskRows, update};
+use stalltop::state::{
+    ChoosableColumn, ClickTarget, Effect, Event, Item, Key, Row, Screen, SortColumn, State, TaskRows, update,
+};
 use stalltop::view::hit_area::target_at;
 use stalltop::view::{click_target, command_text, copied_text, drawn_frame};
 
@@ -178,7 +180,8 @@ fn columns_are_chosen_per_screen() {
     assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
     press(&mut state, "4");
-    assert!(!state.hides_column("infl"), "of the disk screen alone");
+    let infl = ChoosableColumn { heading: "infl", hidden_by_default: false };
+    assert!(!state.hides_column(infl), "of the disk screen alone");
     press(&mut state, "3");
     update(&mut state, Event::Click(target));
     while !state.hides_column(state.column_chooser.as_ref().map(|open| open.columns[open.selected]).unwrap()) {
@@ -186,7 +189,29 @@ fn columns_are_chosen_per_screen() {
     }
     press(&mut state, " ");
     assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
-    assert!(state.hidden_columns.is_empty() && text(&state).contains("infl"));
+    assert!(state.chosen_columns.hidden.is_empty() && text(&state).contains("infl"));
+}
+
+#[test]
+fn added_columns_take_the_place_of_less_important_ones() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    press(&mut state, "5");
+    assert!(!text(&state).contains("PRI") && text(&state).contains("runq") && text(&state).contains("mem"));
+    let (_, areas) = drawn_frame(&state);
+    let target = areas.into_iter().map(|hit| hit.target).find(|target| matches!(target, ClickTarget::Columns(_))).unwrap();
+    update(&mut state, Event::Click(target));
+    for heading in ["S", "PRI", "NI", "VIRT", "growth/s"] {
+        let chooser = state.column_chooser.as_mut().unwrap();
+        chooser.selected = chooser.columns.iter().position(|column| column.heading == heading).unwrap();
+        press(&mut state, " ");
+    }
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
+    let shown = text(&state);
+    for heading in ["PRI", "NI", "VIRT", "growth/s", "%CPU", "disk", "lock", "command"] {
+        assert!(shown.contains(heading), "{heading} of\n{shown}");
+    }
+    assert!(!shown.contains("I/O/s"), "{shown}");
+    assert_eq!(state.chosen_columns.shown.len(), 1);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn the_cursor_is_on_every_screen_and_page() {
     for (keys, graphs) in [("2", 4), ("3", 5), ("4", 4), ("5", 2), ("7", 2), ("5\n", 3), ("6\n", 2)] {
         let mut state = replay((200, 50), 450);
         let intervals = scenes::lock_convoy().intervals(600, 300);
-        let nearby = intervals.iter().map(IntervalSummary::from_evaluation).collect();
+        let nearby = intervals.iter().map(|of| IntervalSummary::from_evaluation(of, None)).collect();
         update(&mut state, Event::GraphIntervals(nearby));
         press(&mut state, keys);
         let cursors = text(&state).matches('▼').count();
@@ -89,7 +89,7 @@ fn the_intervals_near_the_displayed_time_are_known_one_by_one() {
     press(&mut state, "5\n");
     assert_eq!(window(&state), Some(600));
     let intervals = scenes::lock_convoy().intervals(600, 300);
-    update(&mut state, Event::GraphIntervals(intervals.iter().map(IntervalSummary::from_evaluation).collect()));
+    update(&mut state, Event::GraphIntervals(intervals.iter().map(|of| IntervalSummary::from_evaluation(of, None)).collect()));
     assert!(text(&state).contains("(10m00s)"), "{}", text(&state));
     press(&mut state, "\x1b1<<<<<<");
     assert_eq!(window(&state), Some(600));

@@ -16,7 +16,7 @@ use stalltop::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, Memberships,
     StallAverages,
 };
-use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
@@ -33,8 +33,8 @@ use stalltop::sample::network::{
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
-    Thread, WaitState,
+    ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
+    TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
@@ -202,6 +202,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
+        cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32() }),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
         container_names: d.list(3, container_name),
@@ -216,6 +217,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 users: Arc::new(d.list(3, |d| (d.u32(), d.name())).into_iter().collect()),
                 hidden: HiddenTasks { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
                 read_times: d.list(3, |d| ReadTime { pid: d.u32(), boottime_ns: d.u64() }),
+                cpu_runs: d.list(3, |d| CpuRun { task: task(d), cpu: CpuId(d.u32()), run_ns: d.u64() }),
             }
         }),
         waits: Waits {
@@ -785,7 +787,11 @@ fn strange_process(d: &mut Dice) -> Process {
         last_timeslice_ns: d.maybe(Dice::u64),
         wait: WaitState { wchan: d.reading(Dice::name), syscall: d.reading(|d| call(d).into()) },
         cpus_allowed_list: d.maybe(Dice::name),
-        scheduling: d.maybe(|d| Scheduling { policy: d.below(256) as u8, nice: (d.below(256) as u8).cast_signed() }),
+        scheduling: d.maybe(|d| Scheduling {
+            policy: d.below(256) as u8,
+            nice: (d.below(256) as u8).cast_signed(),
+            rt_priority: d.below(100) as u8,
+        }),
     });
     // The kernel lists them in order, but nothing here may depend on that.
     if d.bool() {
@@ -812,6 +818,7 @@ fn strange_process(d: &mut Dice) -> Process {
         minor_faults: d.counter(),
         major_faults: d.counter(),
         resident_pages: d.u64(),
+        virtual_bytes: d.maybe(Dice::u64),
         io: d.reading(|d| TaskIo {
             read_bytes: d.counter(),
             write_bytes: d.counter(),
@@ -956,6 +963,7 @@ impl Machine {
             users: Arc::new([(0, Name::from("root")), (1000, Name::from("ann"))].into_iter().collect()),
             hidden: HiddenTasks::default(),
             read_times: Vec::new(),
+            cpu_runs: Vec::new(),
         });
         Machine { dice, now, busy, cpus }
     }

@@ -549,8 +549,11 @@ impl Machine {
                     thread.major_faults = self.read(&format!("task {pid} major"));
                 }
                 thread.background = process.background;
-                thread.scheduling = (process.policy.is_some() || process.nice.is_some())
-                    .then(|| Scheduling { policy: process.policy.unwrap_or(0), nice: process.nice.unwrap_or(0) });
+                thread.scheduling = (process.policy.is_some() || process.nice.is_some()).then(|| Scheduling {
+                    policy: process.policy.unwrap_or(0),
+                    nice: process.nice.unwrap_or(0),
+                    rt_priority: 0,
+                });
                 thread.last_timeslice_ns = (process.cpu > 0.0).then_some(self.boottime_ns);
                 thread.wait.wchan = process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead);
                 thread.cpus_allowed_list = process.allowed.as_deref().map(Name::from);

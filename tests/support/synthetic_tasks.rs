@@ -87,6 +87,7 @@ pub fn process(pid: u32, comm: impl Into<Name>) -> ProcessBuilder {
         minor_faults: Counter(0),
         major_faults: Counter(0),
         resident_pages: 0,
+        virtual_bytes: None,
         io: Err(Absent::NoPermission),
         threads: Arc::new([]),
     })

@@ -98,6 +98,8 @@ impl TaskSpanBuilder<'_> {
             read_bytes: rate(|process| process.io.ok().map(|io| io.read_bytes)),
             write_bytes: rate(|process| process.io.ok().map(|io| io.write_bytes)),
             resident_pages: new.resident_pages,
+            resident_pages_growth: was.and_then(|was| growth(was.resident_pages, new.resident_pages, seconds)),
+            virtual_bytes_growth: was.and_then(|was| growth(was.virtual_bytes?, new.virtual_bytes?, seconds)),
             top_thread: totals.top_thread.map(|(id, _)| id),
         });
     }
@@ -114,6 +116,11 @@ impl TaskSpanBuilder<'_> {
         let ticks = now.user_ticks.since(was.user_ticks)? as f64 + now.system_ticks.since(was.system_ticks)? as f64;
         Ratio::new(self.host.seconds(ticks), seconds)
     }
+}
+
+/// The change of an amount per second; `None` if no time passed.
+fn growth(older: u64, newer: u64, seconds: f64) -> Option<PerSecond> {
+    (seconds > 0.0).then(|| PerSecond((newer as f64 - older as f64) / seconds))
 }
 
 /// Whether no thread of it ran. Its facts may have changed: with thousands of processes some are read later than others.

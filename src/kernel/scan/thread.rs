@@ -20,6 +20,9 @@ const MIN_RUN_DELAY_NS: u64 = 5_000_000;
 /// They are read again after this time, so that taskset or a changed cpuset is seen.
 const AFFINITY_TTL_NS: u64 = 10_000_000_000;
 
+/// CPUs of which the run time is kept: there are about ten readings between two samples.
+const MAX_CPUS_OF_THREAD: usize = 16;
+
 /// What is kept of a thread between two readings.
 #[derive(Debug)]
 pub struct KnownThread {
@@ -46,6 +49,8 @@ pub struct KnownThread {
     pub last_read_ns: u64,
     pub schedstat: Option<Schedstat>,
     ticks: (Counter, Counter),
+    /// CPU and run time on it since the last sample, ns
+    cpu_runs: Vec<(u32, u64)>,
     /// status Cpus_allowed_list, and when it was read
     cpus_allowed_list: Option<Box<(Name, u64)>>,
     /// Run delay (schedstat field 2) at the last sample
@@ -142,6 +147,7 @@ impl KnownThread {
             last_read_ns: now_ns,
             schedstat: sched,
             ticks,
+            cpu_runs: Vec::new(),
             cpus_allowed_list: None,
             sampled_run_delay: None,
             descriptors: TaskDescriptors::default(),
@@ -283,6 +289,7 @@ impl KnownThread {
         let ticks = figures.ticks();
         let ran = ran || (sched.is_none() && ticks != self.ticks);
         self.ticks = ticks;
+        self.add_cpu_run(figures.processor, delta(sched.map(|new| new.run_ns), self.schedstat.map(|old| old.run_ns)));
         self.schedstat = sched;
         if ran {
             self.last_timeslice_ns = Some(now_ns);
@@ -296,6 +303,25 @@ impl KnownThread {
         }
         self.sample_is_stale = !options.for_sample;
         ThreadChange::Changed(figures)
+    }
+
+    /// It was last seen on this CPU and has run so long since the reading before.
+    fn add_cpu_run(&mut self, cpu: u32, run_ns: Option<u64>) {
+        let Some(run_ns) = run_ns.filter(|&run_ns| run_ns > 0) else { return };
+        match self.cpu_runs.iter().position(|(known, _)| *known == cpu) {
+            Some(at) => self.cpu_runs.get_mut(at).into_iter().for_each(|(_, sum)| *sum = sum.saturating_add(run_ns)),
+            None if self.cpu_runs.len() < MAX_CPUS_OF_THREAD => self.cpu_runs.push((cpu, run_ns)),
+            None => {}
+        }
+    }
+
+    /// CPUs and run time on each since the last `clear_cpu_runs`, ns.
+    pub fn cpu_runs(&self) -> &[(u32, u64)] {
+        &self.cpu_runs
+    }
+
+    pub fn clear_cpu_runs(&mut self) {
+        self.cpu_runs.clear();
     }
 
     /// Reads which CPUs it may use, if it had to wait for one.

@@ -13,7 +13,7 @@ use super::table::{Rows, Table};
 use super::wire::Malformed;
 use crate::ids::{CpuId, GroupId};
 use crate::sample::cgroup::{Cgroup, CgroupWeight, ContainerName, IoLimit};
-use crate::sample::cpu::CpuTimes;
+use crate::sample::cpu::{CpuFrequency, CpuTimes};
 use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
@@ -23,7 +23,7 @@ use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
-use crate::sample::task::{Process, ReadTime, Thread};
+use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
     UnreadServer, WaitQueue,
@@ -59,6 +59,7 @@ columns! { Sample: 512 {
     container_names,
     network_namespaces,
     limits,
+    cpu_frequencies,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
@@ -155,6 +156,8 @@ pub const LISTS: &[List] = lists! {
     52 "senders on Unix sockets": UnixSenders, keys 10, steps 10, |s| s.protocols.unix_senders.as_ref(), |s| s.protocols.unix_senders.as_mut();
     53 "limits": Limit, keys 14, steps 14, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
+    54 "run time of threads by CPU": CpuRun, keys 4, steps 4, |s| s.tasks.as_ref().map(|tasks| &tasks.cpu_runs), |s| s.tasks.as_mut().map(|tasks| &mut tasks.cpu_runs);
+    55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -187,7 +190,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54)
     }
 }
 

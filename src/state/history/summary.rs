@@ -12,6 +12,7 @@ use crate::figures::{
 };
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
+use crate::interval::Interval;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -51,6 +52,8 @@ pub struct IntervalSummary {
     round_trips: Box<[(IpAddr, f32)]>,
     /// Sorted
     processes: Box<[ProcessSummary]>,
+    /// Whether the other processes slept: these are not only the most active ones
+    others_slept: bool,
     /// Pressure of the host: CPU, I/O, memory, in 1/200
     pressure: Option<[u8; 3]>,
     /// Those held back most, sorted: throttled, I/O pressure, memory pressure (shares of the time; NaN if unknown)
@@ -87,8 +90,34 @@ struct DiskLoad {
     written_kilobytes: f32,
 }
 
+/// A process in one interval.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessPoint {
+    pub at: Instant,
+    process: ProcessSummary,
+}
+
+impl ProcessPoint {
+    /// `None` if it did not exist at the end of the interval.
+    pub fn new(interval: &Interval, id: ProcessId) -> Option<ProcessPoint> {
+        let process = interval.newer.tasks.as_ref().ok()?.process(id.pid).filter(|process| process.id() == id)?;
+        let span = interval.tasks.as_ref()?.process(process);
+        Some(ProcessPoint { at: interval.at(), process: ProcessSummary::from_span(&span) })
+    }
+}
+
 impl IntervalSummary {
-    pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
+    /// The figures of the most active processes are kept, and those of the `followed` one.
+    pub fn from_evaluation(evaluation: &Evaluation, followed: Option<ProcessId>) -> IntervalSummary {
+        let mut summary = IntervalSummary::without_followed(evaluation);
+        if let Some(point) = followed.and_then(|id| ProcessPoint::new(&evaluation.interval, id)) {
+            summary.add_process(point);
+        }
+        summary
+    }
+
+    fn without_followed(evaluation: &Evaluation) -> IntervalSummary {
+        let (processes, others_slept) = busiest_processes(&evaluation.interval);
         let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
         IntervalSummary {
             at: interval.at(),
@@ -103,7 +132,8 @@ impl IntervalSummary {
             disks: busiest_disks(input),
             nics: busiest_nics(input),
             round_trips: round_trips(evaluation),
-            processes: busiest_processes(input),
+            processes,
+            others_slept,
             pressure: pressure_levels(input),
             cgroups: cgroups_held_back(input),
             findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
@@ -157,15 +187,25 @@ impl IntervalSummary {
         self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
     }
 
-    /// CPUs that the process used; `None` if it was not among the most active.
+    /// Adds the figures of a process in this interval.
+    pub fn add_process(&mut self, point: ProcessPoint) {
+        if let Err(place) = self.processes.binary_search_by_key(&point.process.id, |process| process.id) {
+            let mut processes = std::mem::take(&mut self.processes).into_vec();
+            processes.insert(place, point.process);
+            self.processes = processes.into_boxed_slice();
+        }
+    }
+
+    /// CPUs that the process used; `None` if that was not kept.
     pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
-        self.process(id).map(|process| process.cpus)
+        self.process(id).map(|process| process.cpus).or(self.others_slept.then_some(0.0))
     }
 
     /// Shares of the time of a process's threads: user, system, waiting for a CPU, on storage, behind a lock, otherwise in D; the
-    /// rest is sleep. `None` if it was not among the most active.
+    /// rest is sleep. `None` if that was not kept.
     pub fn process_states(&self, id: ProcessId) -> Option<[f32; 6]> {
-        self.process(id).map(|process| process.states.map(|share| f32::from(share) / 200.0))
+        let states = self.process(id).map(|process| process.states.map(|share| f32::from(share) / 200.0));
+        states.or(self.others_slept.then_some([0.0; 6]))
     }
 
     fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
@@ -295,16 +335,18 @@ fn cgroups_held_back(input: &FigureInput) -> Box<[(CgroupId, [f32; 3])]> {
     list.into_iter().map(|group| (group.id.clone(), shares(group))).collect()
 }
 
-fn busiest_processes(input: &FigureInput) -> Box<[ProcessSummary]> {
-    let Some(tasks) = &input.interval.tasks else { return Box::default() };
+/// The most active processes, and whether all others slept.
+fn busiest_processes(interval: &Interval) -> (Box<[ProcessSummary]>, bool) {
+    let Some(tasks) = &interval.tasks else { return (Box::default(), false) };
     let active = |span: &&ProcessSpan| span.cpu.is_some_and(|cpu| cpu.0 > 0.0005) || span.states.non_sleep() > 0.0005;
     let weight = |span: &&ProcessSpan| {
         let states = &span.states;
         let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
         cpus as f32 + states.lock as f32 * LOCK_WEIGHT
     };
-    let busiest = heaviest(tasks.active_processes.iter().filter(active).collect(), MAX_PROCESSES, weight);
-    busiest.into_iter().map(ProcessSummary::from_span).collect()
+    let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
+    let are_all = active.len() <= MAX_PROCESSES;
+    (heaviest(active, MAX_PROCESSES, weight).into_iter().map(ProcessSummary::from_span).collect(), are_all)
 }
 
 impl ProcessSummary {
@@ -385,6 +427,20 @@ fn finding_key(finding: &Finding) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_followed_process_is_known_beside_the_most_active_ones() {
+        let id = |pid| ProcessId { pid, start_ticks: 1 };
+        let process = |pid, cpus| ProcessSummary { id: id(pid), cpus, states: [0; 6] };
+        let mut summary = IntervalSummary { processes: [process(3, 0.5), process(9, 0.7)].into(), ..Default::default() };
+        assert_eq!((summary.process_cpus(id(3)), summary.process_cpus(id(5))), (Some(0.5), None));
+        summary.add_process(ProcessPoint { at: Instant::default(), process: process(5, 0.1) });
+        summary.add_process(ProcessPoint { at: Instant::default(), process: process(9, 0.2) });
+        assert_eq!([3, 5, 9].map(|pid| summary.process_cpus(id(pid))), [Some(0.5), Some(0.1), Some(0.7)]);
+        assert_eq!(summary.process_states(id(4)), None);
+        summary.others_slept = true;
+        assert_eq!((summary.process_cpus(id(4)), summary.process_states(id(4))), (Some(0.0), Some([0.0; 6])));
+    }
 
     #[test]
     fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {

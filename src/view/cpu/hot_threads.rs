@@ -51,11 +51,13 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
         cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
     .min_table_width(60),
-    HotSpec::figure(&thread::LAST_CPU, 5, |hot, cell| {
+    HotSpec::figure(&thread::LAST_CPU, 6, |hot, cell| {
         cell.text(wait_location::cpus_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Plain);
     }),
-    HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
-        .min_table_width(60),
+    HotSpec::text("", 7, |hot, cell| {
+        cell.text(wait_location::cpu_shares_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Dim);
+    })
+    .min_table_width(60),
     HotSpec::text("cgroup", 0, |hot, cell| {
         if let Ok(cgroup) = &hot.process.facts.cgroup {
             cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);

@@ -194,6 +194,13 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
         page.labelled("of its speed", share.unwrap_or_else(|| "?".into()));
         page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
         let figure = if words == "IN" { GraphFigure::Received(id.clone()) } else { GraphFigure::Sent(id.clone()) };
+        if let Some(nic) = interval.nic(span) {
+            let bytes = if words == "IN" { nic.rx.bytes } else { nic.tx.bytes };
+            page.labelled("in total", safe!("{} since it was created", format::bytes(bytes.0 as f64)));
+        }
+        if let Some(peak) = state.peak(&figure) {
+            page.labelled("peak", safe!("{} KB/s", format_number(f64::from(peak), 6)));
+        }
         graph(state, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), &figure);
     }
     page.heading("INTERFACE");

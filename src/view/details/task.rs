@@ -7,13 +7,15 @@ use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
+use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::delays::DelaySpan;
-use crate::interval::task::{Microstates, visible_wait_class};
+use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
 use crate::interval::task_activity::TaskActivity;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
+use crate::state::history::IntervalSummary;
 use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
@@ -39,13 +41,16 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let throttled = throttled_threads(interval, process, &span.states, span.threads);
     time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
     let columns = state.page_columns(states_width(page.width));
-    let shares = columns.nearby(|summary| summary.process_states(id), |shares| shares.iter().sum());
+    let started_ns = (interval.host.seconds(id.start_ticks as f64) * 1e9) as u64;
+    let existed = |summary: &IntervalSummary| summary.at.boottime_ns >= started_ns;
+    let shares =
+        columns.nearby(|summary| summary.process_states(id).filter(|_| existed(summary)), |shares| shares.iter().sum());
     if shares.iter().flatten().count() > 1 {
         page.heading("STATES OVER TIME");
         page.states_over_time(state, &columns, shares);
     }
     let columns = state.page_columns(graph_width(page.width));
-    let values = columns.nearby(|summary| summary.process_cpus(id), |&cpus| cpus);
+    let values = columns.nearby(|summary| summary.process_cpus(id).filter(|_| existed(summary)), |&cpus| cpus);
     if values.iter().flatten().count() > 1 {
         let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
         page.heading("CPU OVER TIME");
@@ -65,14 +70,31 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     }
     page.heading("FACTS");
     facts(interval, process, page);
-    page.labelled("memory", safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
+    page.labelled("memory", memory(interval, process, &span));
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0) + "/s");
-    page.labelled("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
+    let totals = process.io.ok().map(|io| [io.read_bytes, io.write_bytes].map(|bytes| format::short_bytes(bytes.0 as f64)));
+    let totals = totals.map(|[read, written]| format!("; since its start {read} and {written}")).unwrap_or_default();
+    page.labelled("storage", safe!("reads {}, writes {}{totals}", rate(span.read_bytes), rate(span.write_bytes)));
     let faults = format_optional(span.major_faults.map(|rate| rate.0), 6);
     page.labelled("major faults", safe!("{faults}/s"));
     let ids: Vec<TaskId> = process.threads.iter().map(|thread| process.task_id(thread)).collect();
     delays(interval, &ids, page);
     threads(interval, process, page);
+}
+
+/// `1.20G of 4.00G virtual, grows 12.0M/s`
+fn memory(interval: &Interval, process: &Process, span: &ProcessSpan) -> SafeText {
+    let page_size = interval.host.page_size as f64;
+    let mut words = format::short_bytes(span.resident_pages as f64 * page_size);
+    if let Some(bytes) = process.virtual_bytes {
+        words += &format!(" of {} virtual", format::short_bytes(bytes as f64));
+    }
+    let growth = span.resident_pages_growth.map_or(0.0, |pages| pages.0 * page_size);
+    if growth != 0.0 {
+        let verb = if growth > 0.0 { "grows" } else { "shrinks" };
+        words += &format!(", {verb} {}/s", format::short_bytes(growth.abs()));
+    }
+    SafeText::sanitize(words)
 }
 
 /// Delay accounting of these threads, added up.
@@ -124,7 +146,16 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
             page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
             page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
             let cpus = wait_location::cpus_of_thread(interval, span);
-            page.labelled("CPU", if span.migrated { safe!("{cpus}, moved between them") } else { cpus });
+            let shares = cpu_shares(interval, span.id);
+            let parts: Vec<String> = shares.iter().map(|(cpu, share)| format!("{}: {:.0} %", cpu.0, share.percent())).collect();
+            page.labelled(
+                "CPU",
+                match (parts.len(), span.migrated) {
+                    (2.., _) => safe!("{} of its run time", parts.join(", ")),
+                    (_, true) => safe!("{cpus}, moved between them"),
+                    _ => cpus,
+                },
+            );
         }
         None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
     }
@@ -168,6 +199,10 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("parent", safe!("{parent}{}", process.ppid));
     let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::from_name);
     page.labelled("executable", executable);
+    if let Some(scheduling) = process.thread(process.pid).and_then(|thread| thread.scheduling) {
+        let priority = scheduling.priority().map_or_else(|| "-".to_owned(), |priority| priority.to_string());
+        page.labelled("priority", safe!("PRI {priority}, nice {}", scheduling.nice));
+    }
     cgroups(interval, process, page);
     let named = process.facts.cgroup.as_ref().ok().map(|id| CgroupName::from_path(sample, id.path.as_bytes()));
     if let Some(name) = named.filter(|name| name.kind != NameKind::Path) {

@@ -3,8 +3,9 @@
 use crate::figures::memory::{
     ALLOCATION_STALLS_PER_SECOND, AVAILABLE_BYTES, BUFFERS_BYTES, CACHE_BYTES, COMPACTION_STALLS_PER_SECOND,
     DIRECT_SCANS_PER_SECOND, DIRTY_BYTES, FAULTS_PER_SECOND, FREE_BYTES, MAJOR_FAULTS_PER_SECOND, OOM_KILLS,
-    PAGED_IN_BYTES_PER_SECOND, PAGED_OUT_BYTES_PER_SECOND, RECLAIMED_PER_SECOND, REFAULTS_PER_SECOND, SWAP_IN_BYTES_PER_SECOND,
-    SWAP_OUT_BYTES_PER_SECOND, SWAP_TOTAL_BYTES, SWAP_USED_BYTES, THP_FAULT_FALLBACKS_PER_SECOND, TOTAL_BYTES, WRITEBACK_BYTES,
+    PAGED_IN_BYTES_PER_SECOND, PAGED_OUT_BYTES_PER_SECOND, RECLAIMED_PER_SECOND, REFAULTS_PER_SECOND, SHARED_BYTES, SLAB_BYTES,
+    SWAP_IN_BYTES_PER_SECOND, SWAP_OUT_BYTES_PER_SECOND, SWAP_TOTAL_BYTES, SWAP_USED_BYTES, THP_FAULT_FALLBACKS_PER_SECOND,
+    TOTAL_BYTES, WRITEBACK_BYTES,
 };
 use crate::figures::{Column, FigureInput, Unit};
 use crate::findings::Evaluation;
@@ -26,7 +27,17 @@ use crate::view::widgets::area_graph::AreaGraph;
 type Line = (&'static str, &'static [(&'static str, &'static Column<MemorySpan>)]);
 
 static LINES: [Line; 5] = [
-    ("memory", &[("total", &TOTAL_BYTES), ("available", &AVAILABLE_BYTES), ("free", &FREE_BYTES), ("cache", &CACHE_BYTES)]),
+    (
+        "memory",
+        &[
+            ("total", &TOTAL_BYTES),
+            ("available", &AVAILABLE_BYTES),
+            ("free", &FREE_BYTES),
+            ("cache", &CACHE_BYTES),
+            ("slab", &SLAB_BYTES),
+            ("shmem", &SHARED_BYTES),
+        ],
+    ),
     (
         "swap",
         &[

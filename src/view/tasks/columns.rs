@@ -5,20 +5,22 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
-use crate::sample::task::{Process, Tasks, Thread};
+use crate::sample::task::{Process, Scheduling, TaskIo, TaskState, Tasks, Thread};
 use crate::state::{SortColumn, State};
-use crate::units::{PerSecond, Ratio};
+use crate::units::{Counter, PerSecond, Ratio};
 use crate::units::{format, time};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::{state_segments, throttled_threads};
 use crate::view::text::{self, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
+use crate::view::time_cells::TimeCells;
 use crate::view::wait_location;
 use crate::view::widgets::bar::StackedBar;
 
 /// A row of the table of tasks: a process or a thread.
 pub struct TaskLine<'a> {
+    pub(super) state: &'a State,
     pub(super) evaluation: &'a Evaluation,
     pub(super) interval: &'a Interval,
     pub(super) sample: &'a Tasks,
@@ -170,10 +172,77 @@ const CPU_TIME: Spec = Spec::figure(&task::CPU_TIME_SECONDS, 6, |line, cell| {
 .sorted_by(SortColumn::TASK_TIME)
 .min_table_width(MIN_CPU_TIME_WIDTH);
 
+/// Columns of htop and atop that are shown where the user has chosen them.
+const ADDED_COLUMNS: [Spec; 8] = [
+    Spec::figure(&task::STATE, 1, |line, cell| {
+        let state = line.main_thread().map(|thread| thread.state);
+        let role = match state {
+            Some(TaskState::Running) => StyleRole::Bold,
+            Some(TaskState::Blocked) => StyleRole::Disk,
+            _ => StyleRole::Dim,
+        };
+        cell.text(safe!("{}", state.map_or('-', TaskState::as_char)), role);
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::PRIORITY, 4, |line, cell| {
+        let priority = line.scheduling().and_then(Scheduling::priority);
+        let role = if priority == Some(20) { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(priority.map_or_else(|| "-".into(), |priority| safe!("{priority}")), role);
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::NICE, 3, |line, cell| {
+        let nice = line.scheduling().map(|scheduling| scheduling.nice);
+        cell.text(nice.map_or_else(|| "-".into(), |nice| safe!("{nice}")), StyleRole::Plain);
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::VIRTUAL_BYTES, 5, |line, cell| {
+        if line.thread.is_none() {
+            let bytes = line.process.virtual_bytes.map(|bytes| format::short_bytes(bytes as f64));
+            cell.text(safe!("{}", bytes.unwrap_or_else(|| "-".to_owned())), StyleRole::Plain);
+        }
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::RESIDENT_GROWTH_BYTES_PER_SECOND, 8, |line, cell| {
+        let page = line.interval.host.page_size as f64;
+        line.io_rate(cell, line.span.resident_pages_growth.map(|pages| PerSecond(pages.0 * page)));
+    })
+    .sorted_by(SortColumn::TASK_GROWTH)
+    .hidden_by_default(),
+    Spec::figure(&task::SWITCHES_PER_SECOND, 8, |line, cell| {
+        if line.thread.is_none() {
+            cell.text(safe!("{}", text::format_optional(line.span.timeslices.map(|rate| rate.0), 6)), StyleRole::Plain);
+        }
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::READ_TOTAL_BYTES, 8, |line, cell| line.io_total(cell, |io| io.read_bytes)).hidden_by_default(),
+    Spec::figure(&task::WRITE_TOTAL_BYTES, 9, |line, cell| line.io_total(cell, |io| io.write_bytes)).hidden_by_default(),
+];
+
+/// The CPUs that the process used over time, relative to one CPU or to its maximum.
+const CPU_HISTORY: Spec = Spec::text("CPU history", 14, |line, cell| {
+    if line.thread.is_none() {
+        let cells = TimeCells::of_process(line.state, line.process.id(), cell.width);
+        let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
+        cell.glyphs(cells.glyphs(|cpus| (cpus / most, StyleRole::User)));
+    }
+});
+
+/// Cells from which there is room for it.
+const MIN_CPU_HISTORY_WIDTH: u16 = 190;
+
 /// Cells from which there is room for it beside command lines.
 const MIN_CPU_TIME_WIDTH: u16 = 180;
 
 impl TaskLine<'_> {
+    /// The thread of the row, or the first one of the process.
+    fn main_thread(&self) -> Option<&Thread> {
+        self.thread.or_else(|| self.process.thread(self.process.pid))
+    }
+
+    fn scheduling(&self) -> Option<Scheduling> {
+        self.main_thread()?.scheduling
+    }
+
     /// What the task does or waits for; `None` for an inactive process.
     fn activity(&self, cells: u16) -> Option<SafeText> {
         let Some(thread) = self.thread else {
@@ -181,6 +250,14 @@ impl TaskLine<'_> {
         };
         let task = self.process.task_id(thread);
         Some(wait_location::fitting(cells, |detail| wait_location::thread_location(self.interval, task, detail)))
+    }
+
+    /// Bytes since the start of a process; unknown for threads.
+    fn io_total(&self, cell: CellContent, of: fn(TaskIo) -> Counter) {
+        if self.thread.is_none() {
+            let words = self.process.io.map_or_else(|_| "-".to_owned(), |io| format::short_bytes(of(io).0 as f64));
+            cell.text(SafeText::sanitize(words), StyleRole::Plain);
+        }
     }
 
     /// Bytes per second of a process; unknown for threads.
@@ -226,8 +303,14 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, [MEMORY, rate]);
     }
     specs.insert(COMMAND_INDEX, CPU_TIME);
+    specs.splice(COMMAND_INDEX..COMMAND_INDEX, ADDED_COLUMNS);
+    let history = if width >= MIN_CPU_HISTORY_WIDTH { CPU_HISTORY } else { CPU_HISTORY.hidden_by_default() };
+    specs.insert(COMMAND_INDEX, history);
     // The sort column is visible on every width.
-    specs.iter_mut().filter(|spec| is_sorted(spec)).for_each(|spec| spec.min_table_width = 0);
+    specs
+        .iter_mut()
+        .filter(|spec| is_sorted(spec))
+        .for_each(|spec| (spec.min_table_width, spec.hidden_by_default) = (0, false));
     Columns::chosen(state, &specs, width)
 }
 

@@ -40,6 +40,7 @@ impl KnownProcess {
             minor_faults: stat.minor_faults,
             major_faults: stat.major_faults,
             resident_pages: stat.resident_pages,
+            virtual_bytes: Some(stat.virtual_bytes),
             io: Err(Absent::NotRead),
             threads: Arc::default(),
         };
@@ -130,6 +131,7 @@ impl KnownProcess {
         process.minor_faults = stat.minor_faults;
         process.major_faults = stat.major_faults;
         process.resident_pages = stat.resident_pages;
+        process.virtual_bytes = Some(stat.virtual_bytes);
         if process.io.is_ok() {
             let text = context.files.read_process_file(pid, ProcessFile::Io, &mut active.descriptors, keep_open);
             process.io = text.and_then(|text| task::parse_io(text).ok_or(Absent::Malformed));

@@ -167,3 +167,21 @@ fn steady_processes_are_sub_sampled_less_often_than_others() {
     count_sub_samples(&mut machine, poll, 3);
     assert_eq!(count_sub_samples(&mut machine, poll, 30), 10);
 }
+
+#[test]
+fn the_run_time_of_a_thread_that_moves_is_kept_by_cpu() {
+    let mut machine = Machine::new(true);
+    let running = |timeslices| Given { state: 'R', timeslices, channel: "0", call: "running", ..one(40) };
+    machine.put(40, "mover", 5, 10_000_000, &[running(5)]);
+    machine.scan();
+    machine.put(40, "mover", 5, 310_000_000, &[running(6)]);
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    machine.put(40, "mover", 5, 410_000_000, &[running(7)]);
+    let stat = std::fs::read_to_string(machine.path("40/task/40/stat")).unwrap();
+    machine.write("40/task/40/stat", stat.replace(" 17 1 0 ", " 17 3 0 "));
+    let tasks = machine.scan();
+    let runs: Vec<(u32, u64)> = tasks.cpu_runs.iter().map(|run| (run.cpu.0, run.run_ns)).collect();
+    assert_eq!(runs, [(1, 300_000_000), (3, 100_000_000)]);
+    assert_eq!(tasks.cpu_runs(tasks.cpu_runs[0].task).len(), 2);
+    assert!(machine.scan().cpu_runs.is_empty(), "they are those since the last sample");
+}

@@ -10,7 +10,7 @@ use crate::sample::cgroup::owner::ContainerRuntime;
 use crate::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, StallAverages,
 };
-use crate::sample::cpu::{Cpu, CpuTimes, Load};
+use crate::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::limits::{Limit, LimitKind, Limits};
 use crate::sample::memory::Memory;
@@ -32,6 +32,8 @@ columns! { CpuTimes: 16 {
 } }
 
 columns! { Cpu: 63 { total, context_switches, interrupts, forks, running, blocked, cpus } }
+
+columns! { CpuFrequency: 4 { cpu, khz } }
 
 columns! { Load: 15 { one, five, fifteen, runnable, entities } }
 

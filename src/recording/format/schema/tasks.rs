@@ -11,15 +11,16 @@ use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use crate::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo, TaskState, Tasks,
-    Thread, WaitState,
+    ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
+    TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
     UnreadServer, WaitQueue, Waits,
 };
 
-columns! { Tasks: 15 { hidden, users, processes, read_times } }
+columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
+columns! { CpuRun: 6 { task, cpu, run_ns } }
 columns! { ReadTime: 4 { pid, boottime_ns } }
 
 // The counters that threads count too are stored less the sum over the threads: see `subtract_thread_counts`.
@@ -41,6 +42,7 @@ columns! { Process: 48 {
     io,
     children_cpu,
     guest_ticks,
+    virtual_bytes,
 } }
 
 columns! { ProcessFacts: 12 { cmdline, executable, cgroup, memberships } }
@@ -149,7 +151,7 @@ impl Columns for Arc<RawSyscall> {
     }
 }
 
-columns! { Scheduling: 2 { policy, nice } }
+columns! { Scheduling: 3 { policy, nice, rt_priority } }
 columns! { Schedstat: 3 { run_ns, run_delay_ns, timeslices } }
 columns! { TaskIo: 7 { read_bytes, write_bytes, cancelled_write_bytes, read_syscalls, write_syscalls } }
 // Keys first: three columns of identity, then the names.

@@ -1,0 +1,134 @@
+//! Reads the frequency of the CPUs, of some CPUs in each sample, since each has a file of its own. Where there is no cpufreq, as in
+//! most virtual machines, /proc/cpuinfo has the frequency that the hypervisor tells.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::fields::{lines, parse_non_negative_f64, parse_u32, words};
+use super::root::Root;
+use crate::ids::CpuId;
+use crate::sample::cpu::{CpuFrequency, CpuTimes};
+
+/// CPUs that are read in a sample: each costs some microseconds.
+const CPUS_A_SAMPLE: usize = 8;
+/// Time between two readings of /proc/cpuinfo, and the most CPUs with which it is read: it has a kilobyte for each.
+const CPUINFO_PERIOD: Duration = Duration::from_secs(60);
+const MAX_CPUINFO_CPUS: usize = 64;
+
+/// The frequencies as last read.
+#[derive(Debug, Default)]
+pub struct FrequencyReader {
+    /// The CPU that was read last
+    last: Option<CpuId>,
+    known: BTreeMap<CpuId, u32>,
+    /// No CPU has a cpufreq directory.
+    has_no_cpufreq: bool,
+    cpuinfo_read: Option<Instant>,
+}
+
+impl FrequencyReader {
+    /// The frequencies of these online CPUs; empty where the kernel does not report them.
+    pub fn sample(&mut self, root: &Root, online: &[(CpuId, CpuTimes)]) -> Vec<CpuFrequency> {
+        if self.has_no_cpufreq {
+            self.read_cpuinfo(root, online.len());
+        } else {
+            self.read_cpufreq(root, online);
+        }
+        self.known.iter().map(|(&cpu, &khz)| CpuFrequency { cpu, khz }).collect()
+    }
+
+    fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)]) {
+        self.known.retain(|id, _| online.binary_search_by_key(id, |(online, _)| *online).is_ok());
+        let first = self.last.map_or(0, |last| online.partition_point(|(id, _)| *id <= last));
+        for (id, _) in online.iter().cycle().skip(first).take(CPUS_A_SAMPLE.min(online.len())) {
+            self.last = Some(*id);
+            let path = format!("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", id.0);
+            match root
+                .read_once(&path)
+                .ok()
+                .and_then(|text| lines(&text).next().and_then(|line| words(line).next()).and_then(parse_u32))
+            {
+                Some(khz) => self.known.insert(*id, khz),
+                None => self.known.remove(id),
+            };
+        }
+        self.has_no_cpufreq = self.known.is_empty();
+    }
+
+    fn read_cpuinfo(&mut self, root: &Root, cpus: usize) {
+        let is_due = self.cpuinfo_read.is_none_or(|read| read.elapsed() >= CPUINFO_PERIOD);
+        if is_due && cpus <= MAX_CPUINFO_CPUS {
+            self.cpuinfo_read = Some(Instant::now());
+            self.known = root.read_once("proc/cpuinfo").map(|text| parse_cpuinfo(&text)).unwrap_or_default();
+        }
+    }
+}
+
+/// The lines `processor` and `cpu MHz` (x86) of each CPU; in kHz.
+fn parse_cpuinfo(text: &[u8]) -> BTreeMap<CpuId, u32> {
+    let mut found = BTreeMap::new();
+    let mut cpu = None;
+    for line in lines(text) {
+        let mut parts = line.splitn(2, |&byte| byte == b':').map(<[u8]>::trim_ascii);
+        match (parts.next(), parts.next()) {
+            (Some(b"processor"), Some(number)) => cpu = parse_u32(number),
+            (Some(b"cpu MHz"), Some(mhz)) => {
+                let khz = parse_non_negative_f64(mhz).map(|mhz| (mhz * 1000.0) as u32);
+                found.extend(cpu.map(CpuId).zip(khz));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpuinfo_has_a_frequency_for_each_cpu() {
+        let text =
+            b"processor\t: 0\nmodel name\t: x\ncpu MHz\t\t: 2649.996\n\nprocessor\t: 3\ncpu MHz\t\t: 800.5\n\nprocessor\t: 4\n";
+        let found: Vec<(u32, u32)> = parse_cpuinfo(text).into_iter().map(|(cpu, khz)| (cpu.0, khz)).collect();
+        assert_eq!(found, [(0, 2_649_996), (3, 800_500)]);
+        assert!(parse_cpuinfo(b"cpu MHz : 5\nprocessor : x\n").is_empty());
+    }
+
+    #[test]
+    fn a_tree_with_cpufreq_is_read_and_one_without_has_no_frequencies() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(directory.path().to_owned());
+        let online = [(CpuId(0), CpuTimes::default()), (CpuId(1), CpuTimes::default())];
+        assert_eq!(FrequencyReader::default().sample(&root, &online), []);
+        for (cpu, khz) in [(0, "3400000\n"), (1, "broken")] {
+            let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
+            std::fs::create_dir_all(&cpufreq).unwrap();
+            std::fs::write(cpufreq.join("scaling_cur_freq"), khz).unwrap();
+        }
+        assert_eq!(FrequencyReader::default().sample(&root, &online), [CpuFrequency { cpu: CpuId(0), khz: 3_400_000 }]);
+    }
+
+    #[test]
+    fn with_many_cpus_some_are_read_in_each_sample() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(directory.path().to_owned());
+        let online: Vec<(CpuId, CpuTimes)> = (0..20).map(|cpu| (CpuId(cpu), CpuTimes::default())).collect();
+        let write = |khz: u32| {
+            for (cpu, _) in &online {
+                let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{}/cpufreq", cpu.0));
+                std::fs::create_dir_all(&cpufreq).unwrap();
+                std::fs::write(cpufreq.join("scaling_cur_freq"), format!("{khz}\n")).unwrap();
+            }
+        };
+        let mut reader = FrequencyReader::default();
+        write(1);
+        let counts = [1, 2, 3].map(|_| reader.sample(&root, &online).len());
+        assert_eq!(counts, [8, 16, 20]);
+        write(2);
+        // The third sample went on with the first CPUs.
+        let read: Vec<u32> = reader.sample(&root, &online).iter().filter(|of| of.khz == 2).map(|of| of.cpu.0).collect();
+        assert_eq!(read, [4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(reader.sample(&root, &online[..2]).len(), 2, "the others are offline");
+    }
+}
