@@ -14,6 +14,7 @@ mod device_waiters;
 mod disk_latency;
 mod evaluator;
 mod finding;
+mod finding_order;
 mod formatting;
 mod generated_docs;
 mod headline;
@@ -58,7 +59,7 @@ pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::wait_chains;
 
-/// The findings of one interval, root causes first, each followed by its consequences (`causes`).
+/// The findings of one interval, root causes first, each followed by its consequences (`finding_order`).
 pub type ActiveFindings = Arc<[Finding]>;
 
 /// Active findings by root cause: each slice begins with one, and what follows from it comes after it.
@@ -72,7 +73,7 @@ pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,
     /// The thresholds and settings of the rules
     pub rule_config: Arc<RuleConfig>,
-    /// Findings that hold at the end of the interval, in the order of `causes`
+    /// Findings that hold at the end of the interval, in the order of `finding_order`
     pub active: ActiveFindings,
     /// Findings that ended with this interval
     pub ended: Vec<Finding>,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::causes;
+use super::finding_order;
 use super::next_steps::next_steps;
 use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
@@ -250,7 +251,7 @@ impl Evaluator {
         let raised = raised().filter(|tracked| !is_contradicted(&tracked.finding));
         let finding =
             |tracked: &TrackedFinding| Finding { follows_from: tracked.cause.clone(), ..Finding::clone(&tracked.finding) };
-        causes::order(raised.map(finding).collect(), &self.order).into()
+        finding_order::order(raised.map(finding).collect(), &self.order).into()
     }
 }
 

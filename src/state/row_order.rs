@@ -127,23 +127,28 @@ impl HeldGroups {
 impl HeldThreads {
     /// How many times the CPU time of a kept thread another one has to use to take its row.
     const TAKES_OVER: f64 = 2.0;
+    /// CPU time from which a thread has a row, in CPUs
+    const MIN_USED: f64 = 0.0005;
 
     /// At most `count` threads that used most CPU time: kept ones in the order that is kept, each other one where it belongs.
     pub fn hottest<'a>(&self, threads: &'a [ThreadSpan], count: usize) -> Vec<&'a ThreadSpan> {
-        let place = |thread: &ThreadSpan| self.threads.iter().position(|&held| held == thread.id);
-        let used = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |cpu| cpu.0);
-        let mut hot: Vec<(f64, &ThreadSpan)> = (threads.iter().filter(|thread| used(thread) >= 0.0005))
-            .map(|thread| (used(thread) * if place(thread).is_some() { Self::TAKES_OVER } else { 1.0 }, thread))
-            .collect();
+        let used = threads.iter().filter_map(|thread| Some((thread.id, thread.cpu?.0, thread)));
+        self.select(used.filter(|(_, used, _)| *used >= Self::MIN_USED), count)
+    }
+
+    /// The same of any rows with the CPU time that their thread used.
+    fn select<T>(&self, rows: impl Iterator<Item = (TaskId, f64, T)>, count: usize) -> Vec<T> {
+        let mut hot: Vec<(Option<usize>, f64, T)> =
+            rows.map(|(id, used, row)| (self.threads.iter().position(|&held| held == id), used, row)).collect();
+        let weight = |row: &(Option<usize>, f64, T)| row.1 * if row.0.is_some() { Self::TAKES_OVER } else { 1.0 };
         if hot.len() > count && count > 0 {
-            hot.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0));
+            hot.select_nth_unstable_by(count - 1, |a, b| weight(b).total_cmp(&weight(a)));
             hot.truncate(count);
         }
-        let mut hot: Vec<&ThreadSpan> = hot.into_iter().map(|(_, thread)| thread).collect();
-        hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
-        let places: Vec<Option<usize>> = hot.iter().map(|thread| place(thread)).collect();
+        hot.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let places: Vec<Option<usize>> = hot.iter().map(|(place, ..)| *place).collect();
         reorder(&mut hot, &places);
-        hot
+        hot.into_iter().map(|(.., row)| row).collect()
     }
 }
 
@@ -190,5 +195,19 @@ mod tests {
         assert!(is_held(5, 5 + HELD_NS - 1));
         assert!(!is_held(5, 5 + HELD_NS));
         assert!(!is_held(5, 4), "the sample is an earlier one");
+    }
+
+    #[test]
+    fn a_hot_thread_keeps_its_row_unless_another_uses_twice_as_much() {
+        let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
+        let hottest = |held: &[u32], used: &[(u32, f64)]| {
+            let held = HeldThreads { since_ns: 1, threads: held.iter().map(|&tid| id(tid)).collect() };
+            held.select(used.iter().map(|&(tid, used)| (id(tid), used, tid)), 2)
+        };
+        let used = [(1, 0.3), (2, 0.4), (3, 0.5)];
+        assert_eq!(hottest(&[], &used), [3, 2]);
+        assert_eq!(hottest(&[1, 2], &used), [1, 2], "kept in their order");
+        assert_eq!(hottest(&[1, 2], &[(1, 0.3), (2, 0.4), (3, 0.9)]), [3, 2], "where it belongs");
+        assert_eq!(hottest(&[1, 2], &[(2, 0.4)]), [2], "one ended");
     }
 }
