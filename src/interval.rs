@@ -11,6 +11,7 @@ pub mod cpu;
 pub mod cpu_accounting;
 pub mod cpu_affinity;
 pub mod cpu_runs;
+pub mod deadlocks;
 pub mod delays;
 pub mod disk;
 pub mod exited;
@@ -18,6 +19,7 @@ pub mod file_lock_queues;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod limits;
+pub mod lock_holders;
 pub mod mean;
 pub mod memory;
 pub mod mutex_queues;
@@ -103,6 +105,10 @@ pub struct Interval {
     pub file_lock_queues: Vec<file_lock_queues::FileLockQueue>,
     /// Queues for mutexes whose holder sleeps for a fixed time
     pub mutex_queues: Vec<mutex_queues::MutexQueue>,
+    /// Holders of futex locks, as the locks name them
+    pub lock_holders: Vec<lock_holders::LockHolder>,
+    /// Threads that wait for each other's locks
+    pub deadlocks: Vec<deadlocks::Deadlock>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
     pub self_cpus: Option<f64>,
 }
@@ -154,6 +160,7 @@ impl Interval {
         let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
+        let lock_holders = lock_holders::lock_holders(host, newer, &wait_counts);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),
@@ -161,6 +168,7 @@ impl Interval {
             disks: &disks,
             blocked_threads: &blocked_threads,
             wait_counts: &wait_counts,
+            lock_holders: &lock_holders,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
@@ -188,7 +196,9 @@ impl Interval {
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
             file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
-            mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts),
+            mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts, &lock_holders),
+            deadlocks: deadlocks::deadlocks(host, newer),
+            lock_holders,
             pressure,
             disks,
             cpu,

@@ -240,6 +240,7 @@ impl Sampler {
         let cpu = if blocked { self.cpu.read_total(&self.root).ok() } else { None };
         let cross_checks = SubSampleReadings { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
+        self.read_lock_owners();
         if all {
             self.exits.fetch(self.boottime_ns(), &self.scanner);
         }
@@ -247,6 +248,13 @@ impl Sampler {
         self.sub_samples_cpu_ns = self.sub_samples_cpu_ns.saturating_add(cost_ns);
         self.budget.spend(clock_ns(ClockId::CLOCK_MONOTONIC), cost_ns);
         true
+    }
+
+    /// Not of a fixture tree, whose processes have no memory.
+    fn read_lock_owners(&mut self) {
+        if self.root.is_host() {
+            self.waits.read_lock_owners(self.scanner.files());
+        }
     }
 
     /// Whether a thread is blocked, or was within the last second.
@@ -320,6 +328,7 @@ impl Sampler {
         };
         let cross_checks = SubSampleReadings { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
+        self.read_lock_owners();
         let drained = self.waits.finish_interval();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();

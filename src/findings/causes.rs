@@ -27,13 +27,14 @@ const MIN_PAGE_WAIT_SHARE: f64 = 0.5;
 const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
-const CAUSES: [Kind; 11] = [
+const CAUSES: [Kind; 12] = [
     Kind::MemoryPressure,
     Kind::IoThrottled,
     Kind::DiskStalled,
     Kind::DiskLatency,
     Kind::NicSaturated,
     Kind::LimitReached,
+    Kind::Deadlock,
     Kind::IdleButBlocked,
     Kind::KernelLockContention,
     Kind::HungTask,
@@ -81,7 +82,8 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         | (Kind::DiskLatency | Kind::DiskBusyNotSaturated | Kind::DiskStalled | Kind::DiskDrift, Kind::DiskLatency) => {
             is_above(context, &finding.subject, &cause.subject)
         }
-        (Kind::IdleButBlocked, Kind::IoThrottled) => is_most_blocked_group(blocked, &cause.subject),
+        (Kind::IdleButBlocked, Kind::IoThrottled | Kind::Deadlock) => is_most_blocked_group(blocked, &cause.subject),
+        (Kind::StuckServer, Kind::IdleButBlocked) => is_most_blocked_group(blocked, &finding.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
         // Threads that sleep behind a lock are not in the load average.
         (Kind::LoadNotCpu, Kind::IdleButBlocked) => !blocked.is_some_and(is_mostly_in_kernel_locks),

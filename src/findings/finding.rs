@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     IdleButBlocked,
     KernelLockContention,
+    Deadlock,
     StuckServer,
     FileLockQueue,
     MutexQueue,
@@ -51,6 +52,7 @@ impl Kind {
         match self {
             Kind::IdleButBlocked => "idle-but-blocked",
             Kind::KernelLockContention => "kernel-lock-contention",
+            Kind::Deadlock => "deadlock",
             Kind::StuckServer => "stuck-server",
             Kind::FileLockQueue => "file-lock-queue",
             Kind::MutexQueue => "mutex-queue",

@@ -10,6 +10,7 @@ mod network;
 
 use crate::findings::finding::Kind;
 use crate::findings::rule::Rule;
+use crate::findings::rules::blocked_tasks::deadlock::DEADLOCK;
 use crate::findings::rules::blocked_tasks::file_lock_queue::FILE_LOCK_QUEUE;
 use crate::findings::rules::blocked_tasks::hung_task::HUNG_TASK;
 use crate::findings::rules::blocked_tasks::idle_but_blocked::IDLE_BUT_BLOCKED;
@@ -46,6 +47,7 @@ use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
 pub const RULES: &[Rule] = &[
     IDLE_BUT_BLOCKED,
     KERNEL_LOCK_CONTENTION,
+    DEADLOCK,
     STUCK_SERVER,
     FILE_LOCK_QUEUE,
     MUTEX_QUEUE,

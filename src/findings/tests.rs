@@ -81,7 +81,11 @@ fn each_threshold_is_one_word_and_its_default_is_valid() {
     assert_eq!(Threshold::primary_for(Kind::SaturatedThread).map(Threshold::name).as_deref(), Some("thread-busy-ratio"));
     assert_eq!(Threshold::primary_for(Kind::DiskDrift).map(Threshold::name).as_deref(), Some("drift-multiple"));
     let without = RULES.iter().map(|rule| rule.kind).filter(|&kind| Threshold::primary_for(kind).is_none());
-    assert_eq!(without.collect::<Vec<_>>(), [Kind::StuckServer, Kind::ListenOverflow, Kind::OomKill], "any is one");
+    assert_eq!(
+        without.collect::<Vec<_>>(),
+        [Kind::Deadlock, Kind::StuckServer, Kind::ListenOverflow, Kind::OomKill],
+        "any is one"
+    );
 }
 
 #[test]

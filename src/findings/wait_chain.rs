@@ -5,6 +5,7 @@ pub mod bottleneck;
 pub mod dirty_limit;
 pub mod holder;
 pub mod link;
+pub mod named_holder;
 pub mod pipelines;
 pub mod queues;
 pub mod remote_waits;
@@ -16,6 +17,7 @@ use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_off_storage, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
@@ -67,17 +69,27 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             push(what, known_by, false);
         }
     }
+    let named_holder = group.lock_holder.as_ref().filter(|_| ReportedWaiters::new(group).lock);
+    if let Some(holder) = holder_off_storage(group).filter(|_| named_holder.is_some()) {
+        push(format!("held by {}", describe_named_holder(interval, holder)), known_by(holder.field), false);
+    }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
         let behind = ReportedWaiters::new(group).any();
         let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
+        let owner = named_holder.filter(|owner| owner.thread.task == holder.task);
         let known_by = match (behind, named) {
+            _ if let Some(owner) = owner => known_by(owner.field),
             (true, true) => "the kernel names its process",
             (true, false) => "inference: the thread seen on storage",
             (false, _) => "the wait channel",
         };
         // With several threads on storage at a time it may be any of them.
-        let inferred = behind && !named && group.storage >= MIN_SEVERAL_THREADS && group.lock_inferred < MIN_REPORTED_THREADS;
+        let inferred = behind
+            && !named
+            && owner.is_none()
+            && group.storage >= MIN_SEVERAL_THREADS
+            && group.lock_inferred < MIN_REPORTED_THREADS;
         push(describe_holder(interval, group, holder), known_by, inferred);
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));

@@ -34,7 +34,8 @@ impl Deref for BlockedThread {
 }
 
 impl BlockedThread {
-    fn new(machine: &[u8], wait: &BlockedWait) -> BlockedThread {
+    /// Classifies a wait. `machine` is `Host::machine`.
+    pub fn new(machine: &[u8], wait: &BlockedWait) -> BlockedThread {
         let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
         let class = WaitClass::classify(wait.state, wait.wchan.as_ref().map(Name::as_bytes), call);
         // The sampler keeps no thread whose state and wait channel contradict each other.

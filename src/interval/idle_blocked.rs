@@ -2,7 +2,8 @@
 //! An upper bound of what can be gained. docs/metrics.md, "Idle but blocked".
 //!
 //! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
-//! those in memory reclaim, and, in a group with a thread on storage, those that wait for a lock or for a process of the group.
+//! those in memory reclaim, those that wait for a lock whose holder is known, and, in a group with a thread on storage, those that wait for a
+//! lock or for a process of the group.
 //! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how much time each sub-sample counts for.
 
 mod blocked_counts;
@@ -16,6 +17,7 @@ use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
+use crate::interval::lock_holders::{HolderActivity, LockHolder, holder_of_group};
 use crate::interval::pressure::PressureSpan;
 use crate::interval::server_connections::waiting_connections;
 use crate::interval::task::TaskSpan;
@@ -81,6 +83,8 @@ pub struct BlockedGroup {
     pub ratio: f64,
     /// The thread at the end of the wait chain: the holder of the lock, or the thread seen on storage most often
     pub holder: Option<BlockedThread>,
+    /// The holder of the lock that most of its threads wait for, where the lock names it
+    pub lock_holder: Option<LockHolder>,
     /// The device that the holder waits for
     pub holder_device: Option<(DiskId, DeviceEvidence)>,
     /// Number of different threads that were seen on storage in this interval
@@ -151,11 +155,12 @@ pub(super) struct Spans<'a> {
     pub disks: &'a [DiskSpan],
     pub blocked_threads: &'a [BlockedThread],
     pub wait_counts: &'a WaitCounts,
+    pub lock_holders: &'a [LockHolder],
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, lock_holders } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
@@ -163,7 +168,7 @@ impl IdleBlocked {
             return None;
         }
         let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
-        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, &ipc_peers);
+        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, lock_holders));
         let mut result =
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
@@ -213,6 +218,7 @@ impl IdleBlocked {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
             group.waiting_connections = connections.get(index).copied().unwrap_or(Ok(0));
+            group.lock_holder = holder_of_group(lock_holders, index).cloned();
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
@@ -276,6 +282,7 @@ impl BlockedGroup {
             behind_ipc_peer: 0.0,
             ratio: 0.0,
             holder: None,
+            lock_holder: None,
             holder_device: None,
             seen_on_storage: 0,
             wait_queues: Vec::new(),
@@ -336,6 +343,10 @@ fn find_holder(
     index: usize,
     group: &BlockedGroup,
 ) -> Option<BlockedThread> {
+    let exact = group.lock_holder.as_ref().filter(|holder| holder.activity == HolderActivity::Storage);
+    if let Some(exact) = exact.filter(|_| reaches_threshold(group.behind_lock(), 1.0)) {
+        return Some(exact.thread.clone());
+    }
     let first = group.wait_queues.first();
     let named = first.and_then(|queue| queue.holder);
     let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)

@@ -43,7 +43,7 @@ pub fn remote_queues(waits: &Waits, counts: &WaitCounts) -> Vec<RemoteQueue> {
 
 /// A client that asks again as soon as it is answered does both in one tick; one that was answered within a tick and asks no more is
 /// not active, and so was not read.
-fn awaits_answer(waiter: &SocketWaiter) -> bool {
+pub fn awaits_answer(waiter: &SocketWaiter) -> bool {
     !waiter.local_port_listens && waiter.last_data_sent_ms <= waiter.last_data_received_ms
 }
 

@@ -7,6 +7,8 @@ pub mod blocked;
 pub mod budget;
 pub mod file_locks;
 mod ipc_peers;
+mod lock_owners;
+mod namespace_tids;
 mod observed;
 mod pipelines;
 mod remote_waits;
@@ -18,9 +20,11 @@ mod wait_queues;
 use rustc_hash::FxHashMap;
 
 use self::blocked::ClassifiedWait;
+use self::lock_owners::LockOwners;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
+use super::task::files::TaskFiles;
 use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
@@ -43,6 +47,7 @@ pub struct WaitCounter {
     /// Counts of the current sub-sample
     group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
+    lock_owners: LockOwners,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
     interval_number: u32,
 }
@@ -72,6 +77,7 @@ impl WaitCounter {
         sub_sampled: impl Iterator<Item = &'a mut KnownProcess>,
         readings: SubSampleReadings,
     ) {
+        self.lock_owners.clear_waiters();
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
@@ -83,6 +89,13 @@ impl WaitCounter {
         }
         let SubSampleReadings { boottime_ns, cpu, in_flight } = readings;
         self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, waits: self.group_counts.take_rows() });
+    }
+
+    /// Reads the owners of the locks for which the threads of the last sub-sample wait.
+    pub fn read_lock_owners(&mut self, files: &mut TaskFiles) {
+        let Some(last) = self.waits.sub_samples.last() else { return };
+        let number = u16::try_from(self.waits.sub_samples.len() - 1).unwrap_or(u16::MAX);
+        self.lock_owners.read_owners(files, (number, last.boottime_ns));
     }
 
     /// A sub-sample was due and was not taken, because of its budget.
@@ -99,6 +112,7 @@ impl WaitCounter {
         waits.blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
         let (queues, waiters) = self.wait_queues.finish_interval();
         waits.wait_queues = queues;
+        waits.lock_owners = self.lock_owners.finish_interval();
         waits.observed = self.observed.finish_interval();
         waits.threads.reserve_exact(self.sightings.len());
         for ((place, wait), seen_count) in self.sightings.drain() {
@@ -150,6 +164,9 @@ impl WaitCounter {
         let active = thread.is_active(readings.boottime_ns);
         let wait = self.observed.number(thread);
         self.group_counts.add((group, wait, active), thread.futex_wait.map(FutexWait::address), &mut self.wait_queues);
+        if let Some(futex) = thread.futex_wait {
+            self.lock_owners.add_waiter(group, of.pid, futex);
+        }
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {

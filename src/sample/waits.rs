@@ -5,12 +5,14 @@
 //! waits (`class`), so that a wrong class can be corrected for recordings, too.
 
 pub mod class;
+mod lock_owner;
 mod observed;
 pub mod syscall;
 
 use std::net::SocketAddr;
 
 pub use class::WaitClass;
+pub use lock_owner::{LockOwner, OwnerField};
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 
@@ -36,6 +38,9 @@ pub struct Waits {
     /// The `MAX_WAIT_QUEUES` wait queues with the most sightings; sorted by group, wait and address. `interval::wait_queues`
     /// classifies them.
     pub wait_queues: Vec<WaitQueue>,
+    /// The owners of futex locks for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters; sorted by group, address and
+    /// owner
+    pub lock_owners: Vec<LockOwner>,
     /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
     pub socket_waiters: Vec<SocketWaiter>,
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
@@ -71,6 +76,9 @@ pub const MAX_BLOCKED_THREADS: usize = 32;
 
 /// Wait queues of a sample, of all groups: those with the most sightings. The threads of the others are in `SubSample::waits`.
 pub const MAX_WAIT_QUEUES: usize = 64;
+
+/// Rows of `Waits::lock_owners` in a sample.
+pub const MAX_LOCK_OWNERS: usize = 64;
 
 /// One reading of the hot threads.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -93,14 +93,21 @@ fn a_parked_pool_with_silent_clients() {
 #[test]
 fn a_mutex_whose_holder_sleeps() {
     check("mutex", 30, |said| {
-        let queue = said.must("mutex-queue", "sleeper", "warning");
-        said.evidence(&queue, "waiting_threads", 28.0, 29.5);
-        said.says(&queue, &["threads of sleeper (", "wait for a mutex, whose holder sleeps for a fixed time"]);
+        let blocked = said.must("idle-but-blocked", "host", "critical");
+        said.evidence(&blocked, "blocked_threads", 27.0, 29.5);
+        said.says(
+            &blocked,
+            &["sleeper (", "threads wait for a lock (one mutex, by the futex call) behind ", "which sleeps for a fixed time"],
+        );
+        said.must_not("mutex-queue");
     });
 }
 
 /// The same threads, each of which sleeps after it has released the mutex.
 #[test]
 fn a_mutex_that_is_held_shortly() {
-    check("mutex-short", 30, |said| said.must_not("mutex-queue"));
+    check("mutex-short", 30, |said| {
+        said.must_not("mutex-queue");
+        said.must_not("idle-but-blocked");
+    });
 }

@@ -30,6 +30,7 @@ mod disk_load;
 mod figures;
 mod frozen;
 mod held;
+mod holders;
 mod kernel_locks;
 mod limits;
 mod network;

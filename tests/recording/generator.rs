@@ -37,8 +37,8 @@ use stalltop::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    UnreadServer, WaitClass, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
+    SubSample, ThreadWait, UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -238,20 +238,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
             ipc_waiters: d.list(2, |d| IpcWaiter { task: task(d), group: d.u16(), peer: d.u16() }),
             ipc_holders: d.list(2, |d| IpcHolder { group: d.u16(), peer: d.u16(), pid: d.u32() }),
-            blocked: d.list(4, |d| BlockedWait {
-                task: task(d),
-                group: d.u16(),
-                comm: d.name(),
-                state: TaskState::Blocked,
-                wchan: d.maybe(Dice::name),
-                syscall: d.maybe(call),
-                seen_count: d.u16(),
-                last_sub_sample: d.u16(),
-                blocked_since_ns: d.u64(),
-                file: d.maybe(Dice::name),
-                disk: d.maybe(disk_id),
-                mount: d.maybe(Dice::name),
-            }),
+            blocked: d.list(4, blocked_wait),
             wait_queues: d.list(4, |d| WaitQueue {
                 group: d.u16(),
                 wait: d.u32(),
@@ -259,6 +246,13 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 seen_count: d.u32(),
                 file: d.maybe(Dice::name),
                 lock_holder: d.maybe(Dice::u32),
+            }),
+            lock_owners: d.list(3, |d| LockOwner {
+                group: d.u16(),
+                futex_address: d.u64(),
+                field: if d.bool() { OwnerField::GlibcMutex } else { OwnerField::FutexWord },
+                waiters: d.u32(),
+                owner: blocked_wait(d),
             }),
             socket_waiters: d.list(2, |d| SocketWaiter {
                 task: task(d),
@@ -298,6 +292,23 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             tasks_read: d.u32(),
             skipped_samples: d.u32(),
         },
+    }
+}
+
+fn blocked_wait(d: &mut Dice) -> BlockedWait {
+    BlockedWait {
+        task: task(d),
+        group: d.u16(),
+        comm: d.name(),
+        state: TaskState::Blocked,
+        wchan: d.maybe(Dice::name),
+        syscall: d.maybe(call),
+        seen_count: d.u16(),
+        last_sub_sample: d.u16(),
+        blocked_since_ns: d.u64(),
+        file: d.maybe(Dice::name),
+        disk: d.maybe(disk_id),
+        mount: d.maybe(Dice::name),
     }
 }
 

@@ -208,6 +208,27 @@ pub struct Process {
     pub pipe: Option<Pipe>,
     #[serde(default)]
     pub queue: Vec<Queue>,
+    /// Owners of its futex locks
+    #[serde(default)]
+    pub owner: Vec<Owner>,
+}
+
+/// The thread that holds a futex lock of the process, and what it does, at every sub-sample
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Owner {
+    pub tid: u32,
+    /// The address of the lock; any number
+    pub lock: u64,
+    /// Threads that wait for it
+    pub waiters: u32,
+    /// State letter
+    pub state: String,
+    pub channel: Option<String>,
+    /// Number on x86_64
+    pub call: Option<i64>,
+    /// The lock for which it waits itself
+    pub waits_for: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

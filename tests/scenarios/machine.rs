@@ -19,8 +19,8 @@ use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConn
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    WaitClass, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
+    SubSample, ThreadWait, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -747,6 +747,31 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
         });
     }
     for process in &phase.process {
+        for owner in &process.owner {
+            let futex = |lock| RawSyscall { number: 202, arguments: [lock, 0x80, 2] };
+            let call = owner.call.map(|number| RawSyscall { number, arguments: [0; 3] });
+            let group = group_index(process, &waits.groups);
+            waits.lock_owners.push(LockOwner {
+                group,
+                futex_address: owner.lock,
+                field: OwnerField::GlibcMutex,
+                waiters: owner.waiters * SUB_SAMPLES,
+                owner: BlockedWait {
+                    task: TaskId { pid: process.pid, tid: owner.tid, start_ticks: 1 },
+                    group,
+                    comm: Name::from(process.name.as_str()),
+                    state: TaskState::from_stat_char(owner.state.as_bytes()[0]),
+                    wchan: owner.channel.as_deref().map(Name::from),
+                    syscall: owner.waits_for.map(futex).or(call),
+                    seen_count: SUB_SAMPLES as u16,
+                    last_sub_sample: SUB_SAMPLES as u16 - 1,
+                    blocked_since_ns: 0,
+                    file: None,
+                    disk: None,
+                    mount: None,
+                },
+            });
+        }
         for queue in process.queue.iter().filter(|queue| queue.kind == "remote") {
             let group = group_index(process, &waits.groups);
             let remote = queue.file.as_deref().and_then(|file| file.parse().ok()).expect("address and port of the remote host");

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::weighted_sub_samples::WeightedSubSample;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
+use crate::interval::lock_holders::LockHolder;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
@@ -19,6 +20,8 @@ pub struct GroupConditions {
     file_lock_held_outside: Vec<bool>,
     /// Share of its threads in io_getevents and io_uring_enter whose process has done I/O
     aio_waiting_share: Vec<f64>,
+    /// Share of its threads in contended futexes whose lock names its holder
+    known_holder_share: Vec<f64>,
     /// Share of its threads in pipes and sockets that wait for a process on storage
     behind_ipc_peer_share: Vec<f64>,
 }
@@ -42,7 +45,7 @@ impl GroupConditions {
         newer: &Sample,
         (counts, weighted): (&WaitCounts, &[WeightedSubSample]),
         disks: &[DiskSpan],
-        ipc_peers: &IpcPeers,
+        (ipc_peers, lock_holders): (&IpcPeers, &[LockHolder]),
     ) -> GroupConditions {
         let groups = newer.waits.groups.len();
         let mut seconds = vec![0.0; counts.sub_samples.len()];
@@ -60,7 +63,14 @@ impl GroupConditions {
                 *others = process.group() != *id;
             }
         }
+        let mut known_holder_share = vec![0.0; groups];
+        for holder in lock_holders {
+            if let Some(share) = known_holder_share.get_mut(usize::from(holder.group)) {
+                *share = holder.share;
+            }
+        }
         GroupConditions {
+            known_holder_share,
             on_storage: counts.groups_on_storage(groups, seconds.into_iter()),
             file_lock_held_outside: locked_by_others,
             aio_waiting_share: aio_waiting_shares(older, newer, counts, disks),
@@ -99,13 +109,14 @@ impl GroupConditions {
         let is = |flags: &[bool]| flags.get(usize::from(row.group)).copied().unwrap_or(false);
         let behind = self.is_behind_storage(row.group, std::slice::from_ref(row));
         let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
+        let known = self.known_holder_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
         let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
         BlockedCounts {
             storage: f64::from(row.storage),
             aio: self.aio_waiters(row) * part,
             memory: f64::from(row.memory),
             hidden: when(outstanding, row.hidden_blocked),
-            lock_contended: when(behind, row.lock_contended.saturating_sub(elsewhere)),
+            lock_contended: f64::from(row.lock_contended.saturating_sub(elsewhere)) * if behind { 1.0 } else { known },
             lock_inferred: when(behind, row.lock_inferred),
             behind_ipc_peer: when(behind, row.ipc_peer)
                 * self.behind_ipc_peer_share.get(usize::from(row.group)).copied().unwrap_or(0.0),
@@ -169,7 +180,7 @@ mod tests {
         let weighted: Vec<WeightedSubSample> = weighted
             .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
             .collect();
-        let conditions = GroupConditions::new(&older, &newer, (&counts, &weighted), &[], &IpcPeers::default());
+        let conditions = GroupConditions::new(&older, &newer, (&counts, &weighted), &[], (&IpcPeers::default(), &[]));
         let counted =
             |rows: &Vec<GroupWaits>| conditions.blocked_counts(rows, None).iter().map(|counted| counted.lock_contended).sum();
         counts.sub_samples.iter().map(counted).collect()

@@ -19,6 +19,9 @@ use crate::sample::{Name, Reading};
 /// Threads whose allowed CPUs are read in one scan: a status file each.
 const MAX_AFFINITY_READS: u32 = 64;
 
+/// Threads of multithreaded processes whose wait is read in the first scan although they sleep: about 10 µs each.
+const MAX_FIRST_WAITS: u32 = 4096;
+
 /// Processes that are read within this time have one entry of `read_times`, ns: a scan that never waits for a CPU has few or none.
 const READ_TIME_STEP_NS: u64 = 4_000_000;
 
@@ -44,6 +47,8 @@ pub struct ScanContext {
     last_read_time_ns: u64,
     /// Threads whose allowed CPUs may still be read in this scan
     pub affinity_reads_left: u32,
+    /// Threads that sleep whose wait may still be read in the first scan
+    pub first_waits_left: u32,
     /// CLOCK_BOOTTIME of the scan before, in ticks
     last_scan_ticks: Option<u64>,
     pub ticks_per_second: u64,
@@ -77,6 +82,7 @@ impl ScanContext {
             read_times: Vec::new(),
             last_read_time_ns: 0,
             affinity_reads_left: 0,
+            first_waits_left: MAX_FIRST_WAITS,
             last_scan_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
             file_lock_pids: read_lock_holders(root).into_iter().flat_map(|(waiter, holder)| [waiter, holder]).collect(),
@@ -134,6 +140,13 @@ impl ScanContext {
     /// rounded down to whole ticks, and so is the time of the scan.
     pub fn started_since_last_scan(&self, start_ticks: u64) -> bool {
         self.last_scan_ticks.is_some_and(|last| start_ticks >= last)
+    }
+
+    /// Whether the wait of one more thread that sleeps may be read: only in the first scan, and of `MAX_FIRST_WAITS` threads.
+    pub fn may_read_first_wait(&mut self) -> bool {
+        let may = self.last_scan_ticks.is_none() && self.first_waits_left > 0;
+        self.first_waits_left = self.first_waits_left.saturating_sub(u32::from(may));
+        may
     }
 
     /// Whether wait channels and system calls of this user's tasks can be read.

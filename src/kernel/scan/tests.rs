@@ -247,6 +247,7 @@ fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
     let holder = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
     machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
+    machine.scanner.context.first_waits_left = 0;
     machine.scan();
     assert_eq!(machine.hot(), [40, 41, 42], "a process without a blocked thread is not read");
 }
@@ -279,6 +280,20 @@ fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
     assert_eq!(machine.known(60, 60).wait_class, Some(WaitClass::Timer));
     assert_eq!(machine.known(61, 61).wait.wchan, Err(Absent::NotRead));
     assert_eq!(machine.hot(), [51]);
+}
+
+#[test]
+fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
+    let mut machine = Machine::new(true);
+    let waits = |tid, call| Given { channel: "futex_do_wait", call, ..one(tid) };
+    let contended = "202 0x7f00 0x80 0x2 0x0";
+    machine.put(70, "app", 7, 10_000_000, &[waits(70, contended), waits(71, "202 0x7f80 0x189 0x0 0x0"), one(72)]);
+    machine.put(80, "alone", 8, 10_000_000, &[waits(80, contended)]);
+    machine.scan();
+    assert_eq!(machine.known(70, 70).wait_class, Some(WaitClass::Lock));
+    assert_eq!(machine.known(70, 71).wait.wchan, Err(Absent::NotRead), "a condition variable");
+    assert_eq!(machine.known(80, 80).wait.wchan, Err(Absent::NotRead), "no other thread could hold it");
+    assert_eq!(machine.hot(), [70]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_off_storage, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
@@ -24,14 +25,14 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
     title: "Idle, but blocked",
     meaning: "CPUs are idle although there is work: the tasks that would use them wait for storage, for memory reclaim, or \
-              for a lock whose holder waits there. More CPUs will not help. The figure is an upper bound of what can be \
-              gained.",
+              for a lock whose holder waits there, or is known. More CPUs will not help. The figure is an upper bound of \
+              what can be gained.",
     computed: "At each sub-sample (10 per second): the smaller of the number of available CPUs (idle + iowait) and the number \
                of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
                as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
-               group that has a thread on storage, threads that wait for a lock (shown by the kernel, by several futex calls \
-               with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
+               group that has a thread on storage or whose lock names its holder, threads that wait for a lock (shown by the \
+               kernel, by several futex calls with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
                requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
                the host and 0.5 CPU; once reported it lasts at three quarters of both. A note if a single thread waits for a \
@@ -113,6 +114,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
     if waiters.ipc_peer {
         waits.push(format!("{} for another process", plural(group.behind_ipc_peer, "thread waits", "threads wait")));
     }
+    let named = holder_off_storage(group).filter(|_| waiters.lock);
     let holders = group.storage + group.hidden;
     let mut ends: Vec<(f64, String)> = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
@@ -147,7 +149,8 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
         0 if waits.is_empty() => threads_at(*threads, place),
         _ => more_threads_at(*threads, place),
     });
-    let ends = ends.collect::<Vec<_>>().join(" and ");
+    let named = named.map(|holder| describe_named_holder(context.interval, holder));
+    let ends = named.into_iter().chain(ends).collect::<Vec<_>>().join(" and ");
     let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
     // Connections that a blocked thread serves are said by it.
     let connections = match group.waiting_connections {
@@ -195,7 +198,13 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     if top.behind_ipc_peer >= MIN_REPORTED_THREADS {
         list.push(evidence_number("group_behind_peer_threads", top.behind_ipc_peer));
     }
-    if let Some(holder) = &top.holder {
+    if let Some(named) = &top.lock_holder {
+        list.push(evidence_text("lock_holder", describe_named_holder(context.interval, named).as_str()));
+        list.push(evidence_text("lock_holder_basis", known_by(named.field)));
+        list.push(evidence_number("lock_holders_seen", f64::from(named.holders)));
+    }
+    let end = holder_off_storage(top).map(|named| &named.thread);
+    if let Some(holder) = top.holder.as_ref().or(end) {
         list.push(evidence_text("holder", holder.comm.clone()));
         list.push(evidence_number("holder_tid", f64::from(holder.task.tid)));
         list.push(evidence_text("holder_place", wait_location(context.interval, holder).as_str()));

@@ -6,6 +6,7 @@ use crate::findings::formatting::plural;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::describe_process_group;
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -13,9 +14,12 @@ use crate::units::reaches_threshold;
 pub const MUTEX_QUEUE: Rule = Rule {
     kind: Kind::MutexQueue,
     title: "Queue for a mutex",
-    meaning: "Threads of a program wait for a mutex, and the thread that holds it sleeps for a fixed time (nanosleep, a poll interval, \
-              a back-off). One thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
-    computed: "Threads in a futex call that shows a held mutex, several at one address, as a mean over the sub-samples; threads that \
+    meaning: "Threads of a program wait for a mutex, and the thread that holds it uses no CPU meanwhile: it sleeps for a fixed time \
+              (nanosleep, a poll interval, a back-off), waits for an answer of another host or for a child process, or is stopped. One \
+              thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
+    computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
+               (glibc, priority inheritance), that thread is the holder, and what it does is read with it. Where it does not: several \
+               threads at one address; threads that \
                were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
@@ -28,7 +32,9 @@ pub const MUTEX_QUEUE: Rule = Rule {
 
 fn mutex_queue(context: &RuleContext) -> Vec<Candidate> {
     let is_reported = |queue: &&MutexQueue| {
-        reaches_threshold(queue.threads, context.thresholds.mutex_queue_threads) && !is_of_stuck_server(context, queue)
+        reaches_threshold(queue.threads, context.thresholds.mutex_queue_threads)
+            && !is_of_stuck_server(context, queue)
+            && !is_idle_but_blocked(context, queue)
     };
     context.interval.mutex_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
 }
@@ -39,8 +45,23 @@ fn is_of_stuck_server(context: &RuleContext, queue: &MutexQueue) -> bool {
     context.interval.stuck_servers.iter().any(|server| server.group == queue.group && is_lock(&server.cause))
 }
 
+/// Whether idle-but-blocked reports the queue.
+fn is_idle_but_blocked(context: &RuleContext, queue: &MutexQueue) -> bool {
+    let Some(blocked) = &context.interval.idle_blocked else { return false };
+    let share = context.threshold_share(Kind::IdleButBlocked);
+    reaches_threshold(blocked.ratio_with_connections, context.thresholds.blocked_ratio * share)
+        && reaches_threshold(blocked.cpus, context.thresholds.blocked_cpus * share)
+        && blocked.groups.first().is_some_and(|group| group.group == queue.group)
+}
+
 fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     let label = describe_process_group(&queue.group, &queue.label);
+    let holder = match &queue.named {
+        Some(named) => format!("is {}", describe_named_holder(context.interval, named)),
+        None => "sleeps for a fixed time".into(),
+    };
+    let basis =
+        queue.named.as_ref().map_or("inference: threads of the queue sleep one at a time", |named| known_by(named.field));
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
         severity: Severity::Warning,
@@ -49,7 +70,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         threshold: context.thresholds.mutex_queue_threads,
         unit: "threads",
         sentence: format!(
-            "{} of {label} wait for a mutex, whose holder sleeps for a fixed time: one thread at a time proceeds{}",
+            "{} of {label} wait for a mutex, whose holder {holder}: one thread at a time proceeds{}",
             plural(queue.threads, "thread", "threads"),
             idle_clause(context, available),
         ),
@@ -57,6 +78,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
             evidence_text("group", queue.label.name.clone()),
             evidence_number("waiting_threads", queue.threads),
             evidence_number("holders_seen", f64::from(queue.holders)),
+            evidence_text("holder_basis", basis),
         ],
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }

@@ -85,6 +85,7 @@ impl KnownProcess {
         let (old_known, old_threads) = (std::mem::take(&mut active.threads), std::mem::take(&mut process.threads));
         let mut old = old_known.into_iter().zip(old_threads.iter()).peekable();
         active.threads.reserve_exact(tids.len());
+        let multithreaded = tids.len() > 1;
         let mut threads = Vec::with_capacity(tids.len());
         for tid in tids {
             while old.next_if(|(known, _)| known.tid < tid).is_some() {}
@@ -92,7 +93,9 @@ impl KnownProcess {
             let same = same.filter(|(known, thread)| is_same_thread(context, options, known, thread));
             let same = same.map(|(known, thread)| (known, thread.clone()));
             // A thread that ended between listing and reading is left out.
-            let Some((known, thread)) = same.or_else(|| discover_thread(context, options, tid).ok()) else { continue };
+            let Some((known, thread)) = same.or_else(|| discover_thread(context, options, tid, multithreaded).ok()) else {
+                continue;
+            };
             active.threads.push(known);
             threads.push(thread);
         }
@@ -119,7 +122,12 @@ fn is_same_thread(context: &mut ScanContext, options: ReadOptions, known: &Known
     text.ok().and_then(task::parse_stat).is_some_and(|stat| stat.start_ticks == thread.start_ticks)
 }
 
-fn discover_thread(context: &mut ScanContext, options: ReadOptions, tid: u32) -> Reading<(KnownThread, Thread)> {
+fn discover_thread(
+    context: &mut ScanContext,
+    options: ReadOptions,
+    tid: u32,
+    multithreaded: bool,
+) -> Reading<(KnownThread, Thread)> {
     let kept = &mut TaskDescriptors::default();
     let schedstat = context.files.read_thread_file(options.pid, tid, ThreadFile::Schedstat, kept, false);
     let schedstat = schedstat.ok().and_then(task::parse_schedstat).filter(|_| context.has_schedstat);
@@ -129,7 +137,7 @@ fn discover_thread(context: &mut ScanContext, options: ReadOptions, tid: u32) ->
     let (counters, state, comm) = (StatCounters::from_stat(&stat), stat.state, context.interner.intern(stat.comm));
     let is_new = context.started_since_last_scan(counters.start_ticks);
     let mut known = KnownThread::new(tid, comm, state, counters.ticks(), schedstat, context.now_ns, is_new);
-    known.read_first_wait(context, options);
+    known.read_first_wait(context, options, multithreaded);
     let thread = known.to_sample(&counters);
     Ok((known, thread))
 }

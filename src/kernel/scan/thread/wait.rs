@@ -23,13 +23,15 @@ impl KnownThread {
         unknown
     }
 
-    /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system, or for a file lock, for
-    /// hours.
-    pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions) {
+    /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system, for a file lock, or, if its
+    /// process is multithreaded, for a mutex, for hours.
+    pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions, multithreaded: bool) {
         self.read_wait_if_due(context, options, false);
         let of_file_lock = context.file_lock_pids.contains(&options.pid);
-        let may_ask = (context.files.has_fuse_mounts || of_file_lock) && !options.kernel_thread && options.may_read_waits;
-        if may_ask && self.read_parked_wait(context, options) && self.wait_class != Some(WaitClass::Disk) && !of_file_lock {
+        let wanted = context.files.has_fuse_mounts || of_file_lock || (multithreaded && context.may_read_first_wait());
+        let may_ask = wanted && !options.kernel_thread && options.may_read_waits;
+        let is_kept = |class: Option<WaitClass>| of_file_lock || matches!(class, Some(WaitClass::Disk | WaitClass::Lock));
+        if may_ask && self.read_parked_wait(context, options) && !is_kept(self.wait_class) {
             self.clear_wait();
         }
     }

@@ -15,8 +15,8 @@ use crate::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait,
-    UnreadServer, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
+    SubSample, ThreadWait, UnreadServer, WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
@@ -188,6 +188,7 @@ columns! { Waits: 4 {
     server_sockets,
     pipe_links,
     unread_servers,
+    lock_owners,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -210,6 +211,7 @@ columns! { BlockedWait: 32 {
     mount,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
+columns! { LockOwner: 40 { group, futex_address, field, waiters, owner } }
 columns! { PipeLink: 4 { writer, reader } }
 columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
@@ -267,6 +269,11 @@ macro_rules! numbered {
         }
     };
 }
+
+numbered! { OwnerField, otherwise OwnerField::default(), {
+    OwnerField::GlibcMutex = 0,
+    OwnerField::FutexWord = 1,
+} }
 
 numbered! { TaskState, otherwise TaskState::Other, {
     TaskState::Sleeping = 0,

@@ -1,0 +1,79 @@
+//! Rule deadlock: threads of a process wait for each other's mutexes. `interval::deadlocks` finds them.
+
+use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
+use crate::findings::formatting::{count, lossy_name, plural};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::named_holder::{known_by, thread_name};
+use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
+use crate::interval::deadlocks::Deadlock;
+
+pub const DEADLOCK: Rule = Rule {
+    kind: Kind::Deadlock,
+    title: "Deadlock",
+    meaning: "Threads of a process wait for each other: each holds a mutex and waits for the mutex that the next one holds. None of \
+              them ever proceeds, nor does a thread that waits for one of these mutexes.",
+    computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
+               inheritance), read in each sub-sample before and after the owner's state. Following the owner of each mutex to the mutex \
+               that this thread waits for leads back to the first thread, in at least 80 % of the sub-samples.",
+    caveats: "Only mutexes of glibc and futexes with priority inheritance name their owner; deadlocks of file locks are reported as \
+              file-lock-queue. Without permission to read the memory of the process nothing is known.",
+    next_steps: &[
+        "the stacks of these threads: gdb -p PID, thread apply all bt",
+        "the order in which the program takes these mutexes: it must be the same everywhere",
+        "the process has to be restarted: a deadlock does not end by itself",
+    ],
+    reference: "Lock holders",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: deadlock,
+};
+
+fn deadlock(context: &RuleContext) -> Vec<Candidate> {
+    context.interval.deadlocks.iter().map(candidate).collect()
+}
+
+fn candidate(deadlock: &Deadlock) -> Candidate {
+    let Deadlock { group, threads, known_by: fields, process, others } = deadlock;
+    let pid = threads.first().map_or(0, |thread| thread.task.pid);
+    let label = format!("{} ({pid})", lossy_name(process));
+    let names: Vec<String> = threads.iter().map(thread_name).collect();
+    let what = match names.as_slice() {
+        [one] => format!("{one} waits for a mutex that it holds itself, and never proceeds"),
+        [] => String::new(),
+        [first, second] => {
+            format!("{first} waits for a mutex that {second} holds, and {second} for one that {first} holds: neither proceeds")
+        }
+        names @ [first, ..] => format!(
+            "{} threads wait for each other's mutexes in a circle, and none proceeds: {} → {first}",
+            names.len(),
+            names.join(" → ")
+        ),
+    };
+    let behind = match *others >= MIN_SEVERAL_THREADS {
+        true => format!("; {} wait for these mutexes", plural(*others, "more thread", "more threads")),
+        false => String::new(),
+    };
+    let holders = names.iter().zip(fields).cycle().skip(1);
+    let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
+        what: format!("{waits} waits for a mutex that {holds} holds"),
+        known_by: known_by(field),
+    });
+    let evidence = vec![
+        evidence_text("group", process.clone()),
+        evidence_number("deadlocked_threads", threads.len() as f64),
+        evidence_number("other_waiting_threads", *others),
+        evidence_text("waiting", count(threads.len() as f64 + others).as_str()),
+        Evidence { name: "chain", value: Value::Chain(links.collect()) },
+    ];
+    Candidate {
+        severity: Severity::Critical,
+        subject: Subject::Group { id: group.clone(), name: process.clone() },
+        value: threads.len() as f64,
+        threshold: 1.0,
+        unit: "threads",
+        sentence: format!("deadlock in {label}: {what}{behind}"),
+        evidence,
+        explained_share: 0.0,
+    }
+}

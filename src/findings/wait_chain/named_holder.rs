@@ -1,0 +1,65 @@
+//! The holder of a lock that the lock itself names (`interval::lock_holders`), as words.
+
+use crate::findings::formatting::{duration, lossy_name};
+use crate::findings::wait_chain::holder::{syscall_name, wait_location};
+use crate::interval::Interval;
+use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::lock_holders::{HolderActivity, LockHolder};
+use crate::sample::waits::OwnerField;
+
+/// How the holder is known.
+pub fn known_by(field: OwnerField) -> &'static str {
+    match field {
+        OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
+        OwnerField::FutexWord => "the futex word, which names the owner",
+    }
+}
+
+/// The named holder of the lock that a group waits for, if it is not on storage: then the wait chain ends at it.
+pub fn holder_off_storage(group: &BlockedGroup) -> Option<&LockHolder> {
+    group.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage)
+}
+
+/// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`
+pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String {
+    let turns = if holder.holders > 1 { format!(" (one of {} in turn)", holder.holders) } else { String::new() };
+    let does = match &holder.chain_end {
+        Some((end, activity)) => {
+            let end_does = activity_words(interval, end, *activity);
+            format!("waits for a lock that {} holds, which {end_does}", thread_name(end))
+        }
+        None => activity_words(interval, &holder.thread, holder.activity),
+    };
+    format!("{}{turns}, which {does}", thread_name(&holder.thread))
+}
+
+/// `worker/4650`
+pub fn thread_name(thread: &BlockedThread) -> String {
+    format!("{}/{}", lossy_name(&thread.comm), thread.task.tid)
+}
+
+fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderActivity) -> String {
+    let call = || syscall_name(interval, thread).map_or_else(String::new, |call| format!(" ({call})"));
+    let since = || waiting_seconds(interval, thread).map_or_else(String::new, |seconds| format!(" for {}", duration(seconds)));
+    match activity {
+        HolderActivity::Storage | HolderActivity::Uninterruptible => {
+            format!("is {}{}", wait_location(interval, thread), since())
+        }
+        HolderActivity::Memory => "is in memory reclaim".into(),
+        HolderActivity::Timer => format!("sleeps for a fixed time{}{}", call(), since()),
+        HolderActivity::RemoteHost(remote) => format!("waits for an answer of {remote}{}{}", call(), since()),
+        HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),
+        HolderActivity::Lock => format!("waits for another lock{}", since()),
+        HolderActivity::Stopped => format!("is stopped{}", since()),
+        HolderActivity::Running => "computes while it holds the lock".into(),
+        HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
+    }
+}
+
+/// Seconds since the thread last had a CPU, from one second on.
+fn waiting_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
+    let now = interval.newer.tasks.as_ref().ok()?.thread(thread.task)?.1;
+    let length_ns = interval.at().boottime_ns.saturating_sub(now.last_timeslice_ns?);
+    (length_ns >= LONG_WAIT_NS).then_some(length_ns as f64 / 1e9)
+}

@@ -1,0 +1,171 @@
+//! Reads the owners of futex locks for which threads wait: the owner's thread id from the memory of the process
+//! (process_vm_readv), and what that thread does from its stat, wchan and syscall.
+//!
+//! process_vm_readv takes the same permission as /proc/PID/syscall, which led to the futex address.
+
+use std::cmp::Reverse;
+use std::io::{self, IoSliceMut};
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use rustc_hash::FxHashMap;
+
+use super::namespace_tids::NamespaceTids;
+use crate::ids::TaskId;
+use crate::kernel::task;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::Name;
+use crate::sample::task::TaskState;
+use crate::sample::waits::class::strip_compiler_suffix;
+use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+
+/// Locks whose owner is read in one sub-sample, those with the most waiters first: each takes about 25 µs.
+const MAX_LOCKS: usize = 8;
+/// FUTEX_TID_MASK
+const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
+/// FUTEX_WAITERS: the lock has waiters in the kernel
+const FUTEX_WAITERS: u32 = 0x8000_0000;
+/// The futex word of a pthread mutex of glibc with waiters
+const CONTENDED: u32 = 2;
+
+/// The futex word and the two words behind it
+const LOCK_BYTES: usize = 12;
+
+/// The locks for which threads wait, and the owners seen since the last sample.
+#[derive(Debug, Default)]
+pub struct LockOwners {
+    /// Of the current sub-sample, by pid and futex address
+    locks: FxHashMap<(u32, u64), ContendedLock>,
+    rows: Vec<LockOwner>,
+    tids: NamespaceTids,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ContendedLock {
+    group: u16,
+    field: OwnerField,
+    waiters: u32,
+}
+
+impl LockOwners {
+    /// Begins a sub-sample.
+    pub fn clear_waiters(&mut self) {
+        self.locks.clear();
+    }
+
+    /// Counts a thread that waits for a lock that another thread holds, by its futex call.
+    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait) {
+        let (field, address) = match wait {
+            FutexWait::ContendedMutex { address } => (OwnerField::GlibcMutex, address),
+            FutexWait::PiLock { address } => (OwnerField::FutexWord, address),
+            FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => return,
+        };
+        let lock = self.locks.entry((pid, address)).or_insert(ContendedLock { group, field, waiters: 0 });
+        lock.waiters = lock.waiters.saturating_add(1);
+    }
+
+    /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
+    pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
+        let mut locks: Vec<((u32, u64), ContendedLock)> = self.locks.drain().collect();
+        locks.sort_unstable_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
+        for ((pid, address), lock) in locks.into_iter().take(MAX_LOCKS) {
+            if let Some(owner) = self.read_owner(files, (pid, address), lock) {
+                self.record(address, lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
+            }
+        }
+    }
+
+    /// Ends the interval.
+    pub fn finish_interval(&mut self) -> Vec<LockOwner> {
+        self.tids.finish_interval();
+        let mut rows = std::mem::take(&mut self.rows);
+        if rows.len() > MAX_LOCK_OWNERS {
+            rows.sort_by_key(|row| (Reverse(row.waiters), row.group, row.futex_address));
+            rows.truncate(MAX_LOCK_OWNERS);
+        }
+        rows.sort_by_key(|row| (row.group, row.futex_address, row.owner.task, row.owner.last_sub_sample));
+        rows
+    }
+
+    fn read_owner(&mut self, files: &mut TaskFiles, (pid, address): (u32, u64), lock: ContendedLock) -> Option<BlockedWait> {
+        let named = read_owner_tid(pid, address, lock.field).ok().flatten()?;
+        let tid = self.tids.in_our_namespace(files, pid, named)?;
+        let wait = read_wait(files, pid, tid, lock.group)?;
+        // A lock that was passed on in between has an owner that did something else.
+        (read_owner_tid(pid, address, lock.field).ok().flatten() == Some(named)).then_some(wait)
+    }
+
+    fn record(&mut self, address: u64, lock: ContendedLock, owner: BlockedWait) {
+        let key = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
+        let same = self.rows.iter_mut().find(|row| {
+            (row.group, row.futex_address, row.owner.task) == (lock.group, address, owner.task)
+                && (row.owner.state, &row.owner.wchan) == (owner.state, &owner.wchan)
+                && key(&row.owner) == key(&owner)
+        });
+        match same {
+            Some(row) => {
+                row.waiters = row.waiters.saturating_add(lock.waiters);
+                row.owner.seen_count = row.owner.seen_count.saturating_add(1);
+                row.owner.last_sub_sample = owner.last_sub_sample;
+            }
+            None => {
+                let ContendedLock { group, field, waiters } = lock;
+                self.rows.push(LockOwner { group, futex_address: address, field, waiters, owner });
+            }
+        }
+    }
+}
+
+/// The thread id in the owner field of a lock, in the pid namespace of the process; `None` if the lock has no owner or no waiter.
+fn read_owner_tid(pid: u32, address: u64, field: OwnerField) -> io::Result<Option<u32>> {
+    let [word, _, owner] = read_words(pid, address)?;
+    let tid = match field {
+        OwnerField::GlibcMutex if word == CONTENDED => owner,
+        OwnerField::FutexWord if word & FUTEX_WAITERS != 0 => word & FUTEX_TID_MASK,
+        _ => 0,
+    };
+    Ok((tid != 0).then_some(tid))
+}
+
+/// Three words of a process's memory.
+fn read_words(pid: u32, address: u64) -> io::Result<[u32; 3]> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let base = usize::try_from(address).map_err(|_| invalid())?;
+    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| invalid())?);
+    let mut bytes = [0; LOCK_BYTES];
+    let length = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &[RemoteIoVec { base, len: LOCK_BYTES }])?;
+    if length != LOCK_BYTES {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+    Ok([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
+}
+
+/// What a thread does: stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read.
+fn read_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
+    let text = files.read_once(format_args!("{pid}/task/{tid}/stat")).ok()?;
+    let stat = task::parse_stat(text)?;
+    let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
+    let (mut wchan, mut syscall) = (None, None);
+    if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
+        match strip_compiler_suffix(files.read_once(format_args!("{pid}/task/{tid}/wchan")).ok()?.trim_ascii()) {
+            b"0" | b"" => return None,
+            symbol => wchan = Some(Name::from(symbol)),
+        }
+        syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
+    }
+    Some(BlockedWait {
+        task: TaskId { pid, tid, start_ticks },
+        group,
+        comm,
+        state,
+        wchan,
+        syscall,
+        seen_count: 1,
+        last_sub_sample: 0,
+        blocked_since_ns: 0,
+        file: None,
+        disk: None,
+        mount: None,
+    })
+}

@@ -1,0 +1,88 @@
+//! Thread ids as a process in another pid namespace sees them: a mutex in a container names its owner by such a number.
+
+use std::ffi::OsString;
+
+use rustc_hash::FxHashMap;
+
+use crate::kernel::fields::{lines, parse_u64, words};
+use crate::kernel::task::files::TaskFiles;
+
+/// Threads of one process whose status is read; a mutex of a larger process in another namespace has no known owner.
+const MAX_THREADS: usize = 512;
+
+/// The thread ids of processes with contended locks.
+#[derive(Debug, Default)]
+pub struct NamespaceTids {
+    /// The link /proc/self/ns/pid, once read
+    own: Option<OsString>,
+    processes: FxHashMap<u32, ProcessTids>,
+}
+
+#[derive(Debug)]
+enum ProcessTids {
+    /// In the pid namespace of this process
+    Same,
+    /// From the number in the namespace of the process to that in /proc. Read at most once an interval.
+    Other { tids: FxHashMap<u32, u32>, is_current: bool },
+}
+
+impl NamespaceTids {
+    /// The number in /proc of the thread that the process calls `tid`; `None` if it has no such thread.
+    pub fn in_our_namespace(&mut self, files: &mut TaskFiles, pid: u32, tid: u32) -> Option<u32> {
+        if self.own.is_none() {
+            self.own = files.read_link(format_args!("self/ns/pid")).ok();
+        }
+        let own = self.own.as_ref();
+        let known = self.processes.entry(pid).or_insert_with(|| match files.read_link(format_args!("{pid}/ns/pid")) {
+            Ok(link) if own != Some(&link) => ProcessTids::Other { tids: FxHashMap::default(), is_current: false },
+            _ => ProcessTids::Same,
+        });
+        match known {
+            ProcessTids::Same => Some(tid),
+            ProcessTids::Other { tids, is_current } => {
+                if !tids.contains_key(&tid) && !std::mem::replace(is_current, true) {
+                    *tids = read_tids(files, pid);
+                }
+                tids.get(&tid).copied()
+            }
+        }
+    }
+
+    /// Threads may have started: the next number that is not known is looked for again.
+    pub fn finish_interval(&mut self) {
+        self.processes.retain(|_, known| match known {
+            ProcessTids::Same => false,
+            ProcessTids::Other { is_current, .. } => std::mem::replace(is_current, false),
+        });
+    }
+}
+
+/// The line `NSpid:` of each thread's status: its number in each namespace, ours first.
+fn read_tids(files: &mut TaskFiles, pid: u32) -> FxHashMap<u32, u32> {
+    let mut ours = Vec::new();
+    if files.list_threads(pid, &mut ours).is_err() {
+        return FxHashMap::default();
+    }
+    let theirs = |&tid: &u32| {
+        let text = files.read_once(format_args!("{pid}/task/{tid}/status")).ok()?;
+        Some((innermost_tid(text)?, tid))
+    };
+    ours.iter().take(MAX_THREADS).filter_map(theirs).collect()
+}
+
+fn innermost_tid(status: &[u8]) -> Option<u32> {
+    let line = lines(status).find_map(|line| line.strip_prefix(b"NSpid:"))?;
+    u32::try_from(words(line).last().and_then(parse_u64)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_nspid_is_that_of_the_process_itself() {
+        assert_eq!(innermost_tid(b"Name:\tmysqld\nTgid:\t4711\nNSpid:\t4711\t12\nThreads:\t3\n"), Some(12));
+        assert_eq!(innermost_tid(b"Name:\tmysqld\nNSpid:\t4711\n"), Some(4711));
+        assert_eq!(innermost_tid(b"Name:\tmysqld\n"), None, "before Linux 4.1");
+    }
+}

@@ -1,0 +1,162 @@
+//! Threads behind pthread mutexes that name their holder (loads/mutexes.c), which does something else than storage; and pools that look
+//! the same.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::attempt::Attempt;
+use crate::check_result::CheckResult;
+use crate::disk_load::{Load, link};
+use crate::scenario::Lab;
+
+/// 12 threads in this mode. `judge` also gets the threads that held a lock, by what the load wrote itself.
+fn check(mode: &str, words: &[&str], mut judge: impl FnMut(&mut CheckResult, &[String])) {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/mutexes.c");
+    let state = tempfile::tempdir().expect("a folder");
+    let (program, truth) = (state.path().join("mutexes"), state.path().join("truth"));
+    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
+    assert!(status.expect("gcc").success(), "mutexes.c does not compile");
+    let mut command = Command::new(program);
+    command.args([mode, "12", "60"]).args(words).env("TRUTH", &truth);
+    let _load = Load::start(command);
+    Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-{mode}"), state.path()) }.check(|_, said| {
+        let written = std::fs::read_to_string(&truth).expect("what the load wrote");
+        let holders: Vec<String> = written.lines().filter_map(|line| Some(line.strip_prefix("holder ")?.to_owned())).collect();
+        judge(said, &holders);
+    });
+}
+
+/// A thread of this name that held the lock.
+fn names_a_holder(said: &mut CheckResult, finding: &Value, thread: &str, holders: &[String]) {
+    if finding.is_null() {
+        return;
+    }
+    let text = finding["evidence"]["lock_holder"].as_str().unwrap_or_default();
+    let tid = text.strip_prefix(thread).and_then(|rest| rest.split([' ', ',']).next()).unwrap_or_default();
+    said.expect(holders.iter().any(|holder| holder == tid), || format!("`{text}` names no holder"));
+}
+
+fn held(mode: &str, words: &[&str], severity: &str, says: &str) {
+    check(mode, words, |said, holders| {
+        let found = said.must("idle-but-blocked", "host", severity);
+        said.says(&found, &["threads wait for a lock (one mutex, by the futex call) behind worker/", says]);
+        said.word(&found, "lock_holder_basis", "the owner field of the mutex (glibc)");
+        names_a_holder(said, &found, "worker/", holders);
+        if !found.is_null() {
+            link(said, &found, says, "the owner field of the mutex (glibc)");
+        }
+        said.must_not("deadlock");
+    });
+}
+
+#[test]
+fn holders_that_sleep_in_turn() {
+    held("sleep", &[], "critical", "in turn), which sleeps for a fixed time (clock_nanosleep)");
+}
+
+/// It took the lock before stalltop began, and none of the threads has run since.
+#[test]
+fn a_holder_that_sleeps_since_before_the_first_sample() {
+    held("long-sleep", &[], "critical", "which sleeps for a fixed time (clock_nanosleep)");
+}
+
+#[test]
+fn a_holder_that_computes() {
+    held("compute", &[], "warning", "which computes while it holds the lock");
+}
+
+#[test]
+fn a_holder_that_waits_for_a_child_process() {
+    held("child", &[], "critical", "which waits for a child process (wait4)");
+}
+
+#[test]
+fn a_holder_that_waits_for_an_answer() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("its address").port().to_string();
+    let answer = |mut client: TcpStream| -> std::io::Result<()> {
+        client.read_exact(&mut [0; 2])?;
+        thread::sleep(Duration::from_secs(1));
+        client.write_all(b"!")
+    };
+    thread::spawn(move || {
+        for client in server.incoming().flatten() {
+            thread::spawn(move || answer(client));
+        }
+    });
+    held("answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (recvfrom)"));
+}
+
+#[test]
+fn a_holder_that_waits_for_the_lock_of_one_that_sleeps() {
+    check("sleep-behind", &[], |said, holders| {
+        let found = said.must("idle-but-blocked", "host", "critical");
+        said.says(
+            &found,
+            &[
+                " behind knot/",
+                ", which waits for a lock that knot/",
+                " holds, which sleeps for a fixed time (clock_nanosleep)",
+            ],
+        );
+        names_a_holder(said, &found, "knot/", holders);
+        said.must_not("deadlock");
+    });
+}
+
+fn deadlock(mode: &str, threads: f64, says: &[&str]) {
+    check(mode, &[], |said, holders| {
+        let found = said.must("deadlock", "mutexes", "critical");
+        said.value(&found, threads, threads);
+        said.evidence(&found, "other_waiting_threads", 12.0, 12.0);
+        said.says(&found, says);
+        said.says(&found, &["; 12 more threads wait for these mutexes"]);
+        let named: Vec<String> = holders.iter().map(|tid| format!("knot/{tid}")).collect();
+        said.says(&found, &named.iter().map(String::as_str).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn two_threads_in_a_deadlock() {
+    deadlock("deadlock", 2.0, &[" waits for a mutex that knot/", ": neither proceeds"]);
+}
+
+#[test]
+fn three_threads_in_a_deadlock() {
+    deadlock("circle", 3.0, &["3 threads wait for each other's mutexes in a circle, and none proceeds: knot/"]);
+}
+
+#[test]
+fn a_thread_that_locks_its_own_mutex() {
+    deadlock("self", 1.0, &["waits for a mutex that it holds itself, and never proceeds"]);
+}
+
+fn nothing_is_wrong(mode: &str) {
+    check(mode, &[], |said, _| {
+        said.must_not("idle-but-blocked");
+        said.must_not("mutex-queue");
+        said.must_not("deadlock");
+    });
+}
+
+#[test]
+fn a_leader_that_waits_for_work_under_the_lock_of_its_followers() {
+    nothing_is_wrong("followers");
+}
+
+#[test]
+fn a_pool_on_a_condition_variable() {
+    nothing_is_wrong("condition");
+}
+
+#[test]
+fn a_mutex_that_is_handed_over_quickly() {
+    nothing_is_wrong("quick");
+}

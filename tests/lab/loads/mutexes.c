@@ -1,0 +1,160 @@
+// Threads behind a pthread mutex, whose holder does something else than storage.
+//   mutexes MODE WAITERS SECONDS [HOST PORT]
+// MODE: sleep (the holder sleeps 100 ms at a time), long-sleep (it sleeps until the end), compute (20 ms of CPU at a time), child (it
+// waits for a child that sleeps), answer (it asks HOST:PORT and waits for the answer);
+// deadlock (two threads, two mutexes, the others behind one of them), circle (three), self (one thread locks twice);
+// followers (the holder waits for work in accept, the others for their turn: nothing is wrong), condition (the workers wait on a
+// condition variable: nothing is wrong).
+// sleep-behind: one thread holds the lock and waits for a second one, whose holder sleeps until the end; quick (a mutex handed over after
+// 20 µs, with pauses of 5 ms: nothing is wrong).
+// Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t locks[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t held;
+static const char *mode, *host;
+static int port, waiters, seconds, listener;
+static FILE *truth;
+
+static void holds(void)
+{
+	if (truth)
+		fprintf(truth, "holder %ld\n", syscall(SYS_gettid));
+}
+
+static void sleep_ms(long ms)
+{
+	struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+	nanosleep(&time, NULL);
+}
+
+static void compute_us(long us)
+{
+	struct timespec from, now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000 < us);
+}
+
+static void ask(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+	char answer;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	inet_pton(AF_INET, host, &to.sin_addr);
+	if (connect(fd, (struct sockaddr *)&to, sizeof to) || write(fd, "?\n", 2) != 2)
+		exit(1);
+	recv(fd, &answer, 1, 0);
+	close(fd);
+}
+
+static void while_held(void)
+{
+	if (!strcmp(mode, "sleep"))
+		sleep_ms(100);
+	else if (!strcmp(mode, "long-sleep"))
+		sleep_ms(seconds * 1000L);
+	else if (!strcmp(mode, "compute"))
+		compute_us(20000);
+	else if (!strcmp(mode, "quick"))
+		compute_us(20);
+	else if (!strcmp(mode, "answer"))
+		ask();
+	else if (!strcmp(mode, "child")) {
+		pid_t child = fork();
+		if (!child) {
+			sleep_ms(500);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	} else if (!strcmp(mode, "followers")) {
+		int fd = accept(listener, NULL, NULL);
+		close(fd);
+	}
+}
+
+static void *worker(void *number)
+{
+	pthread_setname_np(pthread_self(), "worker");
+	if (!strcmp(mode, "condition")) {
+		pthread_mutex_lock(&locks[0]);
+		for (;;)
+			pthread_cond_wait(&work, &locks[0]);
+	}
+	for (;;) {
+		pthread_mutex_lock(&locks[0]);
+		holds();
+		while_held();
+		pthread_mutex_unlock(&locks[0]);
+		if (!strcmp(mode, "quick"))
+			sleep_ms(5);
+	}
+	return number;
+}
+
+// Takes its own lock, then that of the next one.
+static void *knot(void *number)
+{
+	long own = (long)number, count = !strcmp(mode, "circle") ? 3 : 2;
+	pthread_setname_np(pthread_self(), "knot");
+	pthread_mutex_lock(&locks[own]);
+	holds();
+	if (!strcmp(mode, "self"))
+		pthread_mutex_lock(&locks[own]);
+	pthread_barrier_wait(&held);
+	if (!strcmp(mode, "sleep-behind") && own == 1)
+		sleep_ms(seconds * 1000L);
+	pthread_mutex_lock(&locks[(own + 1) % count]);
+	return NULL;
+}
+
+int main(int count, char **words)
+{
+	pthread_t thread;
+	long knots = 0;
+	mode = words[1];
+	waiters = atoi(words[2]);
+	seconds = atoi(words[3]);
+	if (count > 5) {
+		host = words[4];
+		port = atoi(words[5]);
+	}
+	if (getenv("TRUTH")) {
+		truth = fopen(getenv("TRUTH"), "w");
+		setvbuf(truth, NULL, _IOLBF, 0);
+	}
+	if (!strcmp(mode, "followers")) {
+		listener = socket(AF_INET, SOCK_STREAM, 0);
+		listen(listener, 16);
+	}
+	if (!strcmp(mode, "deadlock") || !strcmp(mode, "sleep-behind"))
+		knots = 2;
+	if (!strcmp(mode, "circle"))
+		knots = 3;
+	if (!strcmp(mode, "self"))
+		knots = 1;
+	pthread_barrier_init(&held, NULL, knots ? knots : 1);
+	for (long number = 0; number < knots; number++)
+		pthread_create(&thread, NULL, knot, (void *)number);
+	if (knots)
+		sleep_ms(200);
+	for (int number = 0; number < waiters; number++)
+		pthread_create(&thread, NULL, worker, NULL);
+	sleep_ms(200);
+	puts("ready");
+	fflush(stdout);
+	sleep_ms(seconds * 1000L);
+	return 0;
+}
