@@ -30,6 +30,8 @@ pub enum HolderActivity {
     Child,
     /// Asleep until another lock is released, whose holder does not wait for an event
     Lock,
+    /// Asleep for a futex lock of a deadlock
+    Deadlock,
     /// Stopped, traced or frozen
     Stopped,
     /// Runnable, on a CPU or not
@@ -76,7 +78,7 @@ pub struct LockHolder {
     pub activity: HolderActivity,
     /// The holder of the lock with most waiters, in that activity
     pub thread: BlockedThread,
-    /// Of a holder in `Lock`: the thread at the end of the chain of futex locks, and what it does; `None` in a deadlock
+    /// Of a holder in `Lock`: the thread at the end of the chain of futex locks, and what it does
     pub chain_end: Option<(BlockedThread, HolderActivity)>,
     /// Different threads that were seen in that activity with that lock held
     pub holders: u32,
@@ -119,9 +121,10 @@ pub fn lock_holders(host: &Host, newer: &Sample, counts: &WaitCounts) -> Vec<Loc
         let most = *there().max_by_key(|owner| (owner.row.waiters, owner.thread.syscall.is_some(), owner.row.owner.task))?;
         let holders: BTreeSet<TaskId> =
             there().filter(|owner| owner.lock() == most.lock()).map(|owner| owner.thread.task).collect();
-        let end = match chain_end(&owners, most) {
-            ChainEnd::Holder(end) if end.lock() != most.lock() => Some((end.thread.clone(), end.activity)),
-            _ => None,
+        let (activity, end) = match chain_end(&owners, most) {
+            ChainEnd::Holder(end) if end.lock() != most.lock() => (activity, Some((end.thread.clone(), end.activity))),
+            ChainEnd::Deadlock => (HolderActivity::Deadlock, None),
+            _ => (activity, None),
         };
         Some(LockHolder {
             group,

@@ -90,6 +90,7 @@ fn is_off_cpu(activity: HolderActivity) -> bool {
         HolderActivity::Storage
         | HolderActivity::Memory
         | HolderActivity::Lock
+        | HolderActivity::Deadlock
         | HolderActivity::Running
         | HolderActivity::Event => false,
     }

@@ -119,6 +119,8 @@ fn deadlock(mode: &str, threads: f64, says: &[&str]) {
         said.says(&found, says);
         said.says(&found, &["; 12 more threads wait for these mutexes"]);
         let named: Vec<String> = holders.iter().map(|tid| format!("knot/{tid}")).collect();
+        let blocked = said.must("idle-but-blocked", "host", "critical");
+        said.says(&blocked, &[" behind knot/", ", which is in a deadlock"]);
         said.says(&found, &named.iter().map(String::as_str).collect::<Vec<_>>());
     });
 }

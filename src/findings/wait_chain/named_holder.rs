@@ -51,6 +51,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::RemoteHost(remote) => format!("waits for an answer of {remote}{}{}", call(), since()),
         HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),
         HolderActivity::Lock => format!("waits for another lock{}", since()),
+        HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::Stopped => format!("is stopped{}", since()),
         HolderActivity::Running => "computes while it holds the lock".into(),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
