@@ -19,6 +19,9 @@ use crate::sample::waits::class;
 /// A clause, and the separator before it if it is not the first.
 type Clause = (&'static str, String);
 
+/// The separator before what a cause leads to.
+const RESULT: &str = " → ";
+
 /// As many clauses of a finding as fit into this number of characters; at least the first one.
 pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -> String {
     let own = (finding.kind == Kind::IdleButBlocked && finding.until.is_none())
@@ -32,6 +35,14 @@ pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -
             let (_, share) = clauses.remove(0);
             clauses.push(("; ", share));
         }
+        // Where there is little room, the cgroup and its quota say that it is throttled.
+        if finding.kind == Kind::CpuThrottled
+            && let Some((_, first)) = clauses.first_mut()
+            && length(beginning(first, characters)) > characters
+            && let Some((_, cause)) = first.split_once(": ").filter(|(introduction, _)| introduction.starts_with("idle host"))
+        {
+            *first = cause.to_owned();
+        }
         clauses
     });
     fitting(clauses, characters)
@@ -42,11 +53,15 @@ fn fitting(clauses: Vec<Clause>, characters: usize) -> String {
     for (separator, clause) in clauses {
         let separator = if words.is_empty() { "" } else { separator };
         let room = characters.saturating_sub(length(&words) + length(separator));
-        let part = if length(&clause) <= room { clause.as_str() } else { beginning(&clause, room) };
-        // Of the first clause at least the first part remains.
-        if length(part) <= room || words.is_empty() {
+        // `idle, blocked` without its end would say the contrary.
+        let is_whole = length(&clause) <= room || separator == RESULT;
+        let part = if is_whole { clause.as_str() } else { beginning(&clause, room) };
+        if length(part) <= room {
             words.push_str(separator);
             words.push_str(part);
+        } else if words.is_empty() {
+            // Of the first clause at least this remains.
+            words.push_str(before_colon(part, room));
         }
     }
     words
@@ -88,6 +103,12 @@ fn beginning(clause: &str, room: usize) -> &str {
     end.and_then(|end| clause.get(..end)).unwrap_or(clause)
 }
 
+/// A part that ends before its last colon that leaves half of the room filled, or the whole part where there is none.
+fn before_colon(part: &str, room: usize) -> &str {
+    let heads = part.match_indices(": ").filter_map(|(at, _)| part.get(..at));
+    heads.filter(|head| (room / 2..=room).contains(&length(head))).last().unwrap_or(part)
+}
+
 /// The clauses of a sentence: between semicolons, and its further sentences.
 fn clauses_of(sentence: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
@@ -109,7 +130,7 @@ fn idle_but_blocked(evaluation: &Evaluation, blocked: &IdleBlocked) -> Option<Ve
     }
     let least = if blocked.lower_bound { "≥ " } else { "" };
     let all = cpus(evaluation.interval.online_cpus().max(1));
-    clauses.push((" → ", format!("{least}{} of {all} idle, blocked", significant_digits(blocked.cpus))));
+    clauses.push((RESULT, format!("{least}{} of {all} idle, blocked", significant_digits(blocked.cpus))));
     if let Some(many) = group.waiting_connections.as_ref().ok().filter(|_| group.connections_behind() >= 1.0) {
         clauses.push(("; ", format!("{many} connections wait for it")));
     }
@@ -239,5 +260,14 @@ mod tests {
         assert_eq!(fit(sentence, 3), "labA: 23 packets wait", "at least the first part");
         let sentence = "idle host, throttled: app is limited to 0.20 CPU, throttled 80 %; in it: spin";
         assert_eq!(fit(sentence, 50), "idle host, throttled: app is limited to 0.20 CPU");
+    }
+
+    #[test]
+    fn a_first_clause_that_does_not_fit_ends_before_a_colon() {
+        let sentence = "labA: tx is limited by its queueing discipline (tbf): 9 packets (38.7 KiB) wait, 1 dropped/s";
+        assert_eq!(fit(sentence, 65), "labA: tx is limited by its queueing discipline (tbf)");
+        assert_eq!(fit(sentence, 80), "labA: tx is limited by its queueing discipline (tbf): 9 packets (38.7 KiB) wait");
+        let sentence = "a-container-with-a-long-name: 20 threads wait for the lock of another container that runs";
+        assert_eq!(fit(sentence, 70), sentence, "the name of what waits says too little");
     }
 }

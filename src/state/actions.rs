@@ -38,7 +38,8 @@ impl State {
             let open = self.help.take().is_some();
             return if open { Effect::Redraw } else { self.notify_unbound_key(key) };
         };
-        if self.help.is_some() && !matches!(action, Action::Up | Action::Down | Action::PageUp | Action::PageDown) {
+        let keeps_help = matches!(action, Action::Up | Action::Down | Action::PageUp | Action::PageDown | Action::SaveScreen);
+        if self.help.is_some() && !keeps_help {
             self.help = None;
             return Effect::Redraw;
         }

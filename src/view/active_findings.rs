@@ -116,12 +116,10 @@ fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, wid
         let last = most == left && others + first > 0;
         let more = (last && most == 1).then_some(others + first);
         let cells = more.map_or(room(width), |others| room(width).saturating_sub(safe!(" +{others} (key 6)").width()));
-        let following = match consequences.len() {
-            0 => String::new(),
-            1 => " (1 more follows from it: key 6)".to_owned(),
-            count => format!(" ({count} more follow from it: key 6)"),
+        let words = match most.min(max_lines) {
+            1 => single_line(evaluation, finding, consequences.len(), cells),
+            most => wrapped_headline(evaluation, finding, &following(consequences.len()), cells, most),
         };
-        let words = wrapped_headline(evaluation, finding, &following, cells, most.min(max_lines));
         used += words.len().max(1);
         shown.push(Sentence { words, worst: worst.unwrap_or(finding.severity), more });
     }
@@ -131,6 +129,24 @@ fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, wid
 /// Cells of a sentence.
 fn room(width: u16) -> usize {
     usize::from(width).saturating_sub(2)
+}
+
+/// How many findings follow from one.
+fn following(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " (1 more follows from it: key 6)".to_owned(),
+        _ => format!(" ({count} more follow from it: key 6)"),
+    }
+}
+
+/// The headline in one line, and how many findings follow from it, in few words if no clause has to make room for them.
+fn single_line(evaluation: &Evaluation, finding: &Finding, consequences: usize, cells: usize) -> Vec<String> {
+    let words = headline(evaluation, finding, cells);
+    let counts = if consequences == 0 { Vec::new() } else { vec![following(consequences), format!(" (+{consequences})")] };
+    let with_count = counts.into_iter().map(|count| words.clone() + &count);
+    let fitting = with_count.filter(|line| line.chars().count() <= cells).map(|line| wrap_safe(line, cells, usize::MAX));
+    fitting.into_iter().find(|lines| lines.len() == 1).unwrap_or_else(|| wrap_safe(words, cells, 1))
 }
 
 /// Lines of one finding, from the width of 80 columns on.

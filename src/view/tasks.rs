@@ -3,8 +3,8 @@
 mod cgroups;
 mod columns;
 
-pub use columns::command_line;
 use columns::{TaskLine, table};
+pub use columns::{beside_command_line, command_line};
 
 use super::ScreenView;
 use super::active_findings::hidden_tasks_note;

@@ -329,6 +329,8 @@ fn help_opens_scrolls_and_closes() {
     assert_eq!(state.help, Some(0));
     press(&mut state, "j");
     assert_eq!(state.help, Some(1));
+    assert_eq!(update(&mut state, Event::Key(Key::Char('P'))), Effect::SaveScreen);
+    assert_eq!(state.help, Some(1), "the help can be saved");
     press(&mut state, "q");
     assert_eq!(state.help, None, "any other key only closes it");
 }

@@ -1,7 +1,7 @@
 //! The learned baselines of a disk by operation and request size, with their confidence and age.
 
 use super::Page;
-use crate::baseline::DeviceIdentity;
+use crate::baseline::{DeviceIdentity, effective_baseline};
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
@@ -25,10 +25,9 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
             Operation::Flush => SafeText::from(key.operation.plural()),
             _ => safe!("{} {}", key.operation.plural(), key.size.as_str()),
         };
-        let baseline = match (learned.latency(), learned.lowest()) {
-            (Some(baseline), _) => safe!("{:>9}", format::latency(baseline)),
-            (None, Some(lowest)) => safe!("{:>9}", format!("~{}", format::latency(lowest))),
-            (None, None) => "        -".into(),
+        let baseline = match effective_baseline(Some(learned), disk) {
+            (baseline, false) => safe!("{:>9}", format::latency(baseline)),
+            (baseline, true) => safe!("{:>9}", format!("~{}", format::latency(baseline))),
         };
         let word = learned.confidence(now_s).as_str();
         let words = match learned.intervals {

@@ -16,7 +16,7 @@ use crate::view::network::NicLine;
 use crate::view::pane::Pane;
 use crate::view::process_titles::group_titles;
 use crate::view::safe_text::SafeText;
-use crate::view::tasks::command_line;
+use crate::view::tasks::{beside_command_line, command_line};
 use crate::view::text::{format_figure, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::wait_location;
@@ -156,7 +156,7 @@ const MAX_TITLES: usize = 5;
 
 const WHERE: TaskSpec = TaskSpec::text("where", 0, |line, cell| {
     let place = line.place(usize::from(cell.width));
-    cell.text(place, StyleRole::Plain);
+    cell.text(beside_command_line(place), StyleRole::Plain);
 });
 
 /// For tables without command lines.

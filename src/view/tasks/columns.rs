@@ -94,7 +94,7 @@ const THREAD_COUNTS: std::ops::Range<usize> = 4..7;
 /// For tables with command lines.
 const WHERE: Spec = Spec::text("where", 0, |line, cell| {
     let activity = line.activity(cell.width);
-    cell.text(activity.unwrap_or_default(), StyleRole::Plain);
+    cell.text(beside_command_line(activity.unwrap_or_default()), StyleRole::Plain);
 })
 .sorted_by(SortColumn::TASK_ACTIVITY);
 
@@ -324,6 +324,14 @@ fn process_activity(interval: &Interval, process: &Process, span: &ProcessSpan, 
         let chain = group.and_then(|group| wait_location::group_location(interval, group, detail));
         chain.unwrap_or_else(|| wait_location::thread_location(interval, task, detail))
     }))
+}
+
+/// An activity beside the command line, which says that it is a kernel thread.
+pub fn beside_command_line(activity: SafeText) -> SafeText {
+    match activity.as_str().strip_suffix(" (kernel thread)") {
+        Some(words) => SafeText::sanitize(words),
+        None => activity,
+    }
 }
 
 /// The command line with spaces between arguments; kernel threads have none.
