@@ -9,7 +9,7 @@ use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, pl
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::disk_name;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_off_storage};
+use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
@@ -172,7 +172,7 @@ fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     .filter(|(threads, _)| *threads >= MIN_REPORTED_THREADS)
     .collect();
     let is_queue = ReportedWaiters::new(group).any();
-    if let Some(holder) = holder_off_storage(group).filter(|_| ReportedWaiters::new(group).lock) {
+    if let Some(holder) = group.holder_off_storage().filter(|_| ReportedWaiters::new(group).lock) {
         return format!("{} behind {}", waiting(behind), describe_named_holder(&evaluation.interval, holder));
     }
     let mut ends = ends.into_iter();

@@ -17,7 +17,7 @@ use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_off_storage, known_by};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
@@ -70,7 +70,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         }
     }
     let named_holder = group.lock_holder.as_ref().filter(|_| ReportedWaiters::new(group).lock);
-    if let Some(holder) = holder_off_storage(group).filter(|_| named_holder.is_some()) {
+    if let Some(holder) = group.holder_off_storage().filter(|_| named_holder.is_some()) {
         push(format!("held by {}", describe_named_holder(interval, holder)), known_by(holder.field), false);
     }
     let on_storage = group.storage + group.hidden;

@@ -101,6 +101,11 @@ impl BlockedGroup {
         self.lock_contended + self.lock_inferred
     }
 
+    /// The named holder of the lock that most of its threads wait for, if it is not on storage: then the wait chain ends at it.
+    pub fn holder_off_storage(&self) -> Option<&LockHolder> {
+        self.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage)
+    }
+
     /// Whether its chain ends at storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
         self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage)

@@ -9,6 +9,7 @@ use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
 use crate::interval::throttling::{Throttling, throttling};
@@ -129,9 +130,12 @@ pub fn wait_channel(interval: &Interval, task: TaskId) -> SafeText {
     thread.and_then(|(_, thread)| thread.wait.wchan.as_ref().ok()).map(SafeText::from_name).unwrap_or_default()
 }
 
-/// What a group of tasks waits on: `lock ← fsync, wal on sdb`.
+/// What a group of tasks waits on: `lock ← fsync, wal on sdb`, `lock ← clock_nanosleep`.
 pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail) -> Option<SafeText> {
-    let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder, detail));
+    let end = match group.holder_off_storage().filter(|_| group.behind_lock() >= 0.5) {
+        Some(holder) => Some(holder_location(interval, holder, detail)),
+        None => group.holder.as_ref().map(|holder| blocked_location(interval, holder, detail)),
+    };
     match (group.behind_lock() >= 0.5, end) {
         (true, Some(end)) => Some(safe!("lock ← {end}")),
         (true, None) => Some("lock, behind storage".into()),
@@ -139,6 +143,17 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail)
         (false, None) if group.aio >= 0.5 => Some("waits for asynchronous I/O".into()),
         (false, None) if group.memory >= 0.5 => Some("waits for memory reclaim".into()),
         (false, None) => None,
+    }
+}
+
+/// What the thread at the end of a chain of locks does.
+fn holder_location(interval: &Interval, holder: &LockHolder, detail: Detail) -> SafeText {
+    let thread = holder.chain_end.as_ref().map_or(&holder.thread, |(thread, _)| thread);
+    match holder.last_activity() {
+        HolderActivity::Running => "computes".into(),
+        HolderActivity::Stopped => "stopped".into(),
+        HolderActivity::Deadlock => "deadlock".into(),
+        _ => blocked_location(interval, thread, detail),
     }
 }
 

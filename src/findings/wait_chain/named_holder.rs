@@ -4,7 +4,6 @@ use crate::findings::formatting::{duration, lossy_name};
 use crate::findings::wait_chain::holder::{syscall_name, wait_location};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
-use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::sample::waits::OwnerField;
 
@@ -14,11 +13,6 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
     }
-}
-
-/// The named holder of the lock that a group waits for, if it is not on storage: then the wait chain ends at it.
-pub fn holder_off_storage(group: &BlockedGroup) -> Option<&LockHolder> {
-    group.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage)
 }
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`

@@ -11,7 +11,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_off_storage, known_by};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
@@ -114,7 +114,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
     if waiters.ipc_peer {
         waits.push(format!("{} for another process", plural(group.behind_ipc_peer, "thread waits", "threads wait")));
     }
-    let named = holder_off_storage(group).filter(|_| waiters.lock);
+    let named = group.holder_off_storage().filter(|_| waiters.lock);
     let holders = group.storage + group.hidden;
     let mut ends: Vec<(f64, String)> = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
@@ -203,7 +203,7 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         list.push(evidence_text("lock_holder_basis", known_by(named.field)));
         list.push(evidence_number("lock_holders_seen", f64::from(named.holders)));
     }
-    let end = holder_off_storage(top).map(|named| &named.thread);
+    let end = top.holder_off_storage().map(|named| &named.thread);
     if let Some(holder) = top.holder.as_ref().or(end) {
         list.push(evidence_text("holder", holder.comm.clone()));
         list.push(evidence_number("holder_tid", f64::from(holder.task.tid)));
