@@ -28,8 +28,6 @@ pub struct Limit {
     pub cgroup: Option<CgroupId>,
     /// Where the connections lead; of `LocalPorts`
     pub remote: Option<SocketAddr>,
-    /// Where the file system is mounted; of `FileSystemSpace` and `FileSystemInodes`
-    pub mount_point: Option<Name>,
     pub used: u64,
     pub max: u64,
     /// Of `used`, connections in TIME_WAIT; of `LocalPorts`
@@ -41,14 +39,13 @@ pub struct Limit {
 impl Limit {
     /// A limit of the whole host, of which no refusals are counted.
     pub fn new(kind: LimitKind, used: u64, max: u64) -> Limit {
-        Limit { kind, process: None, cgroup: None, remote: None, mount_point: None, used, max, in_time_wait: 0, refused: None }
+        Limit { kind, process: None, cgroup: None, remote: None, used, max, in_time_wait: 0, refused: None }
     }
 
     /// Whether both are the same limit, at two instants.
     pub fn is_same_as(&self, other: &Limit) -> bool {
         let process = |limit: &Limit| limit.process.as_ref().map(|(process, _)| *process);
-        let place = |limit: &Limit| (limit.kind, process(limit), limit.remote);
-        place(self) == place(other) && self.cgroup == other.cgroup && self.mount_point == other.mount_point
+        self.kind == other.kind && process(self) == process(other) && self.cgroup == other.cgroup && self.remote == other.remote
     }
 }
 
@@ -71,8 +68,4 @@ pub enum LimitKind {
     HostTasks,
     /// The same against kernel.pid_max
     TaskIds,
-    /// Bytes of a file system that are used, and those that users other than root may use (statvfs: f_bavail)
-    FileSystemSpace,
-    /// Inodes of a file system (statvfs: f_files, f_ffree)
-    FileSystemInodes,
 }

@@ -48,24 +48,3 @@ fn a_process_without_a_free_descriptor() {
 fn a_process_with_three_quarters_of_its_descriptors() {
     check("files-many", |said| said.must_not("limit-reached"));
 }
-
-#[test]
-fn a_full_file_system() {
-    check("space", |said| {
-        let reached = said.must("limit-reached", "file system /tmp/stalltop-limits-", "warning");
-        said.says(&reached, &["file system /tmp/stalltop-limits-", ": 0 B of 8.00 MiB are left: writes fail (ENOSPC)"]);
-    });
-}
-
-#[test]
-fn a_file_system_without_free_inodes() {
-    check("inodes", |said| {
-        let reached = said.must("limit-reached", "inodes of /tmp/stalltop-limits-", "warning");
-        said.says(&reached, &[" has 1000 of 1000 inodes in use: no file can be created (ENOSPC)"]);
-    });
-}
-
-#[test]
-fn a_file_system_with_a_tenth_of_its_space() {
-    check("space-few", |said| said.must_not("limit-reached"));
-}

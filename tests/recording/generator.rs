@@ -490,7 +490,7 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
 }
 
 fn limit(d: &mut Dice) -> Limit {
-    const KINDS: [LimitKind; 9] = [
+    const KINDS: [LimitKind; 7] = [
         LimitKind::CgroupTasks,
         LimitKind::OpenFiles,
         LimitKind::HostFiles,
@@ -498,15 +498,12 @@ fn limit(d: &mut Dice) -> Limit {
         LimitKind::LocalPorts,
         LimitKind::HostTasks,
         LimitKind::TaskIds,
-        LimitKind::FileSystemSpace,
-        LimitKind::FileSystemInodes,
     ];
     Limit {
-        kind: KINDS[d.below(9) as usize],
+        kind: KINDS[d.below(7) as usize],
         process: d.maybe(|d| (process_id(d), d.name())),
         cgroup: d.maybe(cgroup_id),
         remote: d.maybe(socket_address),
-        mount_point: d.maybe(Dice::name),
         used: d.u64(),
         max: d.u64(),
         in_time_wait: d.u64(),

@@ -501,8 +501,7 @@ pub struct Waiting {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Limit {
-    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids,
-    /// file-system-space, file-system-inodes
+    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids
     pub kind: String,
     pub used: u64,
     pub max: u64,
@@ -512,7 +511,6 @@ pub struct Limit {
     pub owner: Option<String>,
     pub cgroup: Option<String>,
     pub remote: Option<String>,
-    pub mount_point: Option<String>,
     #[serde(default)]
     pub time_wait: u64,
 }

@@ -407,8 +407,6 @@ impl Machine {
             "local-ports" => LimitKind::LocalPorts,
             "host-tasks" => LimitKind::HostTasks,
             "task-ids" => LimitKind::TaskIds,
-            "file-system-space" => LimitKind::FileSystemSpace,
-            "file-system-inodes" => LimitKind::FileSystemInodes,
             other => panic!("{other} is no kind of limit"),
         };
         let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
@@ -416,7 +414,6 @@ impl Machine {
             process: limit.owner.as_ref().map(owner),
             cgroup: limit.cgroup.as_deref().map(|path| CgroupId { version: CgroupVersion::V2, path: Name::from(path) }),
             remote: limit.remote.as_ref().map(|remote| remote.parse().unwrap()),
-            mount_point: limit.mount_point.as_deref().map(Name::from),
             in_time_wait: limit.time_wait,
             refused: limit.refused.map(|_| self.read(&format!("refused {}", limit.kind))),
             ..Limit::new(kind, limit.used, limit.max)

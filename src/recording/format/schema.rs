@@ -155,7 +155,7 @@ pub const LISTS: &[List] = lists! {
     44 "interfaces of network namespaces": NamespaceNic, keys 3, steps 4, |s| s.network_namespaces.as_ref().map(|all| &all.nics), |s| s.network_namespaces.as_mut().map(|all| &mut all.nics);
     45 "UDP sockets": UdpSocket, keys 7, steps 7, |s| s.protocols.udp_sockets.as_ref(), |s| s.protocols.udp_sockets.as_mut();
     52 "senders on Unix sockets": UnixSenders, keys 10, steps 10, |s| s.protocols.unix_senders.as_ref(), |s| s.protocols.unix_senders.as_mut();
-    53 "limits": Limit, keys 16, steps 16, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
+    53 "limits": Limit, keys 14, steps 14, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
     54 "run time of threads by CPU": CpuRun, keys 4, steps 4, |s| s.tasks.as_ref().map(|tasks| &tasks.cpu_runs), |s| s.tasks.as_mut().map(|tasks| &mut tasks.cpu_runs);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);

@@ -1,8 +1,8 @@
 """limits.py MODE SECONDS: work that a limit of the kernel fails. MODE: tasks (a cgroup with pids.max 40, whose forks fail), tasks-few
 (half as many, none fails), files (a process with all descriptors that it may open), files-many (three quarters of them), ports and
 ports-few (connections from all or half of the local ports to one port; changes net.ipv4.ip_local_port_range: only inside a network
-namespace of its own), space and space-few (a tmpfs of 8 MiB that a writer fills, or fills to nine tenths; the same of its inodes: inodes)."""
-import glob, os, subprocess, resource, signal, socket, sys, time
+namespace of its own)."""
+import glob, os, resource, signal, socket, sys, time
 mode, seconds = sys.argv[1], float(sys.argv[2])
 end = time.monotonic() + seconds
 def title(name):
@@ -75,27 +75,3 @@ elif mode.startswith('ports'):
     while time.monotonic() < end:
         connect_all()
         time.sleep(0.1)
-elif mode.startswith(('space', 'inodes')):
-    title('writer')
-    place = f'/tmp/stalltop-limits-{os.getpid()}'
-    os.mkdir(place)
-    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=8m,nr_inodes=1000', 'tmpfs', place], check=True)
-    def leave(*_):
-        subprocess.run(['umount', '-l', place])
-        os.rmdir(place)
-        os._exit(0)
-    signal.signal(signal.SIGTERM, leave)
-    size = 7_500_000 if mode == 'space-few' else 16 << 20
-    def fill():
-        try:
-            if mode == 'inodes':
-                for number in range(2000): open(f'{place}/{number}', 'x').close()
-            with open(f'{place}/log', 'ab', buffering=0) as file:
-                while file.tell() < size and file.write(bytes(4096)): pass
-        except OSError: pass
-    fill()
-    print('ready', flush=True)
-    while time.monotonic() < end:
-        fill()
-        time.sleep(0.1)
-    leave()

@@ -1,7 +1,7 @@
 //! Rule limit-reached: a limit of the kernel is used up, so that calls fail or packets are dropped, while everything looks idle.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{bytes, lossy_name, percent, significant_digits};
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::ids::TaskId;
@@ -13,25 +13,23 @@ pub const LIMIT_REACHED: Rule = Rule {
     kind: Kind::LimitReached,
     title: "Limit reached",
     meaning: "A limit of the kernel is used up: tasks of a cgroup, file descriptors of a process, files or tasks of the host, entries \
-              of connection tracking, local ports towards one destination, space or inodes of a file system. Calls fail, or packets are dropped, while CPUs, disks \
+              of connection tracking, local ports towards one destination. Calls fail, or packets are dropped, while CPUs, disks \
               and memory look idle.",
     computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
                clone), drops of connection tracking. A warning; critical if refusals are counted again while it is active. \
                Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
                the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
                ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
-               tcp_tw_reuse allows them to be used again, and net.ipv4.ip_local_port_range. File systems (statvfs, as df): \
-               from 99 %, of space only with less than 1 GiB left. Everything is read every 5 s, and \
+               tcp_tw_reuse allows them to be used again, and net.ipv4.ip_local_port_range. Everything is read every 5 s, and \
                each second while it is near.",
     caveats: "A program may open descriptors up to its limit by design. Failed calls at RLIMIT_NOFILE, and connects without a free \
-              port, are counted by no file of the kernel: that they fail follows from the numbers. Local file systems in the mount namespace of stalltop \
-              are read, no others; quotas are not. Processes with fewer than 40 \
-              descriptors, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read.",
+              port, are counted by no file of the kernel: that they fail follows from the numbers. Processes with fewer than 40 \
+              descriptors, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read. \
+              Full file systems are not seen (df -h, df -i): a statvfs call on a device that does not answer may never return.",
     next_steps: &[
         "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",
         "descriptors: ls -l /proc/PID/fd shows what is open; LimitNOFILE= or ulimit -n; prlimit --pid PID --nofile=N at once",
         "connection tracking: sysctl net.netfilter.nf_conntrack_max; conntrack -L; timeouts of nf_conntrack_tcp_timeout_*",
-        "file systems: df -h, df -i; du -xh --max-depth=1 PATH; files that are deleted and still open: lsof +L1",
         "local ports: connections that are kept open and used again; net.ipv4.ip_local_port_range; ss -tan state time-wait",
     ],
     reference: "Limits",
@@ -42,10 +40,6 @@ pub const LIMIT_REACHED: Rule = Rule {
 /// A process with more descriptors than this share of its limit has lowered the limit itself. docs/metrics.md, "Fixed thresholds".
 const MAX_USED_SHARE: f64 = 1.25;
 
-/// A file system is full from this share, and with less than this left: what fails is the next large write. docs/metrics.md, "Fixed thresholds".
-const MIN_FULL_SHARE: f64 = 0.99;
-const MAX_FREE_BYTES: u64 = 1 << 30;
-
 /// Limits that are reported one by one.
 const MAX_REPORTED_LIMITS: usize = 8;
 
@@ -55,13 +49,7 @@ fn limit_reached(context: &RuleContext) -> Vec<Candidate> {
 }
 
 fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
-    let left = span.limit.max.saturating_sub(span.limit.used);
-    let least = match span.limit.kind {
-        LimitKind::FileSystemSpace if left >= MAX_FREE_BYTES => 1.0,
-        LimitKind::FileSystemSpace | LimitKind::FileSystemInodes => MIN_FULL_SHARE,
-        _ => context.thresholds.limit_used_ratio,
-    };
-    let is_near = |share: f64| share >= least;
+    let is_near = |share: f64| share >= context.thresholds.limit_used_ratio;
     // It keeps what it had open. A descriptor above the limit may also be inherited.
     let is_lowered = span.limit.kind == LimitKind::OpenFiles && span.used_share > MAX_USED_SHARE;
     is_refusing(span) || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
@@ -94,19 +82,14 @@ fn candidate(context: &RuleContext, span: &LimitSpan) -> Candidate {
 }
 
 fn subject(limit: &Limit) -> Subject {
-    let named = |text: String| Subject::Limit(Name::from(text.as_str()));
     match (&limit.cgroup, &limit.process, limit.remote) {
         (Some(group), _, _) => Subject::Cgroup(group.clone()),
         (_, Some((process, name)), _) => Subject::Task {
             id: TaskId { pid: process.pid, tid: process.pid, start_ticks: process.start_ticks },
             name: name.clone(),
         },
-        (_, _, Some(remote)) => named(format!("local ports to {remote}")),
-        (None, None, None) => match &limit.mount_point {
-            Some(_) if limit.kind == LimitKind::FileSystemInodes => named(format!("inodes of {}", place(limit))),
-            Some(_) => named(format!("file system {}", place(limit))),
-            None => Subject::Limit(Name::from(setting(limit.kind))),
-        },
+        (_, _, Some(remote)) => Subject::Limit(Name::from(format!("local ports to {remote}").as_str())),
+        (None, None, None) => Subject::Limit(Name::from(setting(limit.kind))),
     }
 }
 
@@ -120,8 +103,6 @@ fn setting(kind: LimitKind) -> &'static str {
         LimitKind::LocalPorts => "net.ipv4.ip_local_port_range",
         LimitKind::HostTasks => "kernel.threads-max",
         LimitKind::TaskIds => "kernel.pid_max",
-        LimitKind::FileSystemSpace => "size of the file system",
-        LimitKind::FileSystemInodes => "inodes of the file system",
     }
 }
 
@@ -153,17 +134,8 @@ fn usage(context: &RuleContext, limit: &Limit) -> String {
             };
             format!("{used} of {max} local ports are in use for connections to {remote} ({waiting}{setting})")
         }
-        LimitKind::FileSystemSpace => {
-            let left = bytes(max.saturating_sub(*used) as f64);
-            format!("file system {}: {left} of {} are left", place(limit), bytes(*max as f64))
-        }
-        LimitKind::FileSystemInodes => format!("file system {} has {used} of {max} inodes in use", place(limit)),
         LimitKind::HostTasks | LimitKind::TaskIds => format!("the host has {used} of {max} tasks ({setting})"),
     }
-}
-
-fn place(limit: &Limit) -> String {
-    limit.mount_point.as_ref().map_or_else(|| "-".to_owned(), lossy_name)
 }
 
 /// `fork and clone fail (EAGAIN), 14.0 per second`; with some left: `at the limit fork and clone fail (EAGAIN)`
@@ -174,8 +146,6 @@ fn consequence(span: &LimitSpan) -> String {
         LimitKind::HostFiles => "open, socket and accept fail (ENFILE)",
         LimitKind::TrackedConnections => "packets of new connections are dropped",
         LimitKind::LocalPorts => "connect fails (EADDRNOTAVAIL)",
-        LimitKind::FileSystemSpace => "writes fail (ENOSPC)",
-        LimitKind::FileSystemInodes => "no file can be created (ENOSPC)",
     };
     match span.refused {
         Some(rate) if rate.0 > 0.0 => format!("{what}, {} per second", significant_digits(rate.0)),

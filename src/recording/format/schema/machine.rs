@@ -69,7 +69,7 @@ columns! { Memory: 95 {
 } }
 
 columns! { Limits: 4 { has_descriptor_counts, rows } }
-columns! { Limit: 34 { kind, process, cgroup, remote, mount_point, used, max, in_time_wait, refused } }
+columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused } }
 
 impl Columns for LimitKind {
     const WIDTH: usize = 1;
@@ -83,8 +83,6 @@ impl Columns for LimitKind {
             LimitKind::LocalPorts => 4,
             LimitKind::HostTasks => 5,
             LimitKind::TaskIds => 6,
-            LimitKind::FileSystemSpace => 7,
-            LimitKind::FileSystemInodes => 8,
         };
         number.put(row, names);
     }
@@ -98,8 +96,6 @@ impl Columns for LimitKind {
             4 => Ok(LimitKind::LocalPorts),
             5 => Ok(LimitKind::HostTasks),
             6 => Ok(LimitKind::TaskIds),
-            7 => Ok(LimitKind::FileSystemSpace),
-            8 => Ok(LimitKind::FileSystemInodes),
             _ => Err(Malformed("a limit of an unknown kind")),
         }
     }
