@@ -23,22 +23,24 @@ const A_TASK_THAT_RAN: u64 = 6;
 fn tasks_that_did_not_run_cost_no_allocation() {
     let [few, many] = [200, 2000].map(|processes| {
         let mut tree = SampledTree::new(processes, 1);
-        let sample = allocations(|| {
-            tree.sample();
-        });
+        let sample = fewest_of_a_sample(&mut tree);
         let sub_sample = allocations(|| tree.sub_sample());
         println!("{processes} processes asleep: {sample} allocations a sample, {sub_sample} a sub-sample");
         (sample, sub_sample)
     });
     assert_eq!(few, many, "a sample and a sub-sample of a tenth of the processes");
     let mut threads = SampledTree::new(1, 2000);
-    assert_eq!(
+    assert_eq!(fewest_of_a_sample(&mut threads), few.0, "a process with 2,000 threads asleep");
+}
+
+/// Limits are read every five seconds: in one of five samples.
+fn fewest_of_a_sample(tree: &mut SampledTree) -> u64 {
+    let counts = (0..5).map(|_| {
         allocations(|| {
-            threads.sample();
-        }),
-        few.0,
-        "a process with 2,000 threads asleep"
-    );
+            tree.sample();
+        })
+    });
+    counts.min().unwrap()
 }
 
 #[test]

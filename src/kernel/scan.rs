@@ -108,11 +108,10 @@ impl TaskScanner {
         let mut threads: Vec<(u64, Vec<CpuRun>)> = Vec::new();
         for known in self.sub_sampled_mut() {
             known.for_each_hot_thread(|process, thread, sampled| {
-                let runs = thread.cpu_runs();
-                let all_ns = runs.iter().map(|(_, run_ns)| run_ns).sum();
-                if runs.len() > 1 && all_ns >= MIN_MOVING_RUN_NS {
+                let all_ns = thread.cpu_runs().map(|(_, run_ns)| run_ns).sum();
+                if thread.cpu_runs().nth(1).is_some() && all_ns >= MIN_MOVING_RUN_NS {
                     let task = process.task_id(sampled);
-                    let runs = runs.iter().map(|&(cpu, run_ns)| CpuRun { task, cpu: CpuId(cpu), run_ns }).collect();
+                    let runs = thread.cpu_runs().map(|(cpu, run_ns)| CpuRun { task, cpu: CpuId(cpu), run_ns }).collect();
                     threads.push((all_ns, runs));
                 }
                 thread.clear_cpu_runs();

@@ -231,7 +231,7 @@ fn unknown_sections_are_ignored() {
     let (start, mut frames) = taken_apart(12);
     let samples = support::few_samples(12);
     for frame in &mut frames {
-        frame.payload = [section(60, b"later"), frame.payload.clone(), section(1 << 40, &[7; 300])].concat();
+        frame.payload = [section(1 << 20, b"later"), frame.payload.clone(), section(1 << 40, &[7; 300])].concat();
     }
     let mut replayer = Replayer::from_bytes(put_together(&start, &frames)).unwrap();
     for (index, sample) in samples.iter().enumerate() {

@@ -20,8 +20,8 @@ const MIN_RUN_DELAY_NS: u64 = 5_000_000;
 /// They are read again after this time, so that taskset or a changed cpuset is seen.
 const AFFINITY_TTL_NS: u64 = 10_000_000_000;
 
-/// CPUs of which the run time is kept: there are about ten readings between two samples.
-const MAX_CPUS_OF_THREAD: usize = 16;
+/// CPUs but the first of which the run time is kept: there are about ten readings between two samples.
+const MAX_OTHER_CPUS: usize = 15;
 
 /// What is kept of a thread between two readings.
 #[derive(Debug)]
@@ -49,8 +49,9 @@ pub struct KnownThread {
     pub last_read_ns: u64,
     pub schedstat: Option<Schedstat>,
     ticks: (Counter, Counter),
-    /// CPU and run time on it since the last sample, ns
-    cpu_runs: Vec<(u32, u64)>,
+    /// CPU and run time on it since the last sample, ns: the first CPU, which takes no allocation, and others
+    first_cpu_run: Option<(u32, u64)>,
+    other_cpu_runs: Vec<(u32, u64)>,
     /// status Cpus_allowed_list, and when it was read
     cpus_allowed_list: Option<Box<(Name, u64)>>,
     /// Run delay (schedstat field 2) at the last sample
@@ -147,7 +148,8 @@ impl KnownThread {
             last_read_ns: now_ns,
             schedstat: sched,
             ticks,
-            cpu_runs: Vec::new(),
+            first_cpu_run: None,
+            other_cpu_runs: Vec::new(),
             cpus_allowed_list: None,
             sampled_run_delay: None,
             descriptors: TaskDescriptors::default(),
@@ -308,20 +310,23 @@ impl KnownThread {
     /// It was last seen on this CPU and has run so long since the reading before.
     fn add_cpu_run(&mut self, cpu: u32, run_ns: Option<u64>) {
         let Some(run_ns) = run_ns.filter(|&run_ns| run_ns > 0) else { return };
-        match self.cpu_runs.iter().position(|(known, _)| *known == cpu) {
-            Some(at) => self.cpu_runs.get_mut(at).into_iter().for_each(|(_, sum)| *sum = sum.saturating_add(run_ns)),
-            None if self.cpu_runs.len() < MAX_CPUS_OF_THREAD => self.cpu_runs.push((cpu, run_ns)),
-            None => {}
+        let others = &mut self.other_cpu_runs;
+        let first = self.first_cpu_run.get_or_insert((cpu, 0));
+        if let Some((_, sum)) = std::iter::once(first).chain(others.iter_mut()).find(|(known, _)| *known == cpu) {
+            *sum = sum.saturating_add(run_ns);
+        } else if others.len() < MAX_OTHER_CPUS {
+            others.push((cpu, run_ns));
         }
     }
 
     /// CPUs and run time on each since the last `clear_cpu_runs`, ns.
-    pub fn cpu_runs(&self) -> &[(u32, u64)] {
-        &self.cpu_runs
+    pub fn cpu_runs(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.first_cpu_run.iter().chain(&self.other_cpu_runs).copied()
     }
 
     pub fn clear_cpu_runs(&mut self) {
-        self.cpu_runs.clear();
+        self.first_cpu_run = None;
+        self.other_cpu_runs.clear();
     }
 
     /// Reads which CPUs it may use, if it had to wait for one.
