@@ -115,7 +115,9 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             said.evidence(&stuck, "group_on_storage_threads", 0.5, 1.2);
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
-            link(said, &stuck, "in fsync (", "inference: the thread seen on storage");
+            let holder =
+                if mode == "pi" { "the futex word, which names the owner" } else { "inference: the thread seen on storage" };
+            link(said, &stuck, "in fsync (", holder);
             link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the file descriptor of its system call");
         });
     }
