@@ -160,7 +160,8 @@ impl Interval {
         let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
-        let lock_holders = lock_holders::lock_holders(host, newer, &wait_counts);
+        let deadlocks = deadlocks::deadlocks(host, newer);
+        let lock_holders = lock_holders::lock_holders(host, newer, &wait_counts, &deadlocks);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),
@@ -197,7 +198,7 @@ impl Interval {
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
             file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
             mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts, &lock_holders),
-            deadlocks: deadlocks::deadlocks(host, newer),
+            deadlocks,
             lock_holders,
             pressure,
             disks,

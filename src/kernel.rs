@@ -273,7 +273,7 @@ impl Sampler {
         let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
         if let Ok(cpu) = &sample.cpu {
-            sample.cpu_frequencies = self.cpu_frequency.sample(&self.root, &cpu.cpus);
+            sample.cpu_frequencies = self.cpu_frequency.sample(&self.root, &cpu.cpus, std::time::Instant::now());
         }
         sample.load = self.cpu.load(&self.root);
         sample.pressure = self.pressure.sample(&self.root);

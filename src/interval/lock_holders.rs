@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
+use super::deadlocks::Deadlock;
 use super::remote_waits::awaits_answer;
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
@@ -93,13 +94,13 @@ impl LockHolder {
 }
 
 /// One entry a group whose lock holders do something else than wait for an event; sorted by group.
-pub fn lock_holders(host: &Host, newer: &Sample, counts: &WaitCounts) -> Vec<LockHolder> {
+pub fn lock_holders(host: &Host, newer: &Sample, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<LockHolder> {
     let waits = &newer.waits;
     let owners: Vec<Owner> = waits.lock_owners.iter().map(|row| Owner::new(host, waits, row)).collect();
     let mut groups: FxHashMap<u16, Vec<&Owner>> = FxHashMap::default();
     for owner in &owners {
         // Threads behind a leader that waits for work, at whatever distance, are followers.
-        let is_blocked = match chain_end(&owners, owner) {
+        let is_blocked = match chain_end(&owners, owner, deadlocks) {
             ChainEnd::Holder(end) => end.activity != HolderActivity::Event,
             ChainEnd::Deadlock => true,
             ChainEnd::Unknown => false,
@@ -121,7 +122,7 @@ pub fn lock_holders(host: &Host, newer: &Sample, counts: &WaitCounts) -> Vec<Loc
         let most = *there().max_by_key(|owner| (owner.row.waiters, owner.thread.syscall.is_some(), owner.row.owner.task))?;
         let holders: BTreeSet<TaskId> =
             there().filter(|owner| owner.lock() == most.lock()).map(|owner| owner.thread.task).collect();
-        let (activity, end) = match chain_end(&owners, most) {
+        let (activity, end) = match chain_end(&owners, most, deadlocks) {
             ChainEnd::Holder(end) if end.lock() != most.lock() => (activity, Some((end.thread.clone(), end.activity))),
             ChainEnd::Deadlock => (HolderActivity::Deadlock, None),
             _ => (activity, None),
@@ -173,23 +174,27 @@ impl<'a> Owner<'a> {
 enum ChainEnd<'a, 'b> {
     /// To a holder that does not wait for a futex lock
     Holder(&'b Owner<'a>),
-    /// Back to a thread of the chain
+    /// To a thread of a deadlock
     Deadlock,
-    /// To a lock whose holder is not known
+    /// To a lock whose holder is not known, over too many locks, or back to a thread of the chain, which then took its locks one after the
+    /// other
     Unknown,
 }
 
 /// Follows the locks from a holder to the holder of the lock for which it waits, and so on.
-fn chain_end<'a, 'b>(owners: &'b [Owner<'a>], first: &'b Owner<'a>) -> ChainEnd<'a, 'b> {
+fn chain_end<'a, 'b>(owners: &'b [Owner<'a>], first: &'b Owner<'a>, deadlocks: &[Deadlock]) -> ChainEnd<'a, 'b> {
     let mut last = first;
     for _ in 0..MAX_CHAIN {
         let Some(wanted) = last.wanted else { return ChainEnd::Holder(last) };
         let wanted = (last.thread.task.pid, wanted);
         let next = owners.iter().filter(|owner| owner.lock() == wanted).max_by_key(|owner| owner.row.owner.seen_count);
         let Some(next) = next else { return ChainEnd::Unknown };
+        if deadlocks.iter().flat_map(|deadlock| &deadlock.threads).any(|thread| thread.task == next.thread.task) {
+            return ChainEnd::Deadlock;
+        }
         last = next;
     }
-    ChainEnd::Deadlock
+    ChainEnd::Unknown
 }
 
 /// Sightings of threads of a group in a futex call that shows a held lock.

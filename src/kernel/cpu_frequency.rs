@@ -11,6 +11,10 @@ use crate::sample::cpu::{CpuFrequency, CpuTimes};
 
 /// CPUs that are read in a sample: each costs some microseconds.
 const CPUS_A_SAMPLE: usize = 8;
+/// The next reading comes after this many times the time that the last one took. From Linux 4.13 to 5.17 a reading on x86 sleeps for 10 to
+/// 20 ms, and interrupts an idle CPU: then the rest waits, too.
+const INTERVAL_PER_TIME: u32 = 1000;
+const MAX_TIME: Duration = Duration::from_millis(1);
 /// Time between two readings of /proc/cpuinfo, and the most CPUs with which it is read: it has a kilobyte for each.
 const CPUINFO_PERIOD: Duration = Duration::from_secs(60);
 const MAX_CPUINFO_CPUS: usize = 64;
@@ -23,22 +27,27 @@ pub struct FrequencyReader {
     known: BTreeMap<CpuId, u32>,
     /// No CPU has a cpufreq directory.
     has_no_cpufreq: bool,
+    next_read: Option<Instant>,
     cpuinfo_read: Option<Instant>,
 }
 
 impl FrequencyReader {
     /// The frequencies of these online CPUs; empty where the kernel does not report them.
-    pub fn sample(&mut self, root: &Root, online: &[(CpuId, CpuTimes)]) -> Vec<CpuFrequency> {
+    pub fn sample(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], now: Instant) -> Vec<CpuFrequency> {
         if self.has_no_cpufreq {
-            self.read_cpuinfo(root, online.len());
+            self.read_cpuinfo(root, online.len(), now);
         } else {
-            self.read_cpufreq(root, online);
+            self.read_cpufreq(root, online, now);
         }
         self.known.iter().map(|(&cpu, &khz)| CpuFrequency { cpu, khz }).collect()
     }
 
-    fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)]) {
+    fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], now: Instant) {
         self.known.retain(|id, _| online.binary_search_by_key(id, |(online, _)| *online).is_ok());
+        if self.next_read.is_some_and(|at| now < at) {
+            return;
+        }
+        let begin = Instant::now();
         let first = self.last.map_or(0, |last| online.partition_point(|(id, _)| *id <= last));
         for (id, _) in online.iter().cycle().skip(first).take(CPUS_A_SAMPLE.min(online.len())) {
             self.last = Some(*id);
@@ -51,14 +60,18 @@ impl FrequencyReader {
                 Some(khz) => self.known.insert(*id, khz),
                 None => self.known.remove(id),
             };
+            if begin.elapsed() >= MAX_TIME {
+                break;
+            }
         }
+        self.next_read = Some(now + begin.elapsed().saturating_mul(INTERVAL_PER_TIME));
         self.has_no_cpufreq = self.known.is_empty();
     }
 
-    fn read_cpuinfo(&mut self, root: &Root, cpus: usize) {
-        let is_due = self.cpuinfo_read.is_none_or(|read| read.elapsed() >= CPUINFO_PERIOD);
+    fn read_cpuinfo(&mut self, root: &Root, cpus: usize, now: Instant) {
+        let is_due = self.cpuinfo_read.is_none_or(|read| now.saturating_duration_since(read) >= CPUINFO_PERIOD);
         if is_due && cpus <= MAX_CPUINFO_CPUS {
-            self.cpuinfo_read = Some(Instant::now());
+            self.cpuinfo_read = Some(now);
             self.known = root.read_once("proc/cpuinfo").map(|text| parse_cpuinfo(&text)).unwrap_or_default();
         }
     }
@@ -100,13 +113,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::at_directory(directory.path().to_owned());
         let online = [(CpuId(0), CpuTimes::default()), (CpuId(1), CpuTimes::default())];
-        assert_eq!(FrequencyReader::default().sample(&root, &online), []);
+        assert_eq!(FrequencyReader::default().sample(&root, &online, Instant::now()), []);
         for (cpu, khz) in [(0, "3400000\n"), (1, "broken")] {
             let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
             std::fs::create_dir_all(&cpufreq).unwrap();
             std::fs::write(cpufreq.join("scaling_cur_freq"), khz).unwrap();
         }
-        assert_eq!(FrequencyReader::default().sample(&root, &online), [CpuFrequency { cpu: CpuId(0), khz: 3_400_000 }]);
+        assert_eq!(
+            FrequencyReader::default().sample(&root, &online, Instant::now()),
+            [CpuFrequency { cpu: CpuId(0), khz: 3_400_000 }]
+        );
     }
 
     #[test]
@@ -122,13 +138,20 @@ mod tests {
             }
         };
         let mut reader = FrequencyReader::default();
+        let begin = Instant::now();
+        // Hours apart, so that the time that a reading takes has no effect.
+        let mut sample = |hour: u64, online: &[(CpuId, CpuTimes)]| -> Vec<u32> {
+            let frequencies = reader.sample(&root, online, begin + Duration::from_secs(3600 * hour));
+            frequencies.iter().map(|frequency| frequency.khz).collect()
+        };
         write(1);
-        let counts = [1, 2, 3].map(|_| reader.sample(&root, &online).len());
-        assert_eq!(counts, [8, 16, 20]);
+        let first = sample(0, &online).len();
+        assert!((1..=CPUS_A_SAMPLE).contains(&first), "{first}");
         write(2);
-        // The third sample went on with the first CPUs.
-        let read: Vec<u32> = reader.sample(&root, &online).iter().filter(|of| of.khz == 2).map(|of| of.cpu.0).collect();
-        assert_eq!(read, [4, 5, 6, 7, 8, 9, 10, 11]);
-        assert_eq!(reader.sample(&root, &online[..2]).len(), 2, "the others are offline");
+        assert_eq!(sample(0, &online), vec![1; first], "the next reading is not due");
+        // Each goes on where the last one ended.
+        let all = (1..=40).map(|hour| sample(hour, &online)).last();
+        assert_eq!(all, Some(vec![2; 20]));
+        assert_eq!(sample(41, &online[..2]).len(), 2, "the others are offline");
     }
 }

@@ -81,9 +81,13 @@ impl WaitCounter {
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
+            let may_read_memory = !known.memory_read_may_hang();
             known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
+                    if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
+                        self.lock_owners.add_waiter(group, process.pid, futex);
+                    }
                 }
             });
         }
@@ -164,9 +168,6 @@ impl WaitCounter {
         let active = thread.is_active(readings.boottime_ns);
         let wait = self.observed.number(thread);
         self.group_counts.add((group, wait, active), thread.futex_wait.map(FutexWait::address), &mut self.wait_queues);
-        if let Some(futex) = thread.futex_wait {
-            self.lock_owners.add_waiter(group, of.pid, futex);
-        }
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {

@@ -30,7 +30,7 @@ pub struct Tasks {
 }
 
 /// How long a thread ran on a CPU since the last sample: the growth of its run time between two readings (sub-samples included)
-/// belongs to the CPU of the second one, stat field 39.
+/// belongs to the CPU of the second one, stat field 39. Run time after which a sub-sample found the thread asleep again is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuRun {
     pub task: TaskId,

@@ -256,24 +256,7 @@ mod tests {
 
     #[test]
     fn what_a_class_waits_for_fits_its_column() {
-        let classes = [
-            WaitClass::Running,
-            WaitClass::Disk,
-            WaitClass::Aio,
-            WaitClass::Lock,
-            WaitClass::Net,
-            WaitClass::Pipe,
-            WaitClass::Timer,
-            WaitClass::Poll,
-            WaitClass::Child,
-            WaitClass::Vfork,
-            WaitClass::Memory,
-            WaitClass::Frozen,
-            WaitClass::Hidden,
-            WaitClass::Other,
-            WaitClass::Futex,
-        ];
-        for class in classes {
+        for class in WaitClass::ALL {
             assert!(wait_location::wait_class_object(class).len() <= usize::from(MEANING.width), "{class:?}");
         }
     }

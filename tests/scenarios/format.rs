@@ -213,7 +213,7 @@ pub struct Process {
     pub owner: Vec<Owner>,
 }
 
-/// The thread that holds a futex lock of the process, and what it does, at every sub-sample
+/// The thread that holds a futex lock of the process, and what it does
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Owner {
@@ -229,6 +229,8 @@ pub struct Owner {
     pub call: Option<i64>,
     /// The lock for which it waits itself
     pub waits_for: Option<u64>,
+    /// Sub-samples that saw this; all if it is left out
+    pub sub_samples: Option<u16>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -755,7 +755,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
                 group,
                 futex_address: owner.lock,
                 field: OwnerField::GlibcMutex,
-                waiters: owner.waiters * SUB_SAMPLES,
+                waiters: owner.waiters * owner.sub_samples.map_or(SUB_SAMPLES, u32::from),
                 owner: BlockedWait {
                     task: TaskId { pid: process.pid, tid: owner.tid, start_ticks: 1 },
                     group,
@@ -763,7 +763,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
                     state: TaskState::from_stat_char(owner.state.as_bytes()[0]),
                     wchan: owner.channel.as_deref().map(Name::from),
                     syscall: owner.waits_for.map(futex).or(call),
-                    seen_count: SUB_SAMPLES as u16,
+                    seen_count: owner.sub_samples.unwrap_or(SUB_SAMPLES as u16),
                     last_sub_sample: SUB_SAMPLES as u16 - 1,
                     blocked_since_ns: 0,
                     file: None,

@@ -234,7 +234,7 @@ impl KnownProcess {
         self.hot_threads().any(is_blocked)
     }
 
-    /// Whether reading its memory (cmdline) could hang: a thread in D may hold the lock of the address space.
+    /// Whether reading its memory (cmdline, owners of its locks) could hang: a thread in D may hold the lock of the address space.
     pub fn memory_read_may_hang(&self) -> bool {
         self.threads().0.iter().any(|thread| {
             let page_fault = thread.wait.syscall().is_ok_and(|call| call.number == -1);

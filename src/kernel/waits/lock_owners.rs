@@ -169,3 +169,34 @@ fn read_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<Bl
         mount: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The owner that a lock with these three words in the memory of this process names.
+    fn owner(words: [u32; 3], field: OwnerField) -> Option<u32> {
+        let address = std::ptr::from_ref(&words) as u64;
+        read_owner_tid(std::process::id(), address, field).unwrap()
+    }
+
+    #[test]
+    fn a_contended_mutex_of_glibc_names_its_owner_behind_the_futex_word() {
+        assert_eq!(owner([2, 1, 4711], OwnerField::GlibcMutex), Some(4711));
+        assert_eq!(owner([1, 1, 4711], OwnerField::GlibcMutex), None, "no thread waits");
+        assert_eq!(owner([2, 0, 0], OwnerField::GlibcMutex), None, "it is handed over");
+    }
+
+    #[test]
+    fn a_lock_with_priority_inheritance_names_its_owner_in_the_futex_word() {
+        assert_eq!(owner([FUTEX_WAITERS | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
+        // FUTEX_OWNER_DIED
+        assert_eq!(owner([FUTEX_WAITERS | 0x4000_0000 | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
+        assert_eq!(owner([4711, 7, 8], OwnerField::FutexWord), None, "no thread waits");
+    }
+
+    #[test]
+    fn memory_that_is_not_mapped_is_an_error() {
+        assert!(read_owner_tid(std::process::id(), 8, OwnerField::GlibcMutex).is_err());
+    }
+}

@@ -1,5 +1,6 @@
 //! Thread ids as a process in another pid namespace sees them: a mutex in a container names its owner by such a number.
 
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 
 use rustc_hash::FxHashMap;
@@ -27,16 +28,22 @@ enum ProcessTids {
 }
 
 impl NamespaceTids {
-    /// The number in /proc of the thread that the process calls `tid`; `None` if it has no such thread.
+    /// The number in /proc of the thread that the process calls `tid`; `None` if it has no such thread, or if
+    /// its namespace is not known.
     pub fn in_our_namespace(&mut self, files: &mut TaskFiles, pid: u32, tid: u32) -> Option<u32> {
         if self.own.is_none() {
             self.own = files.read_link(format_args!("self/ns/pid")).ok();
         }
-        let own = self.own.as_ref();
-        let known = self.processes.entry(pid).or_insert_with(|| match files.read_link(format_args!("{pid}/ns/pid")) {
-            Ok(link) if own != Some(&link) => ProcessTids::Other { tids: FxHashMap::default(), is_current: false },
-            _ => ProcessTids::Same,
-        });
+        let known = match self.processes.entry(pid) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let link = files.read_link(format_args!("{pid}/ns/pid")).ok()?;
+                place.insert(match self.own.as_ref()? == &link {
+                    true => ProcessTids::Same,
+                    false => ProcessTids::Other { tids: FxHashMap::default(), is_current: false },
+                })
+            }
+        };
         match known {
             ProcessTids::Same => Some(tid),
             ProcessTids::Other { tids, is_current } => {

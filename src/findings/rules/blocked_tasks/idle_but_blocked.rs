@@ -57,9 +57,7 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
     // At least one thread must be blocked all the time, whatever waits for it.
-    let share = context.threshold_share(Kind::IdleButBlocked);
-    let enough = reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio * share);
-    if !enough || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus * share) {
+    if !is_reported(context, blocked) {
         return Vec::new();
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
@@ -81,6 +79,13 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
         evidence: evidence(context, blocked, top),
         explained_share: blocked.ratio_with_connections,
     }]
+}
+
+/// Whether enough of the host is idle but blocked.
+pub fn is_reported(context: &RuleContext, blocked: &IdleBlocked) -> bool {
+    let (thresholds, share) = (context.thresholds, context.threshold_share(Kind::IdleButBlocked));
+    reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio * share)
+        && reaches_threshold(blocked.cpus, thresholds.blocked_cpus * share)
 }
 
 fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {

@@ -5,6 +5,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::interval::mutex_queues::MutexQueue;
@@ -19,8 +20,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
                (glibc, priority inheritance), that thread is the holder, and what it does is read with it. Where it does not: several \
-               threads at one address; threads that \
-               were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
+               threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
     caveats: "A program that limits its own rate under a lock works like this by design.",
@@ -47,11 +47,10 @@ fn is_of_stuck_server(context: &RuleContext, queue: &MutexQueue) -> bool {
 
 /// Whether idle-but-blocked reports the queue.
 fn is_idle_but_blocked(context: &RuleContext, queue: &MutexQueue) -> bool {
-    let Some(blocked) = &context.interval.idle_blocked else { return false };
-    let share = context.threshold_share(Kind::IdleButBlocked);
-    reaches_threshold(blocked.ratio_with_connections, context.thresholds.blocked_ratio * share)
-        && reaches_threshold(blocked.cpus, context.thresholds.blocked_cpus * share)
-        && blocked.groups.first().is_some_and(|group| group.group == queue.group)
+    context.interval.idle_blocked.as_ref().is_some_and(|blocked| {
+        idle_but_blocked::is_reported(context, blocked)
+            && blocked.groups.first().is_some_and(|group| group.group == queue.group)
+    })
 }
 
 fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
