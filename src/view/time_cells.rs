@@ -4,8 +4,15 @@ use super::theme::StyleRole;
 use super::widgets::sparkline::sparkline;
 use super::widgets::time_cursor::CURSOR;
 use crate::ids::ProcessId;
+use crate::interval::Interval;
 use crate::state::State;
-use crate::state::history::GraphFigure;
+use crate::state::history::{GraphFigure, IntervalSummary};
+
+/// Whether a process had started at the end of an interval.
+pub fn has_started(interval: &Interval, id: ProcessId) -> impl Fn(&IntervalSummary) -> bool + use<> {
+    let started_ns = (interval.host.seconds(id.start_ticks as f64) * 1e9) as u64;
+    move |summary| summary.at.boottime_ns >= started_ns
+}
 
 /// The values of a row of cells.
 pub struct TimeCells {
@@ -26,13 +33,14 @@ impl TimeCells {
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 
-    /// The CPUs that a process used.
-    pub fn of_process(state: &State, id: ProcessId, width: u16) -> TimeCells {
+    /// The CPUs that a process used since it started. `interval`: one of that machine.
+    pub fn of_process(state: &State, interval: &Interval, id: ProcessId, width: u16) -> TimeCells {
         if state.setup.terminal.is_slow {
             return TimeCells { values: Vec::new(), cursor: None, width };
         }
         let columns = state.page_columns(width);
-        let values = columns.nearby(|summary| summary.process_cpus(id), |&cpus| cpus);
+        let existed = has_started(interval, id);
+        let values = columns.nearby(|summary| summary.process_cpus(id).filter(|_| existed(summary)), |&cpus| cpus);
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 

@@ -15,7 +15,6 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
-use crate::state::history::IntervalSummary;
 use crate::units::Millis;
 use crate::units::format;
 use crate::units::time;
@@ -24,6 +23,7 @@ use crate::view::task_states::throttled_threads;
 use crate::view::tasks::{command_line, wait_class_members};
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
+use crate::view::time_cells::has_started;
 use crate::view::wait_location::{self, Detail};
 
 /// Maximum number of listed threads.
@@ -41,8 +41,7 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let throttled = throttled_threads(interval, process, &span.states, span.threads);
     time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
     let columns = state.page_columns(states_width(page.width));
-    let started_ns = (interval.host.seconds(id.start_ticks as f64) * 1e9) as u64;
-    let existed = |summary: &IntervalSummary| summary.at.boottime_ns >= started_ns;
+    let existed = has_started(interval, id);
     let shares =
         columns.nearby(|summary| summary.process_states(id).filter(|_| existed(summary)), |shares| shares.iter().sum());
     if shares.iter().flatten().count() > 1 {

@@ -6,7 +6,7 @@ use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::task::{Process, Scheduling, TaskIo, TaskState, Tasks, Thread};
-use crate::state::{SortColumn, State};
+use crate::state::{SortColumn, State, TaskList, TaskRows};
 use crate::units::{Counter, PerSecond, Ratio};
 use crate::units::{format, time};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
@@ -221,7 +221,7 @@ const ADDED_COLUMNS: [Spec; 8] = [
 /// The CPUs that the process used over time, relative to one CPU or to its maximum.
 const CPU_HISTORY: Spec = Spec::text("CPU history", 14, |line, cell| {
     if line.thread.is_none() {
-        let cells = TimeCells::of_process(line.state, line.process.id(), cell.width);
+        let cells = TimeCells::of_process(line.state, line.interval, line.process.id(), cell.width);
         let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
         cell.glyphs(cells.glyphs(|cpus| (cpus / most, StyleRole::User)));
     }
@@ -304,7 +304,9 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     }
     specs.insert(COMMAND_INDEX, CPU_TIME);
     specs.splice(COMMAND_INDEX..COMMAND_INDEX, ADDED_COLUMNS);
-    let history = if width >= MIN_CPU_HISTORY_WIDTH { CPU_HISTORY } else { CPU_HISTORY.hidden_by_default() };
+    // It is known of processes only.
+    let has_processes = state.task_rows != TaskRows::Tasks(TaskList::Threads);
+    let history = if width >= MIN_CPU_HISTORY_WIDTH && has_processes { CPU_HISTORY } else { CPU_HISTORY.hidden_by_default() };
     specs.insert(COMMAND_INDEX, history);
     // The sort column is visible on every width.
     specs
