@@ -23,6 +23,8 @@ pub struct DiskLoad {
     pub folder: PathBuf,
     load: PathBuf,
     state: tempfile::TempDir,
+    /// Other tests begin after this one
+    _lab: Lab,
 }
 
 impl DiskLoad {
@@ -42,7 +44,7 @@ impl DiskLoad {
         scenario.until("is mounted", |scenario| scenario.note("hardware").is_some() && scenario.note("device").is_some());
         let device = scenario.device();
         let folder = PathBuf::from(scenario.note("folder").expect("its folder"));
-        Some(DiskLoad { scenario, device, folder, load, state })
+        Some(DiskLoad { scenario, device, folder, load, state, _lab: lab })
     }
 
     /// Starts a load of load.c and waits until it reports that it runs.

@@ -94,7 +94,8 @@ fn a_parked_pool_with_silent_clients() {
 fn a_mutex_whose_holder_sleeps() {
     check("mutex", 30, |said| {
         let blocked = said.must("idle-but-blocked", "host", "critical");
-        said.evidence(&blocked, "blocked_threads", 27.0, 29.5);
+        // A look at the moment of a hand-over names no holder, so that the count is a lower bound.
+        said.evidence(&blocked, "blocked_threads", 24.0, 29.5);
         said.says(
             &blocked,
             &["sleeper (", "threads wait for a lock (one mutex, by the futex call) behind ", "which sleeps for a fixed time"],

@@ -1,6 +1,6 @@
 """udp-overflow.py SECONDS ADDRESS PORT RATE READ_RATE: a socket that reads READ_RATE datagrams per second, and a sender of RATE. The
 reader is a process of its own, named collector."""
-import os, socket, sys, time
+import ctypes, os, signal, socket, sys, time
 seconds, address, port, rate, read_rate = float(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5])
 family = socket.AF_INET6 if ':' in address else socket.AF_INET
 reader = socket.socket(family, socket.SOCK_DGRAM)
@@ -14,6 +14,7 @@ def at_rate(rate, step):
             done += 1
         time.sleep(0.01)
 if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: ends with its parent
     with open('/proc/self/comm', 'w') as name: name.write('collector')
     reader.settimeout(0.5)
     def receive():

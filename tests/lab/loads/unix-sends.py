@@ -1,6 +1,6 @@
 """unix-sends.py SECONDS THREADS KIND READS_PER_SECOND: a receiver on a Unix socket, and as many threads that send to it. KIND: stream
 or datagram. With 0 reads a second it reads nothing."""
-import os, socket, sys, tempfile, threading, time
+import ctypes, os, signal, socket, sys, tempfile, threading, time
 seconds, count, kind, rate = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 path = os.path.join(tempfile.mkdtemp(prefix='unix-sends'), 'sink.sock')
 stream = kind == 'stream'
@@ -9,6 +9,7 @@ receiver.bind(path)
 if stream: receiver.listen(count)
 child = os.fork()
 if child == 0:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: ends with its parent
     with open('/proc/self/comm', 'w') as name: name.write('sink')
     sockets = [receiver.accept()[0] for _ in range(count)] if stream else [receiver]
     end = time.monotonic() + seconds
