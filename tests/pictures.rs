@@ -30,7 +30,7 @@ const LARGE: (u16, u16) = (120, 40);
 
 const SMALL: (u16, u16) = (100, 24);
 
-const PICTURES: [Picture; 11] = [
+const PICTURES: [Picture; 12] = [
     Picture { name: "overview", recording: "1-blocked-database", size: SMALL, keys: "" },
     Picture { name: "one-thread", recording: "2-saturated-thread", size: SMALL, keys: "2" },
     Picture { name: "one-disk", recording: "3-slow-disk", size: SMALL, keys: "3\n" },
@@ -41,6 +41,7 @@ const PICTURES: [Picture; 11] = [
     Picture { name: "saturated-nic", recording: "4-saturated-nic", size: LARGE, keys: "4" },
     Picture { name: "throttled-container", recording: "5-throttled-container", size: (120, 32), keys: "7" },
     Picture { name: "cgroup", recording: "5-throttled-container", size: (100, 24), keys: "7\n" },
+    Picture { name: "thrashing", recording: "14-memory-thrash", size: (100, 24), keys: "6\n" },
     Picture { name: "harmless-load", recording: "6-harmless-load", size: (80, 24), keys: "" },
 ];
 
