@@ -30,7 +30,7 @@ pub use wait::{visible_wait_class, wait_class};
 /// All tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSpan {
-    /// Processes that ran or have a thread that is not asleep, sorted by pid. Other processes slept the whole time; `process` and
+    /// Processes that ran, have a thread that is not asleep, or one that was seen in a lock wait; sorted by pid. Others slept the whole time; `process` and
     /// `processes_with_spans` return a span for them, too.
     pub active_processes: Vec<ProcessSpan>,
     /// Their places among the processes of the newer sample
@@ -189,6 +189,7 @@ impl TaskSpan {
         let builder = TaskSpanBuilder {
             host,
             thread_waits: wait_counts.threads.iter().map(|waits| (waits.task, waits)).collect(),
+            in_lock_waits: in_lock_waits(wait_counts),
             read_times: ReadTimes { older: (older.at.boottime_ns, was), newer: (newer.at.boottime_ns, now) },
             max_cpus: newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64).filter(|&cpus| cpus > 0.0),
             now_ns: newer.at.boottime_ns,
@@ -216,6 +217,7 @@ impl TaskSpan {
             builder.add_process(old, new, &mut span);
             span.active_places.resize(span.active_processes.len(), place);
         });
+        builder.add_asleep_in_locks(was, now, &mut span);
         // The others slept, which is known of them.
         if totals.with_cpu_time > visited.with_cpu_time {
             span.busy_cpus.get_or_insert(0.0);
@@ -237,6 +239,8 @@ impl TaskSpan {
 struct TaskSpanBuilder<'a> {
     host: &'a Host,
     thread_waits: FxHashMap<TaskId, &'a ThreadWaits>,
+    /// Pids of the processes with a thread that was seen in a lock wait, sorted
+    in_lock_waits: Vec<u32>,
     read_times: ReadTimes<'a>,
     /// Online CPUs
     max_cpus: Option<f64>,
@@ -249,7 +253,34 @@ struct TaskSpanBuilder<'a> {
     io_in_flight: Option<bool>,
 }
 
+/// Pids of the processes with a thread that sub-samples saw in a lock wait, sorted.
+fn in_lock_waits(wait_counts: &WaitCounts) -> Vec<u32> {
+    let waits = wait_counts.threads.iter().filter(|waits| waits.count(WaitClass::Lock) > 0);
+    let mut pids: Vec<u32> = waits.map(|waits| waits.task.pid).collect();
+    pids.dedup();
+    pids
+}
+
 impl TaskSpanBuilder<'_> {
+    /// Adds the processes all of whose threads slept, some of them in lock waits, as in a deadlock.
+    fn add_asleep_in_locks(&self, was: &Tasks, now: &Tasks, span: &mut TaskSpan) {
+        let active = span.active_processes.len();
+        for &pid in &self.in_lock_waits {
+            if span.active_processes.get(..active).unwrap_or_default().binary_search_by_key(&pid, |row| row.id.pid).is_ok() {
+                continue;
+            }
+            let Ok(place) = now.processes.binary_search_by_key(&pid, |process| process.pid) else { continue };
+            let Some(new) = now.processes.get(place) else { continue };
+            let old = was.process(pid).filter(|old| old.start_ticks == new.start_ticks);
+            self.add_process(old, new, span);
+            span.active_places.resize(span.active_processes.len(), place);
+        }
+        if span.active_processes.len() > active {
+            span.active_processes.sort_unstable_by_key(|row| row.id.pid);
+            span.active_places.sort_unstable();
+        }
+    }
+
     /// Without delay accounting the kernel reports 0 for every thread.
     fn delays_counted(&self) -> bool {
         self.host.privilege.delay_accounting == Ok(true)

@@ -44,7 +44,8 @@ impl TaskSpanBuilder<'_> {
     /// Adds a process of the newer sample and its threads to `span`; `old` is the same process in the older sample.
     pub(super) fn add_process(&self, old: Option<&Arc<Process>>, new: &Arc<Process>, span: &mut TaskSpan) {
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new) || is_unchanged(old, new));
-        if unchanged && !new.threads.iter().any(is_not_sleeping) {
+        let slept = unchanged && !new.threads.iter().any(is_not_sleeping);
+        if slept && self.in_lock_waits.binary_search(&new.pid).is_err() {
             if new.cpu_ns.is_some() || !new.kernel_thread {
                 span.busy_cpus.get_or_insert(0.0);
             }
