@@ -19,6 +19,7 @@ pub mod sampling;
 pub mod saved_lists;
 pub mod saved_screen;
 pub mod screen_setup;
+pub mod serve;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
 pub mod sys;
 pub mod terminal;

@@ -14,6 +14,7 @@ pub mod other_tools;
 pub mod record;
 pub mod report;
 pub mod screen;
+pub mod serve;
 pub mod table;
 pub mod time_range;
 mod usage_error;
@@ -31,6 +32,7 @@ pub use check::Check;
 pub use demo::Demo;
 pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
+pub use serve::Serve;
 pub use usage_error::EarlyExit;
 use usage_error::{one_line_error, subcommand_path};
 
@@ -102,6 +104,10 @@ pub enum Command {
                             Another machine: ssh db1 stalltop record - --for 10s | stalltop check -\n\
                             As a log: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
+    /// Serve metrics of this machine to Prometheus, at http://127.0.0.1:9709/metrics
+    #[command(after_help = "Example: stalltop serve\n\
+                            To be scraped from another machine: stalltop serve --listen 10.0.0.7:9709 --allow-remote")]
+    Serve(Serve),
     /// Print what a recording contains
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
     Info(Info),

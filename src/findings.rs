@@ -55,6 +55,7 @@ pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
+pub use wait_chain::holder::syscall_name;
 pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::wait_chains;

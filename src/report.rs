@@ -11,6 +11,7 @@ pub mod mean_figures;
 pub mod missing;
 pub mod nagios;
 pub mod nicstat;
+pub mod openmetrics;
 pub mod report_data;
 pub mod table;
 pub mod text;

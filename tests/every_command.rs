@@ -67,6 +67,10 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("cat FILE -o NEW", Nothing),
     ("export FILE -o - --format csv", Text),
     ("mark deploy", Nothing),
+    // It would run until it is stopped.
+    ("serve --listen 0.0.0.0:9709", Nothing),
+    // An address for documentation, which no machine has.
+    ("serve --listen 192.0.2.1:9709 --allow-remote", Nothing),
     ("compare FILE FILE", Text),
     ("compare FILE FILE --json", Text),
     ("table cpu --from FILE", Text),

@@ -19,6 +19,7 @@ mod nicstat;
 mod output;
 mod record;
 mod report;
+mod serve;
 mod table;
 
 use super::program::exit::{Exit, Failure};
@@ -42,6 +43,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { command } => manual::man_page(&command),
         Command::Record(record) => record::record(root, &configuration, &record),
+        Command::Serve(options) => serve::serve(root, &configuration, &options),
         Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {
             let why = "standard output is not a terminal, or TERM is not set or dumb";

@@ -28,7 +28,8 @@ inside stalltop doctor | grep -q '/etc/stalltop/config.toml' || fail 'doctor doe
 [ "$(inside systemctl is-enabled $service)" = disabled ] || fail 'installing it enables the recorder'
 for file in usr/share/man/man1/stalltop.1.gz usr/share/man/man1/stalltop-check.1.gz usr/share/doc/stalltop/copyright \
   usr/share/doc/stalltop/THIRD-PARTY.txt usr/share/bash-completion/completions/stalltop \
-  usr/share/zsh/vendor-completions/_stalltop usr/share/fish/vendor_completions.d/stalltop.fish; do
+  usr/share/zsh/vendor-completions/_stalltop usr/share/fish/vendor_completions.d/stalltop.fish \
+  usr/share/doc/stalltop/prometheus/stalltop.rules.yml; do
   [ -s "$root/$file" ] || fail "$file is not there"
 done
 ok 'installed: it runs, the recorder is neither enabled nor started'
@@ -41,6 +42,8 @@ inside systemctl enable --now $service 2>/dev/null
 recordings=$root/var/lib/private/stalltop-record
 recorded() { compgen -G "$recordings/*.stalltop"; }
 soon recorded || { inside systemctl status $service || true; fail 'the recorder records nothing'; }
+inside systemctl start stalltop-serve
+soon served || { inside systemctl status stalltop-serve || true; fail 'stalltop-serve does not answer'; }
 old=$(main_pid)
 inside dpkg --install /root/next.deb >/dev/null
 other_pid() { [ "$(main_pid)" != 0 ] && [ "$(main_pid)" != "$old" ]; }
@@ -52,6 +55,7 @@ ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), the co
 inside dpkg --remove stalltop >/dev/null
 [ ! -e "$root/usr/bin/stalltop" ] || fail 'the binary is still there'
 [ "$(inside systemctl is-active $service)" != active ] || fail 'the recorder still runs'
+[ "$(inside systemctl is-active stalltop-serve)" != active ] || fail 'stalltop-serve still runs'
 recorded >/dev/null || fail 'removing the package removes recordings'
 [ -e "$root/etc/stalltop/config.toml" ] || fail 'removing the package removes the configuration'
 ok "removed: recordings are kept: $(recorded | wc -l)"

@@ -90,6 +90,10 @@ files() {
 
 service=stalltop-record.service
 main_pid() { inside systemctl show --property MainPID --value "$service"; }
+# Whether the service that serves metrics answers on the loopback interface of the root.
+served() {
+  inside bash -c 'exec 3<>/dev/tcp/127.0.0.1/9709 && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && grep -q "^stalltop_cpus " <&3'
+}
 # A condition that must become true within 20 s.
 soon() {
   local tries

@@ -64,6 +64,7 @@ pub fn drop_privileges_for(command: &Command) {
     let samples_machine = match command {
         Command::Live(_)
         | Command::Record(_)
+        | Command::Serve(_)
         | Command::Doctor
         | Command::BugReport(_)
         | Command::Nicstat(_)

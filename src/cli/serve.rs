@@ -1,0 +1,24 @@
+//! The options of `serve`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::value_parsers;
+
+/// This machine only, and a port that no other exporter has by default.
+pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9709);
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Serve {
+    /// Address and port: 127.0.0.1:9709, [::1]:9709. Any but a loopback address needs --allow-remote
+    #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
+    pub listen: SocketAddr,
+    /// Answer other machines too: without a password and unencrypted, with names of processes, devices and cgroups
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Time between samples: 100ms to 1h
+    #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
+    pub interval: Duration,
+}

@@ -1,0 +1,67 @@
+//! Metrics for Prometheus: families of series by its naming conventions (base units, `_total`), made from each evaluated interval
+//! and encoded as OpenMetrics or in Prometheus' text format. docs/serve.md.
+//!
+//! The number of series is bounded on every machine: subjects by `selection`, names of processes by `process_names`; pids are no
+//! labels. `names` has every metric once.
+
+mod cgroups;
+mod disks;
+mod exporter;
+mod family;
+mod findings;
+mod host;
+pub mod names;
+mod network;
+mod process_names;
+mod selection;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
+use prometheus_client::registry::Registry;
+
+pub use exporter::{Exporter, SamplingStatus};
+pub use family::MetricFamily;
+
+/// The text formats that Prometheus reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0
+    OpenMetrics,
+    /// Prometheus' text format, version 0.0.4
+    Text,
+}
+
+/// The value of the header Content-Type.
+pub fn content_type(format: Format) -> &'static str {
+    match format {
+        Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        Format::Text => prometheus_text::CONTENT_TYPE,
+    }
+}
+
+/// The families as text.
+pub fn encode(families: &Arc<[MetricFamily]>, format: Format) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Families(Arc::clone(families))));
+    let mut body = String::new();
+    // Writing to a String cannot fail.
+    let _ = match format {
+        Format::OpenMetrics => text::encode(&mut body, &registry),
+        Format::Text => prometheus_text::encode(&mut body, &registry),
+    };
+    body
+}
+
+#[derive(Debug)]
+struct Families(Arc<[MetricFamily]>);
+
+impl Collector for Families {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|family| family.encode(&mut encoder))
+    }
+}

@@ -1,0 +1,107 @@
+//! A metric family: a metric with its series.
+
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::report::formatting::printable;
+
+/// Whether a metric only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Its series end with `_total`
+    Counter,
+    Gauge,
+}
+
+/// A metric.
+#[derive(Debug)]
+pub struct Metric {
+    /// As in a query: of a counter with `_total`
+    pub name: &'static str,
+    pub kind: MetricKind,
+    /// Names of the labels, in the order of the series'
+    pub labels: &'static [&'static str],
+    pub help: &'static str,
+}
+
+impl Metric {
+    pub(super) const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric { name, kind: MetricKind::Counter, labels, help }
+    }
+
+    pub(super) const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric { name, kind: MetricKind::Gauge, labels, help }
+    }
+}
+
+/// Name and value of a label.
+pub type Label = (&'static str, String);
+
+/// Bytes of a label value at most; longer ones are cut.
+const MAX_VALUE_BYTES: usize = 128;
+
+/// A label whose value is from outside: unprintable characters are escaped, and its length is limited.
+pub(super) fn label(name: &'static str, value: &str) -> Label {
+    let mut value = printable(value);
+    if value.len() > MAX_VALUE_BYTES {
+        value.truncate(value.floor_char_boundary(MAX_VALUE_BYTES));
+        value.push('…');
+    }
+    (name, value)
+}
+
+/// One metric and its series.
+#[derive(Debug)]
+pub struct MetricFamily {
+    pub metric: &'static Metric,
+    /// No two have the same labels
+    pub series: Vec<(Vec<Label>, f64)>,
+}
+
+impl MetricFamily {
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Metric { name, kind, help, .. } = self.metric;
+        // The encoder appends `_total`.
+        let (name, metric_type) = match kind {
+            MetricKind::Counter => (name.trim_end_matches("_total"), MetricType::Counter),
+            MetricKind::Gauge => (*name, MetricType::Gauge),
+        };
+        let mut family = encoder.encode_descriptor(name, help, None, metric_type)?;
+        self.series.iter().try_for_each(|(labels, value)| match labels.as_slice() {
+            [] => encode_value(*kind, *value, family.encode_family::<[Label; 0]>(&[])?),
+            labels => encode_value(*kind, *value, family.encode_family(&labels)?),
+        })
+    }
+}
+
+fn encode_value(kind: MetricKind, value: f64, encoder: MetricEncoder<'_>) -> fmt::Result {
+    match kind {
+        MetricKind::Counter => ConstCounter::new(value).encode(encoder),
+        MetricKind::Gauge => ConstGauge::new(value).encode(encoder),
+    }
+}
+
+/// Families in the making, in the order in which they are first added to.
+#[derive(Debug, Default)]
+pub(super) struct FamilyList(Vec<MetricFamily>);
+
+impl FamilyList {
+    /// Adds a series. An unknown value has none; one with the labels of an earlier one is dropped.
+    pub fn add(&mut self, metric: &'static Metric, labels: Vec<Label>, value: impl Into<Option<f64>>) {
+        let Some(value) = value.into().filter(|value| value.is_finite()) else { return };
+        let at = self.0.iter().position(|family| std::ptr::eq(family.metric, metric));
+        match at.and_then(|at| self.0.get_mut(at)) {
+            None => self.0.push(MetricFamily { metric, series: vec![(labels, value)] }),
+            Some(family) if family.series.iter().any(|(known, _)| *known == labels) => {}
+            Some(family) => family.series.push((labels, value)),
+        }
+    }
+
+    pub fn into_families(self) -> Vec<MetricFamily> {
+        self.0
+    }
+}

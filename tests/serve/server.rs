@@ -1,0 +1,88 @@
+//! A running `stalltop serve`, and a client that writes what it is told to write.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Nothing here takes so long unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// It ends with the test.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    _state: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts it on a free port and waits for the first metrics.
+    pub fn start() -> Server {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--interval", "200ms", "--no-config"]);
+        command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            let (_, rest) = line.split_once("http://")?;
+            rest.strip_suffix("/metrics")?.parse().ok()
+        });
+        // Its pipe stays open.
+        std::thread::spawn(move || lines.for_each(drop));
+        let server = Server { child, address: address.expect("it says where it serves"), _state: state };
+        let begin = Instant::now();
+        while server.get("/metrics", "").0 != 200 {
+            assert!(begin.elapsed() < PATIENCE, "no metrics");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Status, header and body. `header`: further lines, each with its end.
+    pub fn get(&self, path: &str, header: &str) -> (u16, String, String) {
+        self.request(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n"))
+    }
+
+    /// Writes these bytes and reads the answer until the server closes the connection.
+    pub fn request(&self, bytes: &str) -> (u16, String, String) {
+        let mut stream = self.connect();
+        // The server may have refused it before it has read all.
+        let _ = stream.write_all(bytes.as_bytes());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, head.to_owned(), body.to_owned())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends the signal; returns whether it ended with code 0, and how long that took.
+    pub fn end(mut self, signal: Signal) -> (bool, Duration) {
+        let begin = Instant::now();
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        let status = self.child.wait().unwrap();
+        (status.success(), begin.elapsed())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
