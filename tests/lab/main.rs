@@ -38,7 +38,10 @@ mod nicstat;
 mod pipelines;
 mod proc;
 mod programs;
+mod prometheus;
 mod scenario;
+#[path = "../serve/server.rs"]
+mod serve;
 mod servers;
 mod softirq;
 mod starved;

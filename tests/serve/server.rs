@@ -1,4 +1,6 @@
-//! A running `stalltop serve`, and a client that writes what it is told to write.
+//! A running `stalltop serve`, and a client that writes what it is told to write. The lab uses it too.
+
+#![allow(dead_code, reason = "each test binary uses a part of this file")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,11 +21,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it on a free port and waits for the first metrics.
+    /// Starts it on a free port, with five samples a second, and waits for the first metrics.
     pub fn start() -> Server {
+        Server::start_with("200ms")
+    }
+
+    /// The same with another time between samples.
+    pub fn start_with(interval: &str) -> Server {
         let state = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--interval", "200ms", "--no-config"]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--interval", interval, "--no-config"]);
         command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
