@@ -1,5 +1,6 @@
-//! assets/stalltop-record.service: with the unit's user, capabilities and command the recorder sees all tasks and accepts marks
-//! from root. Needs root and setpriv. Mounts and seccomp of systemd are described in docs/reliability.md.
+//! assets/stalltop-record.service and stalltop-serve.service: with the unit's user, capabilities and command the recorder sees all
+//! tasks and accepts marks from root, and the metrics are of all threads. Needs root and setpriv. Mounts and seccomp of systemd are
+//! described in docs/reliability.md.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,12 +12,13 @@
 )]
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stalltop::recording::{Replayer, Tail};
@@ -25,9 +27,12 @@ use stalltop::recording::{Replayer, Tail};
 const SOMEBODY: u32 = 61_184;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const RECORDER: &str = "stalltop-record";
+const SERVER: &str = "stalltop-serve";
+
 /// The value of a setting of the unit.
-fn said(name: &str) -> String {
-    let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/stalltop-record.service")).unwrap();
+fn said(unit: &str, name: &str) -> String {
+    let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/{unit}.service"))).unwrap();
     unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).expect(name).to_owned()
 }
 
@@ -57,50 +62,121 @@ fn mark(runtime: &Path, text: &str) -> String {
     }
 }
 
-#[test]
-fn the_unit_has_sufficient_capabilities() {
+/// Whether this test can run; otherwise says why not.
+fn can_change_user() -> bool {
     if !nix::unistd::geteuid().is_root() {
-        return println!("skipped: changing the user needs root");
+        println!("skipped: changing the user needs root");
+        return false;
     }
     if Command::new("setpriv").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return println!("skipped: no setpriv (util-linux)");
+        println!("skipped: no setpriv (util-linux)");
+        return false;
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = folder.path().join("stalltop");
-    fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
-    let (state, runtime) = (directory(folder.path().join("state")), directory(folder.path().join("runtime")));
-    let capabilities = said("AmbientCapabilities");
-    assert_eq!(capabilities, said("CapabilityBoundingSet"));
-    let given: Vec<String> =
-        capabilities.split_whitespace().map(|name| format!("+{}", name.trim_start_matches("CAP_").to_lowercase())).collect();
-    let given = format!("-all,{}", given.join(","));
-    let start = said("ExecStart");
+    true
+}
+
+/// A program cannot be executed while a child of another test has it open for writing: one at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The program and its state directory, for the unit's user.
+struct Place {
+    folder: tempfile::TempDir,
+    state: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    fn new() -> Place {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop")).unwrap();
+        let state = directory(folder.path().join("state"));
+        Place { folder, state, _turn: turn }
+    }
+
+    /// The program with the unit's user and capabilities, without arguments.
+    fn command(&self, unit: &str) -> Command {
+        let capabilities = said(unit, "AmbientCapabilities");
+        assert_eq!(capabilities, said(unit, "CapabilityBoundingSet"));
+        let names = capabilities.split_whitespace().map(|name| name.trim_start_matches("CAP_").to_lowercase());
+        let given = format!("-all,{}", names.map(|name| format!("+{name}")).collect::<Vec<_>>().join(","));
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={SOMEBODY}"), format!("--regid={SOMEBODY}"), "--clear-groups".into()]);
+        command.args([format!("--inh-caps={given}"), format!("--ambient-caps={given}"), format!("--bounding-set={given}")]);
+        command.arg("--no-new-privs").arg(self.folder.path().join("stalltop"));
+        command.env_clear().env("XDG_STATE_HOME", &self.state).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn terminate(child: &std::process::Child) {
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+}
+
+#[test]
+fn the_recorder_s_unit_has_sufficient_capabilities() {
+    if !can_change_user() {
+        return;
+    }
+    let place = Place::new();
+    let (state, runtime) = (&place.state, directory(place.folder.path().join("runtime")));
+    let start = said(RECORDER, "ExecStart");
     let mut words: Vec<&str> = start.split_whitespace().skip(1).collect();
     // A state directory of its own: its files will belong to the service's user.
-    assert_ne!(said("StateDirectory"), "stalltop");
-    let kept = format!("/var/lib/{}", said("StateDirectory"));
+    assert_ne!(said(RECORDER, "StateDirectory"), "stalltop");
+    let kept = format!("/var/lib/{}", said(RECORDER, "StateDirectory"));
     assert_eq!(words.pop(), Some(kept.as_str()));
-    assert_eq!(said("Environment"), format!("XDG_STATE_HOME={kept}"));
-    let mut command = Command::new("setpriv");
-    command.args([format!("--reuid={SOMEBODY}"), format!("--regid={SOMEBODY}"), "--clear-groups".into()]);
-    command.args([format!("--inh-caps={given}"), format!("--ambient-caps={given}"), format!("--bounding-set={given}")]);
-    command.arg("--no-new-privs").arg(&program).args(words).arg(&state).args(["-i", "200ms"]);
-    command.env_clear().env("XDG_STATE_HOME", &state).env("RUNTIME_DIRECTORY", &runtime).stderr(Stdio::piped());
+    assert_eq!(said(RECORDER, "Environment"), format!("XDG_STATE_HOME={kept}"));
+    let mut command = place.command(RECORDER);
+    command.args(words).arg(state).args(["-i", "200ms"]).env("RUNTIME_DIRECTORY", &runtime);
     let mut child = command.spawn().unwrap();
     assert_eq!(mark(&runtime, "deploy 42"), "marked");
     let begun = Instant::now();
-    while Replayer::open(&state).map_or(0, |replayer| replayer.len()) < 2 {
+    while Replayer::open(state).map_or(0, |replayer| replayer.len()) < 2 {
         assert!(begun.elapsed() < PATIENCE, "it takes no samples");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    terminate(&child);
     let mut told = String::new();
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(child.wait().unwrap().success(), "{told}");
-    let replayer = Replayer::open(&state).unwrap();
+    let replayer = Replayer::open(state).unwrap();
     assert_eq!((replayer.tail(), replayer.damage()), (Tail::Closed, &[][..]), "{told}");
     assert!(replayer.meta().host.privilege.has_cap_sys_ptrace, "{told}");
     assert_eq!(replayer.marks().iter().map(|mark| mark.text.as_str()).collect::<Vec<_>>(), ["deploy 42"]);
+}
+
+#[test]
+fn the_server_s_unit_has_sufficient_capabilities() {
+    if !can_change_user() {
+        return;
+    }
+    let place = Place::new();
+    let kept = format!("/var/lib/{}", said(SERVER, "StateDirectory"));
+    assert_ne!(said(SERVER, "StateDirectory"), said(RECORDER, "StateDirectory"));
+    assert_eq!(said(SERVER, "Environment"), format!("XDG_STATE_HOME={kept}"));
+    let start = said(SERVER, "ExecStart");
+    let mut command = place.command(SERVER);
+    command.args(start.split_whitespace().skip(1)).args(["--listen", "127.0.0.1:0", "-i", "200ms"]);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let address = |line: String| Some(line.split_once("http://")?.1.strip_suffix("/metrics")?.to_owned());
+    let address = lines.find_map(address).expect("it says where it serves");
+    let begun = Instant::now();
+    let metrics = loop {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        if answer.starts_with("HTTP/1.0 200") {
+            break answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{answer}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(metrics.contains("\nstalltop_idle_blocked_lower_bound 0.0\n"), "it does not see all threads: {metrics}");
+    terminate(&child);
+    assert!(child.wait().unwrap().success());
 }
