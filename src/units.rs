@@ -1,9 +1,12 @@
 //! Types of quantities: counter, ratio, rate, bytes, milliseconds. Counters are subtracted, and differences become rates and
-//! ratios, in this file only.
+//! ratios, in this file only. Beside them what every layer uses to show and to sort them.
 
 pub mod format;
+mod small_sort;
 pub mod time;
 pub mod time_spec;
+
+pub use small_sort::SmallSort;
 
 use serde::{Deserialize, Serialize};
 

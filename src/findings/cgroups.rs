@@ -12,6 +12,7 @@ use crate::interval::Interval;
 use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
+use crate::units::SmallSort;
 
 /// Whether `inner` is this cgroup or one below it.
 pub fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
@@ -140,6 +141,6 @@ pub fn name_siblings<'a>(processes: impl Iterator<Item = (&'a Process, f64)>) ->
         siblings.weight += weight;
     }
     let mut list: Vec<Siblings<'a>> = groups.into_values().collect();
-    list.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.first.pid.cmp(&b.first.pid)));
+    list.small_sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.first.pid.cmp(&b.first.pid)));
     list
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, FindingKey, Kind, Severity};
+use crate::units::SmallSort;
 
 /// A finding of lost time comes before one of used time if it explains at least this share of the host.
 const MIN_LOST_SHARE: f64 = 0.25;
@@ -25,7 +26,7 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
         incidents.push(Incident { place: None, members: vec![root] });
     }
     let mut left = consequences;
-    left.sort_by(by_weight);
+    left.small_sort_by(by_weight);
     while !left.is_empty() {
         let before = left.len();
         let mut later = Vec::new();
@@ -50,7 +51,7 @@ pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
     for incident in &mut incidents {
         incident.place = incident.members.first().and_then(|root| places.get(&root.key()).copied());
     }
-    incidents.sort_by_key(|incident| incident.place.unwrap_or(usize::MAX));
+    incidents.small_sort_by_key(|incident| incident.place.unwrap_or(usize::MAX));
     // Insertion: an incident passes those before it only where it clearly outweighs them.
     for end in 1..incidents.len() {
         let mut at = end;

@@ -5,6 +5,7 @@ use crate::ids::TaskId;
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::task::{Process, TaskState, Thread};
+use crate::units::SmallSort;
 
 /// A name is learned when it has been in D for this long, in at least `LEARNED_SCANS` scans, while nothing else hung.
 const LEARNED_SECONDS: f64 = 10.0;
@@ -91,7 +92,7 @@ impl KernelThreadTracker {
             let (name, channel) = (thread.comm.clone(), thread.wait.wchan.clone().ok());
             hanging.push(HungKernelThread { task, name, channel, since_ns, seen_at_start: found });
         }
-        hanging.sort_by_key(|thread| (thread.since_ns, thread.task));
+        hanging.small_sort_by_key(|thread| (thread.since_ns, thread.task));
         self.hung = hanging;
     }
 

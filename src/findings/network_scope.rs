@@ -12,6 +12,7 @@ use crate::sample::network::namespaces::{NetworkNamespace, RetransmitHost};
 use crate::sample::network::{Listener, Nic, SynQueue, UdpSocket};
 use crate::sample::{Name, Sample};
 use crate::units::PerSecond;
+use crate::units::SmallSort;
 
 /// One network namespace in an interval.
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ impl<'a> NetworkScope<'a> {
             sockets(&self.interval.newer).iter().map(|socket| (socket, drop_rate(older, socket, self.interval.seconds)));
         // The reader puts the one with most drops first.
         let mut sockets: Vec<_> = with_rate.filter(|(_, rate)| rate.is_none_or(|rate| rate.0 > 0.0)).collect();
-        sockets.sort_by(|a, b| b.1.map_or(0.0, |rate| rate.0).total_cmp(&a.1.map_or(0.0, |rate| rate.0)));
+        sockets.small_sort_by(|a, b| b.1.map_or(0.0, |rate| rate.0).total_cmp(&a.1.map_or(0.0, |rate| rate.0)));
         sockets.into_iter().next()
     }
 

@@ -7,6 +7,7 @@ use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
+use crate::units::SmallSort;
 
 /// Processes that a sentence names.
 const MAX_NAMED_PROCESSES: usize = 3;
@@ -132,6 +133,6 @@ pub fn remote_end_waits(interval: &Interval) -> Vec<RemoteEndWait<'_>> {
             None => list.push(RemoteEndWait { remote_host: row.remote_host, wait: row.wait, rows: vec![row] }),
         }
     }
-    list.sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.connections())));
+    list.small_sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.connections())));
     list
 }

@@ -6,6 +6,7 @@ use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::network::unix_senders::UnixSenders;
+use crate::units::SmallSort;
 
 /// The threads of all processes that wait for one receiver.
 pub struct UnixSendWait<'a> {
@@ -95,6 +96,6 @@ pub fn unix_send_waits(interval: &Interval) -> Vec<UnixSendWait<'_>> {
             None => list.push(UnixSendWait { rows: vec![row] }),
         }
     }
-    list.sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.sockets())));
+    list.small_sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.sockets())));
     list
 }

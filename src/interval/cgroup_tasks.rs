@@ -9,6 +9,7 @@ use crate::ids::{CgroupId, CgroupVersion};
 use crate::sample::Name;
 use crate::sample::cgroup::owner::owner_path;
 use crate::sample::task::Process;
+use crate::units::SmallSort;
 use crate::units::{PerSecond, Ratio};
 
 /// Different names of processes that are counted in a cgroup; those of further ones are not.
@@ -47,7 +48,7 @@ pub fn cgroup_tasks(interval: &Interval) -> Vec<CgroupTasks<'_>> {
     let (Ok(sample), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return Vec::new() };
     let with_spans = spans.processes_with_spans(&sample.processes).enumerate();
     let mut groups = group(interval, with_spans.map(|(index, (process, span))| (index, &**process, span)));
-    groups.iter_mut().for_each(|group| group.names.sort_by_key(|name| std::cmp::Reverse(name.1)));
+    groups.iter_mut().for_each(|group| group.names.small_sort_by_key(|name| std::cmp::Reverse(name.1)));
     groups
 }
 
@@ -56,7 +57,7 @@ pub fn active_cgroup_tasks(interval: &Interval) -> Vec<CgroupTasks<'_>> {
     let places = interval.tasks.iter().flat_map(|tasks| &tasks.active_places);
     let active = places.zip(interval.active_processes());
     let mut list = group(interval, active.map(|(&place, (process, span))| (place, &**process, *span)));
-    list.sort_unstable_by(|a, b| {
+    list.small_sort_by(|a, b| {
         let activity = |group: &CgroupTasks| floor_to_hundredth(group.activity);
         activity(b).total_cmp(&activity(a)).then_with(|| a.cgroup.cmp(&b.cgroup))
     });

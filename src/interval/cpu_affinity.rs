@@ -7,6 +7,7 @@ use super::task::TaskSpan;
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{CpuId, TaskId};
 use crate::sample::{Name, Sample};
+use crate::units::SmallSort;
 
 /// Threads that are restricted to the same CPUs.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +41,7 @@ pub(super) fn affinity_waiters(newer: &Sample, cpu: &CpuSpan, tasks: &TaskSpan) 
     }
     let mut groups: Vec<AffinityWaiters> = found.into_values().filter(|group| is_restricted(group, cpu)).collect();
     for group in &mut groups {
-        group.waiters.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        group.waiters.small_sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     }
     groups
 }

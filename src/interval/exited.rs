@@ -8,6 +8,7 @@ use super::pairing::SortedCursor;
 use crate::ids::ProcessId;
 use crate::sample::task::{ChildrenCpuTime, Process};
 use crate::sample::{Host, Sample};
+use crate::units::SmallSort;
 
 /// CPU time of processes that exited between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,7 +69,7 @@ impl ExitedSpan {
             }
         }
         exited.extend(older_processes.rest().iter().map(Arc::as_ref));
-        exited.sort_by_key(|process| process.pid);
+        exited.small_sort_by_key(|process| process.pid);
         for process in exited.iter().filter(|process| !process.kernel_thread) {
             let Some(parent) = reaping_parent(process, &exited, &mut parents) else { continue };
             parent.children_cpu_seconds -= clock.sampled_cpu_seconds(process);
@@ -86,7 +87,7 @@ impl ExitedSpan {
             .filter(|&(_, cpus)| cpus > 0.0)
             .collect();
         span.unseen_cpus = recorded.then(|| span.parents.iter().map(|&(_, cpus)| cpus).sum());
-        span.parents.sort_by(|a, b| b.1.total_cmp(&a.1));
+        span.parents.small_sort_by(|a, b| b.1.total_cmp(&a.1));
         if let Some(max_cpus) = max_cpus {
             span.scale_to(max_cpus);
         }

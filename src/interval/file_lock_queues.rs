@@ -8,6 +8,7 @@ use super::wait_queues::{WaitQueueKind, WaitQueueSpan, file_lock_holders, wait_q
 use crate::ids::GroupId;
 use crate::sample::waits::{WaitClass, WaitQueue};
 use crate::sample::{Name, Sample};
+use crate::units::SmallSort;
 
 /// Threads of a group that wait for the lock of a file, and the process that holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +79,7 @@ pub fn file_lock_queues(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedT
             next: next_lock(newer, counts, holder),
         });
     }
-    found.sort_by(|a, b| b.queue.threads.total_cmp(&a.queue.threads).then_with(|| a.group.cmp(&b.group)));
+    found.small_sort_by(|a, b| b.queue.threads.total_cmp(&a.queue.threads).then_with(|| a.group.cmp(&b.group)));
     found
 }
 

@@ -25,6 +25,7 @@ use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Host, Name, Reading, Sample};
+use crate::units::SmallSort;
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
 use kernel_locks::{KernelLockCounter, KernelLocks};
@@ -230,7 +231,7 @@ impl IdleBlocked {
             found.push(group);
         }
         let waiters = |group: &BlockedGroup| group.blocked_threads() + group.connections_behind();
-        found.sort_by(|a, b| waiters(b).total_cmp(&waiters(a)));
+        found.small_sort_by(|a, b| waiters(b).total_cmp(&waiters(a)));
         result.groups = found;
         result.cross_checks = CrossChecks {
             iowait: cpu.map(|cpu| cpu.total.iowait),

@@ -13,6 +13,7 @@ use crate::ids::TaskId;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{FutexWait, LockOwner, OwnerField, Syscall, WaitClass, Waits};
 use crate::sample::{Host, Sample};
+use crate::units::SmallSort;
 
 /// What the holder of a lock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,7 +140,7 @@ pub fn lock_holders(host: &Host, newer: &Sample, counts: &WaitCounts, deadlocks:
         })
     };
     let mut list: Vec<LockHolder> = groups.into_iter().filter_map(holder).collect();
-    list.sort_unstable_by_key(|holder| holder.group);
+    list.small_sort_by_key(|holder| holder.group);
     list
 }
 

@@ -9,6 +9,7 @@ use super::wait_queues::{WaitQueueKind, wait_queues};
 use crate::ids::GroupId;
 use crate::sample::Sample;
 use crate::sample::waits::WaitClass;
+use crate::units::SmallSort;
 
 /// Threads of a group that wait for a mutex, and their holders.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,7 @@ pub fn mutex_queues(newer: &Sample, counts: &WaitCounts, lock_holders: &[LockHol
             found.push(MutexQueue { group: id.clone(), label, threads: queue.threads, holders, named: None });
         }
     }
-    found.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
+    found.small_sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
     found
 }
 

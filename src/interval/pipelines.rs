@@ -8,6 +8,7 @@ use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::waits::{ObservedWait, PipeLink, Syscall, WaitClass, Waits};
+use crate::units::SmallSort;
 
 /// A process waits in a pipe if one of its threads does so for this share of the time.
 const MIN_IN_PIPE_SHARE: f64 = 0.2;
@@ -48,7 +49,7 @@ pub fn pipe_waits(host: &Host, waits: &Waits, counts: &WaitCounts, tasks: Option
         let Some((distance, next, root)) = find_root(pid, &waits.pipe_links, &waiting) else { continue };
         found.push((distance, PipeWait { task, kind, share, next, root }));
     }
-    found.sort_by_key(|(distance, wait)| (*distance, wait.task));
+    found.small_sort_by_key(|(distance, wait)| (*distance, wait.task));
     found.into_iter().map(|(_, wait)| wait).collect()
 }
 

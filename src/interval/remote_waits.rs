@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::wait_counts::WaitCounts;
 use crate::sample::waits::{SocketWaiter, WaitClass, Waits};
+use crate::units::SmallSort;
 
 /// The threads of one group that wait for an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +38,7 @@ pub fn remote_queues(waits: &Waits, counts: &WaitCounts) -> Vec<RemoteQueue> {
         Some(RemoteQueue { group, threads, remote, is_only_remote: most == all })
     };
     let mut list: Vec<RemoteQueue> = groups.into_iter().filter_map(queue).collect();
-    list.sort_by_key(|queue| queue.group);
+    list.small_sort_by_key(|queue| queue.group);
     list
 }
 

@@ -14,6 +14,7 @@ use crate::ids::GroupId;
 use crate::sample::Sample;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::ServerSocket;
+use crate::units::SmallSort;
 
 /// Processes of one group that are stuck for one reason, and the connections that wait for them.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +75,7 @@ pub fn stuck_servers(newer: &Sample, counts: &WaitCounts) -> Vec<StuckServers> {
         sockets.entry((socket.group, socket.pid)).or_default().push(socket);
     }
     let mut processes: Vec<((u16, u32), Vec<&ServerSocket>)> = sockets.into_iter().collect();
-    processes.sort_unstable_by_key(|&(key, _)| key);
+    processes.small_sort_by_key(|&(key, _)| key);
     let mut found: Vec<StuckServers> = Vec::new();
     for ((group, pid), sockets) in processes {
         let (Some(id), Some(process)) = (waits.groups.get(usize::from(group)), tasks.process(pid)) else { continue };
@@ -107,7 +108,7 @@ pub fn stuck_servers(newer: &Sample, counts: &WaitCounts) -> Vec<StuckServers> {
             }
         }
     }
-    found.sort_by(|a, b| b.connections.cmp(&a.connections).then_with(|| a.group.cmp(&b.group)));
+    found.small_sort_by(|a, b| b.connections.cmp(&a.connections).then_with(|| a.group.cmp(&b.group)));
     found
 }
 

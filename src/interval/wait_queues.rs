@@ -11,6 +11,7 @@ use super::wait_counts::{ClassifiedWait, WaitCounts};
 use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{FutexWait, GroupWait, WaitClass, WaitQueue, Waits};
+use crate::units::SmallSort;
 
 /// What threads of a group wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,7 +114,7 @@ pub fn wait_queues(
             holder: Some(blocked.holder),
         }));
     }
-    list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+    list.small_sort_by(|a, b| b.threads.total_cmp(&a.threads));
     list
 }
 
@@ -146,7 +147,7 @@ fn count_queues(waits: &Waits, counts: &WaitCounts, group: u16) -> Vec<(WaitQueu
         }
     }
     let mut list: Vec<(WaitQueueKind, QueueCount)> = queues.into_iter().collect();
-    list.sort_by_key(|&(kind, _)| kind);
+    list.small_sort_by_key(|&(kind, _)| kind);
     list
 }
 

@@ -23,6 +23,7 @@ use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 /// Time for the walk in one sample.
 const WALK_TIME_PER_SAMPLE: Duration = Duration::from_millis(4);
@@ -61,7 +62,7 @@ impl CgroupReader {
     pub fn sample(&mut self, root: &Root) -> (Reading<Vec<Cgroup>>, Vec<IoLimit>) {
         let mut io = Vec::new();
         let cgroups = self.read_groups(root, &mut io);
-        io.sort_unstable_by(|a, b| (&a.cgroup, a.disk).cmp(&(&b.cgroup, b.disk)));
+        io.small_sort_by(|a, b| (&a.cgroup, a.disk).cmp(&(&b.cgroup, b.disk)));
         (cgroups, io)
     }
 

@@ -6,6 +6,7 @@ use crate::ids::CpuId;
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 /// Reads CPU times and the load; keeps both files open.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
             _ => {}
         }
     }
-    cpu.cpus.sort_by_key(|(id, _)| *id);
+    cpu.cpus.small_sort_by_key(|(id, _)| *id);
     cpu.cpus.dedup_by_key(|(id, _)| *id);
     Some(cpu)
 }

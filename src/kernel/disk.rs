@@ -26,6 +26,7 @@ use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 /// Facts are read again after this time even without a uevent, since the I/O scheduler may be switched; with hundreds of
 /// devices, those of some devices in each sample.
@@ -117,7 +118,7 @@ impl DiskReader {
         if !seen_any && !self.buffer.is_empty() {
             return Err(Absent::Malformed);
         }
-        disks.sort_by_key(|disk| disk.id);
+        disks.small_sort_by_key(|disk| disk.id);
         disks.dedup_by_key(|disk| disk.id);
         let outstanding = self.sum_in_flight();
         let completed = disks.iter().map(completed_requests).fold(0, u64::wrapping_add);

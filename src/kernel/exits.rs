@@ -3,6 +3,8 @@
 //!
 //! Without exits a fetch is one system call. Nothing waits: messages that are not fetched in time are lost, and are counted.
 
+use crate::units::SmallSort;
+
 #[cfg(test)]
 mod tests;
 
@@ -287,7 +289,7 @@ impl RowSums {
         let mut rows: Vec<ExitedTasks> = self.rows.into_iter().map(row).collect();
         // Processes come first: CPU time of threads is also in their process.
         let weight = |row: &ExitedTasks| (row.are_threads, std::cmp::Reverse((row.cpu.estimated_ns(), row.count)));
-        rows.sort_by(|a, b| weight(a).cmp(&weight(b)).then_with(|| (a.owner, &a.name).cmp(&(b.owner, &b.name))));
+        rows.small_sort_by(|a, b| weight(a).cmp(&weight(b)).then_with(|| (a.owner, &a.name).cmp(&(b.owner, &b.name))));
         for row in rows.drain(rows.len().min(MAX_ROWS)..) {
             others.add(row.are_threads, row.count, row.cpu);
         }

@@ -17,6 +17,7 @@ use super::root::Root;
 use super::task::files::TaskFiles;
 use crate::sample::Absent;
 use crate::sample::limits::{Limits, MAX_LIMITS};
+use crate::units::SmallSort;
 
 pub use self::reading::KnownReadings;
 
@@ -49,7 +50,7 @@ impl LimitReader {
             self.open_files.sample(root, files, extent, known, &mut rows);
             self.local_ports.sample(root, extent, known.now_ns, &mut rows);
         }
-        rows.sort_by(|a, b| used_share(b).total_cmp(&used_share(a)));
+        rows.small_sort_by(|a, b| used_share(b).total_cmp(&used_share(a)));
         rows.truncate(MAX_LIMITS);
         Limits { has_descriptor_counts: self.open_files.are_counts_supported(), rows }
     }

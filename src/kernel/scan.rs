@@ -7,6 +7,8 @@
 //! - scheduling: what is read when, and by which sub-sample (`schedule`)
 //! - cache: what is kept between readings (`process::KnownProcess`, `thread::KnownThread`, `interner`)
 
+use crate::units::SmallSort;
+
 mod context;
 mod cpu_time_check;
 pub mod discovery;
@@ -117,7 +119,7 @@ impl TaskScanner {
                 thread.clear_cpu_runs();
             });
         }
-        threads.sort_unstable_by_key(|(all_ns, _)| Reverse(*all_ns));
+        threads.small_sort_by_key(|(all_ns, _)| Reverse(*all_ns));
         let mut runs: Vec<CpuRun> = threads.into_iter().take(MAX_MOVING_THREADS).flat_map(|(_, runs)| runs).collect();
         runs.sort_unstable();
         runs

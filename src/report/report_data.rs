@@ -23,6 +23,7 @@ use crate::interval::disk::DiskSpan;
 use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
 use crate::sample::{Instant, Name};
+use crate::units::SmallSort;
 use commands::{CommandUsage, UsageByCommand};
 use series_definitions::{
     CPU_SERIES, ChartUnit, DISK_SERIES, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
@@ -184,10 +185,10 @@ impl ReportData {
             self.load.chart("load", "Load average, and what it is made of", ChartUnit::Threads, steps),
         ];
         let mut disks: Vec<&DiskChart> = self.disks.values().collect();
-        disks.sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
+        disks.small_sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
         charts.extend(disks.into_iter().map(|disk| disk.chart(steps, self.latency_multiple)));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
-        nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
+        nics.small_sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
             let name = printable(&id.name.to_string_lossy());
             charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));

@@ -11,6 +11,7 @@ use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross
 use crate::interval::idle_blocked::CrossChecks;
 use crate::sample::network::namespaces::NetworkNamespaces;
 use crate::sample::{Absent, Host, Instant};
+use crate::units::SmallSort;
 use crate::units::format::{plural, pluralize};
 
 /// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
@@ -182,7 +183,7 @@ impl Window {
     pub fn findings(&self) -> Vec<&Finding> {
         let (mut ended, mut findings): (Vec<&Finding>, Vec<&Finding>) =
             self.reported().partition(|finding| finding.until.is_some());
-        ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
+        ended.small_sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
         findings.extend(ended);
         causes_first(findings)
     }
@@ -270,7 +271,7 @@ fn causes_first(findings: Vec<&Finding>) -> Vec<&Finding> {
         .enumerate()
         .map(|(index, (finding, root))| (places.get(root).copied().unwrap_or(index), root != index, *finding))
         .collect();
-    ordered.sort_by_key(|&(place, is_consequence, _)| (place, is_consequence));
+    ordered.small_sort_by_key(|&(place, is_consequence, _)| (place, is_consequence));
     ordered.into_iter().map(|(_, _, finding)| finding).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::findings::{Evaluation, Finding, FindingKey};
 use crate::sample::Instant;
+use crate::units::SmallSort;
 
 /// Findings sorted by their start.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,7 @@ impl FindingHistory {
 
     /// Replaces all findings by those of a whole recording.
     pub fn replace(&mut self, mut findings: Vec<Finding>) {
-        findings.sort_by_key(|finding| finding.since);
+        findings.small_sort_by_key(|finding| finding.since);
         self.findings = findings;
     }
 
@@ -56,7 +57,7 @@ impl FindingHistory {
                 roots.push(Finding { follows_from: None, ..finding.clone() });
             }
         }
-        roots.sort_by_key(|root| std::cmp::Reverse(root.severity));
+        roots.small_sort_by_key(|root| std::cmp::Reverse(root.severity));
         let mut ordered = Vec::with_capacity(held.len());
         for root in roots {
             let key = root.key();

@@ -9,6 +9,7 @@ use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
 use crate::units::PerSecond;
+use crate::units::SmallSort;
 
 /// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
@@ -196,10 +197,10 @@ pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
     let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
     let is_shown = |nic: &&NicSpan| moved(nic) > 0.0 && interval.nic(nic).is_some_and(|nic| !nic.facts.loopback);
     let mut nics: Vec<&NicSpan> = inside.filter(is_shown).collect();
-    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics.small_sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     nics.truncate(MAX_NAMESPACE_NICS);
     // Both ends of a pair carry the same: rows that change places cannot be read.
-    nics.sort_by_key(|nic| nic.index);
+    nics.small_sort_by_key(|nic| nic.index);
     nics
 }
 

@@ -12,6 +12,7 @@ use super::prompt::edit_line;
 use super::rows::Item;
 use super::screen::Screen;
 use super::theme_choice::ThemeChoice;
+use crate::units::SmallSort;
 
 /// The open palette.
 #[derive(Clone, Debug)]
@@ -110,7 +111,7 @@ impl State {
         let mut matcher = FilterMatcher::new(text, MatchMode::Fuzzy);
         let mut scored: Vec<(u32, PaletteEntry)> =
             (self.all_palette_entries().into_iter()).filter_map(|entry| Some((matcher.score(&entry.label)?, entry))).collect();
-        scored.sort_by_key(|entry| std::cmp::Reverse(entry.0));
+        scored.small_sort_by_key(|entry| std::cmp::Reverse(entry.0));
         scored.into_iter().map(|(_, entry)| entry).collect()
     }
 

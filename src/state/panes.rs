@@ -3,6 +3,7 @@
 
 use super::{Screen, State};
 use crate::findings::Evaluation;
+use crate::units::SmallSort;
 
 /// A band of panes.
 pub struct Band {
@@ -95,7 +96,7 @@ struct BandRows {
 fn band_heights(bands: &[BandRows], height: u16) -> Vec<u16> {
     let mut heights = vec![0_u16; bands.len()];
     let mut order: Vec<usize> = (0..bands.len()).collect();
-    order.sort_by_key(|&index| bands.get(index).map_or(u8::MAX, |band| band.priority));
+    order.small_sort_by_key(|&index| bands.get(index).map_or(u8::MAX, |band| band.priority));
     let mut left = height;
     for &index in &order {
         let (Some(band), Some(rows)) = (bands.get(index), heights.get_mut(index)) else { continue };

@@ -2,13 +2,14 @@
 
 use crate::findings::{self, Evaluation};
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
+use crate::units::SmallSort;
 
 /// Indices into the rows of the last socket scan, in display order.
 pub fn display_order(evaluation: &Evaluation) -> Vec<usize> {
     let Some(peers) = &evaluation.remote_hosts else { return Vec::new() };
     let mut keyed: Vec<(RemoteHostSortKey, usize)> =
         peers.rows.iter().enumerate().map(|(at, peer)| (RemoteHostSortKey::new(peer), at)).collect();
-    keyed.sort_by(|(a, _), (b, _)| {
+    keyed.small_sort_by(|(a, _), (b, _)| {
         let excess = b.rtt_excess_ms.total_cmp(&a.rtt_excess_ms);
         excess.then(b.log2_traffic.total_cmp(&a.log2_traffic)).then(b.connections.cmp(&a.connections))
     });

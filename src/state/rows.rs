@@ -21,6 +21,7 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::sample::Instant;
 use crate::sample::waits::WaitClass;
+use crate::units::SmallSort;
 
 /// One row: an index into the displayed interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -277,7 +278,7 @@ pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
 pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
     let waited = |disk: &DiskSpan| disk.operations().map(|(_, op)| op.concurrency).sum::<f64>() + f64::from(disk.in_flight);
     let mut disks: Vec<&DiskSpan> = interval.disks.iter().filter(|disk| !is_idle(state, disk)).collect();
-    disks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
+    disks.small_sort_by(|a, b| waited(b).total_cmp(&waited(a)));
     disks
 }
 
@@ -288,7 +289,7 @@ pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
     let usable =
         |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
     let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
-    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics.small_sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     nics
 }
 

@@ -27,6 +27,7 @@ use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{NetworkRows, Row, Screen, SortColumn, State};
 use crate::units::PerSecond;
+use crate::units::SmallSort;
 use crate::units::format;
 use qdisc::{Shaper, qdisc_line};
 
@@ -255,7 +256,7 @@ fn softnet_line(interval: &Interval, pane: &mut Pane, y: u16) -> u16 {
     if worst.is_empty() {
         return 0;
     }
-    worst.sort_by(|a, b| b.dropped.0.total_cmp(&a.dropped.0).then(b.time_squeeze.0.total_cmp(&a.time_squeeze.0)));
+    worst.small_sort_by(|a, b| b.dropped.0.total_cmp(&a.dropped.0).then(b.time_squeeze.0.total_cmp(&a.time_squeeze.0)));
     let lost = worst.iter().any(|span| span.dropped.0 > 0.0);
     let words = worst.iter().map(|span| {
         let dropped =

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::safe_text::SafeText;
 use crate::ids::GroupId;
 use crate::sample::task::{Process, Tasks};
+use crate::units::SmallSort;
 
 /// Bytes of a title that are read.
 const MAX_TITLE: usize = 256;
@@ -18,7 +19,7 @@ pub fn group_titles(tasks: &Tasks, group: &GroupId, most: usize) -> SafeText {
         *counts.entry(title).or_default() += 1;
     }
     let mut counts: Vec<(String, u32)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts.small_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let others = counts.iter().skip(most).map(|(_, count)| count).sum::<u32>();
     let mut words: Vec<String> = counts
         .iter()

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use unicode_width::UnicodeWidthStr;
 
 use super::theme::rgb::{DEFAULT_BACKGROUND, Rgb, mixed, shown_colors};
+use crate::units::SmallSort;
 
 /// Units of a cell: the glyphs of DejaVu Sans Mono are 0.602 of its size wide.
 const CELL_WIDTH: u16 = 9;
@@ -139,7 +140,7 @@ impl Picture {
              <style>\ntext{{font:{FONT_SIZE}px 'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;white-space:pre}}\n"
         );
         let mut classes: Vec<(TextStyle, usize)> = self.classes.into_iter().collect();
-        classes.sort_by_key(|class| class.1);
+        classes.small_sort_by_key(|class| class.1);
         for (style, class) in classes {
             let _ = write!(svg, ".t{class}{{fill:{}", hexadecimal(style.color));
             for (modifier, words) in [

@@ -26,6 +26,7 @@ use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State, TaskRows};
 use crate::units::Ratio;
+use crate::units::SmallSort;
 use crate::units::format;
 
 /// A row of the table of wait classes.
@@ -235,7 +236,7 @@ pub fn wait_class_members(interval: &Interval, sample: &Tasks, class: WaitClass)
     }
     let mut list: Vec<(String, u32)> =
         counts.into_iter().map(|(name, count)| (String::from_utf8_lossy(name).into_owned(), count)).collect();
-    list.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    list.small_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     list
 }
 

@@ -7,6 +7,7 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recorder::failure;
 use crate::cli::time_range::Cat;
 use crate::recording::{Copier, Replayer, Timestamp};
+use crate::units::SmallSort;
 
 pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
     let mut all = Vec::new();
@@ -24,7 +25,7 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
         };
         all.push(InputRecording { file, replayer, begin, end });
     }
-    all.sort_by_key(|part| (part.begin, part.replayer.header().created_ns));
+    all.small_sort_by_key(|part| (part.begin, part.replayer.header().created_ns));
     let mut end: Option<Timestamp> = None;
     all.retain_mut(|part| {
         let has_more = end.is_none_or(|end| part.skip_until(end));

@@ -11,6 +11,7 @@ use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSe
 use crate::interval::disk::Operation;
 use crate::interval::network::Link;
 use crate::units::Millis;
+use crate::units::SmallSort;
 
 /// The settings of one file.
 #[derive(Debug, Default, PartialEq)]
@@ -220,6 +221,6 @@ fn in_source_order<'a, 'i>(
     table: &'a DeTable<'i>,
 ) -> impl Iterator<Item = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.small_sort_by_key(|(key, _)| key.span().start);
     entries.into_iter()
 }

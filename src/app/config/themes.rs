@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::file::{ConfigFile, user_config_path};
 use crate::state::theme_choice::{NamedTheme, Purpose, Rgb, ThemeChoice, ThemeColors};
+use crate::units::SmallSort;
 use crate::view::theme::colors::built_in_themes;
 
 /// Files that are read at most.
@@ -16,7 +17,7 @@ pub fn all_themes() -> (Vec<ThemeChoice>, Vec<String>) {
     let mut problems = Vec::new();
     let directory = user_config_path().and_then(|file| Some(file.parent()?.join("themes")));
     let mut files: Vec<_> = directory.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten().collect();
-    files.sort_by_key(fs::DirEntry::file_name);
+    files.small_sort_by_key(fs::DirEntry::file_name);
     for file in files.into_iter().take(MAX_THEMES) {
         let path = file.path();
         let Some(name) =

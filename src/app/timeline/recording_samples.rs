@@ -11,6 +11,7 @@ use crate::recording::{Damage, Replayer, SummarySeverity, Tail, Timestamp};
 use crate::report::formatting::pluralize;
 use crate::sample::{Host, Sample};
 use crate::state::TimelineTick;
+use crate::units::SmallSort;
 
 /// The samples of a recording; their indices start at 0.
 pub struct RecordingSamples {
@@ -121,7 +122,7 @@ impl RecordingSamples {
         let marks =
             self.replayer.marks().iter().filter_map(|mark| Some((index_of(mark.samples_before)?, Some(mark.text.clone()))));
         let mut annotations: Vec<(u64, Option<String>)> = gaps.chain(marks).collect();
-        annotations.sort_by_key(|(index, _)| *index);
+        annotations.small_sort_by_key(|(index, _)| *index);
         Annotations(annotations)
     }
 }

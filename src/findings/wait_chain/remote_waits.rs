@@ -7,6 +7,7 @@ use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::group_label;
 use crate::interval::remote_waits::{RemoteQueue, remote_queues};
+use crate::units::SmallSort;
 use std::net::{IpAddr, SocketAddr};
 
 /// What the inference is based on.
@@ -45,7 +46,7 @@ pub fn remote_waits(interval: &Interval) -> Vec<RemoteWait<'_>> {
             Some(RemoteWait { group, group_label: group_name(interval, group)?, threads, remote, is_only_remote })
         })
         .collect();
-    list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+    list.small_sort_by(|a, b| b.threads.total_cmp(&a.threads));
     list
 }
 

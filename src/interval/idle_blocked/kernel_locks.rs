@@ -13,6 +13,7 @@ use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::class::{self, KernelLock};
 use crate::sample::waits::{ObservedWait, SubSample, Syscall, WaitClass};
 use crate::sample::{Host, Name, Sample};
+use crate::units::SmallSort;
 
 /// Threads that wait for locks inside the kernel, as means over the sub-samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,7 +107,7 @@ impl<'a> KernelLockCounter<'a> {
         }
         for (number, mut waits) in groups {
             let Some(id) = newer.waits.groups.get(usize::from(number)) else { continue };
-            waits.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.wchan.cmp(&b.wchan)));
+            waits.small_sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.wchan.cmp(&b.wchan)));
             result.groups.push(KernelLockGroup {
                 group: id.clone(),
                 label: group_label(id, older, newer),
@@ -114,7 +115,7 @@ impl<'a> KernelLockCounter<'a> {
                 waits,
             });
         }
-        result.groups.sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
+        result.groups.small_sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
         result.ratio = result.cpus / cpus;
         (!result.groups.is_empty()).then_some(result)
     }

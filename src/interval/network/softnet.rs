@@ -3,6 +3,7 @@
 use crate::ids::CpuId;
 use crate::sample::Sample;
 use crate::sample::network::Softnet;
+use crate::units::SmallSort;
 use crate::units::{Counter, PerSecond};
 
 /// One CPU; rates per second.
@@ -19,7 +20,7 @@ pub struct SoftnetSpan {
 /// CPUs with counters in both samples, by number.
 pub fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<SoftnetSpan> {
     let mut was = lines_by_cpu(older);
-    was.sort_unstable_by_key(|(cpu, _)| *cpu);
+    was.small_sort_by_key(|(cpu, _)| *cpu);
     let span = |(cpu, now): (CpuId, &Softnet)| {
         let at = was.binary_search_by_key(&cpu, |(cpu, _)| *cpu).ok()?;
         let (_, before) = was.get(at)?;
@@ -32,7 +33,7 @@ pub fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<SoftnetSpan>
         })
     };
     let mut list: Vec<SoftnetSpan> = lines_by_cpu(newer).into_iter().filter_map(span).collect();
-    list.sort_unstable_by_key(|span| span.cpu);
+    list.small_sort_by_key(|span| span.cpu);
     list
 }
 

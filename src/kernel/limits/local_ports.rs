@@ -19,6 +19,7 @@ use crate::kernel::network::{inet_diag, netlink::Netlink};
 use crate::kernel::root::{FileHandle, Root};
 use crate::sample::Reading;
 use crate::sample::limits::{Limit, LimitKind};
+use crate::units::SmallSort;
 
 /// The next dump comes after this many times the cost of the last: 0.1 % of one CPU, or 1 % while a limit is near.
 const INTERVAL_PER_COST: u64 = 1000;
@@ -116,7 +117,7 @@ fn limits(root: &Root, range: &RangeInclusive<u16>, found: Connections) -> Vec<L
         ..Limit::new(LimitKind::LocalPorts, open.saturating_add(in_time_wait), max as u64)
     };
     let mut near: Vec<Limit> = found.into_iter().map(limit).filter(is_near).collect();
-    near.sort_unstable_by_key(|limit| limit.remote);
+    near.small_sort_by_key(|limit| limit.remote);
     // Of one destination the local address with most connections.
     near.dedup_by(|this, kept| {
         let same = this.remote == kept.remote;

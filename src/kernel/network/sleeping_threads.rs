@@ -13,6 +13,7 @@ use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::waits::Syscall;
 use crate::sample::{Absent, Reading};
+use crate::units::SmallSort;
 
 /// Threads whose system call is read in one search.
 const MAX_THREADS: usize = 1024;
@@ -48,7 +49,7 @@ pub fn search_threads(
         }
     }
     let mut processes: Vec<(u32, FxHashSet<u32>)> = by_process.into_iter().collect();
-    processes.sort_unstable_by_key(|(pid, _)| *pid);
+    processes.small_sort_by_key(|(pid, _)| *pid);
     let mut found = ThreadsBySocket::default();
     let (mut left, mut tids): (usize, Vec<u32>) = (MAX_THREADS, Vec::new());
     for (pid, wanted) in processes {

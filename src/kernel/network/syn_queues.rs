@@ -18,6 +18,7 @@ use crate::kernel::clock_ns;
 use crate::kernel::root::Root;
 use crate::sample::network::{SynQueue, TcpExt};
 use crate::sample::{Absent, Reading};
+use crate::units::SmallSort;
 
 /// Queues that a sample keeps.
 const MAX_QUEUES: usize = 4;
@@ -154,7 +155,7 @@ impl Sockets {
             Some((listening.map(|listening| listening.inode), queue))
         };
         let mut queues: Vec<_> = by_listener.into_iter().filter_map(queue).collect();
-        queues.sort_unstable_by_key(|(_, queue)| (std::cmp::Reverse(queue.requests), queue.local_address));
+        queues.small_sort_by_key(|(_, queue)| (std::cmp::Reverse(queue.requests), queue.local_address));
         queues.truncate(MAX_QUEUES);
         queues
     }

@@ -14,6 +14,7 @@ use crate::kernel::root::Root;
 use crate::sample::network::{Udp, Udp6, UdpSocket};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 /// Sockets that a sample keeps.
 const MAX_SOCKETS: usize = 8;
@@ -90,7 +91,9 @@ impl UdpSocketReader {
         let before = std::mem::take(&mut self.drops);
         self.drops = sockets.iter().map(|socket| (socket.inode, socket.drops.0)).collect();
         let growth = |socket: &UdpSocket| socket.drops.0.saturating_sub(before.get(&socket.inode).copied().unwrap_or(0));
-        sockets.sort_by_key(|socket| (std::cmp::Reverse(growth(socket)), std::cmp::Reverse(socket.queued_bytes), socket.inode));
+        sockets.small_sort_by_key(|socket| {
+            (std::cmp::Reverse(growth(socket)), std::cmp::Reverse(socket.queued_bytes), socket.inode)
+        });
         sockets.truncate(MAX_SOCKETS);
     }
 }

@@ -23,6 +23,7 @@ use crate::sample::network::unix_senders::{MAX_UNIX_SENDERS, UnixSenders};
 use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::Waits;
 use crate::sample::{Absent, Name, Reading};
+use crate::units::SmallSort;
 
 /// While no socket is full the next dump comes after this many times the cost of the last, within these bounds: 0.1 ms every 5 s with
 /// 200 sockets.
@@ -179,7 +180,7 @@ impl UnixSenderReader {
             }
         }
         let mut rows: Vec<UnixSenders> = rows.into_values().collect();
-        rows.sort_unstable_by_key(|row| {
+        rows.small_sort_by_key(|row| {
             let threads = row.threads.saturating_add(row.polling_threads);
             (std::cmp::Reverse(threads), row.owner.0, row.receiver.as_ref().map(|(process, _)| *process), row.are_datagrams)
         });

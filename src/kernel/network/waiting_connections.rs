@@ -19,6 +19,7 @@ use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::tcp_files::read_listening_ports;
 use crate::sample::Name;
 use crate::sample::network::waiting_connections::{ConnectionWait, MAX_WAITING_CONNECTIONS, WaitingConnections};
+use crate::units::SmallSort;
 
 /// The next search comes after this many times the cost of the last: at most 1 % of one CPU.
 const INTERVAL_PER_COST: u32 = 100;
@@ -111,7 +112,7 @@ impl WaitingConnectionReader {
             }
         }
         let mut rows: Vec<WaitingConnections> = rows.into_values().collect();
-        rows.sort_unstable_by_key(|row| {
+        rows.small_sort_by_key(|row| {
             let process = row.owner.as_ref().map(|(process, _)| *process);
             let threads = row.threads.unwrap_or(0).saturating_add(row.receiving_threads).saturating_add(row.polling_threads);
             (Reverse(threads), Reverse(row.connections), row.remote_host, row.wait, process)

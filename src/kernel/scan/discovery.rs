@@ -9,6 +9,7 @@ use nix::unistd::gettid;
 
 use super::process::{KnownProcess, ProcessChange};
 use super::{ScanContext, TaskScanner};
+use crate::units::SmallSort;
 use new_pids::{ForkCounters, NewPids};
 
 impl TaskScanner {
@@ -71,7 +72,7 @@ impl TaskScanner {
         processes.reserve(listed.len());
         // A process that ended between listing and reading is left out.
         processes.extend(listed.into_iter().filter_map(|pid| discover(context, pid)));
-        processes.sort_by_key(|known| known.pid);
+        processes.small_sort_by_key(|known| known.pid);
         exited_pids
     }
 

@@ -19,6 +19,7 @@ use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
 use crate::sample::waits::{BlockedWait, MAX_BLOCKED_THREADS, Syscall, WaitClass, Waits};
+use crate::units::SmallSort;
 
 /// Waits kept of one thread; a new one replaces the one that was seen least.
 const MAX_WAITS_PER_THREAD: usize = 8;
@@ -61,7 +62,7 @@ pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<Block
             on_storage.map(|known| u32::from(known.wait.seen_count)).sum::<u32>()
         };
         let first = |waits: &[ClassifiedWait]| waits.first().map(|known| (known.wait.group, known.wait.task));
-        threads.sort_unstable_by_key(|waits| (Reverse(on_storage(waits)), first(waits)));
+        threads.small_sort_by_key(|waits| (Reverse(on_storage(waits)), first(waits)));
         let mut of_group: FxHashMap<Option<u16>, usize> = FxHashMap::default();
         threads.sort_by_cached_key(|waits| {
             let rank = of_group.entry(first(waits).map(|(group, _)| group)).or_default();
@@ -72,7 +73,7 @@ pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<Block
         threads.truncate(MAX_BLOCKED_THREADS);
     }
     let mut waits: Vec<BlockedWait> = threads.into_iter().flatten().map(|known| known.wait).collect();
-    waits.sort_by_key(|wait| (wait.task, wait.last_sub_sample));
+    waits.small_sort_by_key(|wait| (wait.task, wait.last_sub_sample));
     waits
 }
 

@@ -18,6 +18,7 @@ use crate::kernel::task::{self, files::TaskFiles};
 use crate::sample::Reading;
 use crate::sample::task::Tasks;
 use crate::sample::waits::{IpcHolder, IpcWaiter, Syscall, Waits};
+use crate::units::SmallSort;
 
 /// Bounds of an interval: threads of a group traced, processes of a group and descriptors searched, holders kept of a group.
 const MAX_THREADS: usize = 64;
@@ -59,8 +60,8 @@ pub(super) fn trace_ipc_peers(
         let holders = holders.into_iter().filter_map(|(end, pid)| Some(IpcHolder { group, peer: *peers.get(&end)?, pid }));
         waits.ipc_holders.extend(holders);
     }
-    waits.ipc_waiters.sort_unstable_by_key(|waiter| waiter.task);
-    waits.ipc_holders.sort_unstable_by_key(|holder| (holder.group, holder.peer, holder.pid));
+    waits.ipc_waiters.small_sort_by_key(|waiter| waiter.task);
+    waits.ipc_holders.small_sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
 }
 
 /// The end at which each waiter of a group sleeps.

@@ -18,6 +18,7 @@ use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::class::strip_compiler_suffix;
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+use crate::units::SmallSort;
 
 /// Locks whose owner is read in one sub-sample, those with the most waiters first: each takes about 25 µs.
 const MAX_LOCKS: usize = 8;
@@ -67,7 +68,7 @@ impl LockOwners {
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
         let mut locks: Vec<((u32, u64), ContendedLock)> = self.locks.drain().collect();
-        locks.sort_unstable_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
+        locks.small_sort_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
         for ((pid, address), lock) in locks.into_iter().take(MAX_LOCKS) {
             if let Some(owner) = self.read_owner(files, (pid, address), lock) {
                 self.record(address, lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
@@ -80,10 +81,10 @@ impl LockOwners {
         self.tids.finish_interval();
         let mut rows = std::mem::take(&mut self.rows);
         if rows.len() > MAX_LOCK_OWNERS {
-            rows.sort_by_key(|row| (Reverse(row.waiters), row.group, row.futex_address));
+            rows.small_sort_by_key(|row| (Reverse(row.waiters), row.group, row.futex_address));
             rows.truncate(MAX_LOCK_OWNERS);
         }
-        rows.sort_by_key(|row| (row.group, row.futex_address, row.owner.task, row.owner.last_sub_sample));
+        rows.small_sort_by_key(|row| (row.group, row.futex_address, row.owner.task, row.owner.last_sub_sample));
         rows
     }
 

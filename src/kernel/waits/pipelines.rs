@@ -16,6 +16,7 @@ use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{PipeLink, Waits};
+use crate::units::SmallSort;
 
 /// Bounds of an interval: processes that wait in pipes, busy processes, and descriptors read of all of them.
 const MAX_WAITING: usize = 32;
@@ -73,6 +74,6 @@ fn busy_processes(waits: &Waits, least: f64) -> Vec<u32> {
         }
     }
     let mut list: Vec<(u32, u32)> = processes.into_iter().filter(|&(_, seen_count)| f64::from(seen_count) >= least).collect();
-    list.sort_unstable_by_key(|&(pid, seen_count)| (Reverse(seen_count), pid));
+    list.small_sort_by_key(|&(pid, seen_count)| (Reverse(seen_count), pid));
     list.into_iter().map(|(pid, _)| pid).take(MAX_BUSY).collect()
 }

@@ -21,6 +21,7 @@ use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::Reading;
 use crate::sample::waits::{SocketWaiter, Waits};
+use crate::units::SmallSort;
 
 /// Threads examined an interval.
 const MAX_THREADS: usize = 64;
@@ -55,7 +56,7 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
         })
     };
     waits.socket_waiters = receivers.into_iter().filter_map(waiter).collect();
-    waits.socket_waiters.sort_unstable_by_key(|waiter| waiter.task);
+    waits.socket_waiters.small_sort_by_key(|waiter| waiter.task);
 }
 
 /// The threads that are read.

@@ -22,6 +22,7 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::{ServerSocket, UnreadServer, WaitClass, Waits, class};
 use crate::sample::{Absent, Name, Reading};
+use crate::units::SmallSort;
 
 /// Bounds of an interval: processes examined, descriptors read of all of them, and sockets kept.
 const MAX_PROCESSES: usize = 16;
@@ -123,7 +124,7 @@ fn blocked_processes(waits: &Waits, machine: &[u8]) -> Vec<Candidate> {
     let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
     processes.retain(|_, seen_count| f64::from(*seen_count) >= least);
     let mut list: Vec<((u32, u16), u32)> = processes.into_iter().collect();
-    list.sort_unstable_by_key(|&(process, seen_count)| (std::cmp::Reverse(seen_count), process));
+    list.small_sort_by_key(|&(process, seen_count)| (std::cmp::Reverse(seen_count), process));
     list.into_iter().map(|((pid, group), _)| Candidate { pid, group, is_stopped: false }).collect()
 }
 

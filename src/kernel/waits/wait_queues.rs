@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::sample::task::RawSyscall;
 use crate::sample::waits::{MAX_WAIT_QUEUES, WaitQueue};
+use crate::units::SmallSort;
 
 /// The thread that was last seen waiting in a queue.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +51,10 @@ impl WaitQueues {
     pub fn finish_interval(&mut self) -> (Vec<WaitQueue>, Vec<Option<Waiter>>) {
         let mut list: Vec<_> = self.counts.drain().collect();
         if list.len() > MAX_WAIT_QUEUES {
-            list.sort_unstable_by_key(|&(key, (seen_count, _))| (Reverse(seen_count), key));
+            list.small_sort_by_key(|&(key, (seen_count, _))| (Reverse(seen_count), key));
             list.truncate(MAX_WAIT_QUEUES);
         }
-        list.sort_unstable_by_key(|&(key, _)| key);
+        list.small_sort_by_key(|&(key, _)| key);
         let queue = |((group, wait, futex_address), (seen_count, waiter))| {
             (WaitQueue { group, wait, futex_address, seen_count, file: None, lock_holder: None }, waiter)
         };

@@ -9,6 +9,7 @@ use crate::findings::Evaluation;
 use crate::ids::CgroupId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 const MAX_CGROUPS: usize = 16;
 
@@ -32,7 +33,7 @@ impl CgroupMetrics {
             HELD_BACK_RATIO.number(&input, group).unwrap_or(0.0).max(CPU_RATIO.number(&input, group).unwrap_or(0.0))
         };
         let mut spans: Vec<(f64, &CgroupSpan)> = interval.cgroups.iter().map(|group| (share(group), group)).collect();
-        spans.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        spans.small_sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let candidates: Vec<CgroupId> = spans.iter().map(|(_, group)| group.id.clone()).collect();
         let left_out = self.0.update(&candidates, interval.at().boottime_ns);
         for span in interval.cgroups.iter().filter(|span| self.0.contains(&span.id)) {

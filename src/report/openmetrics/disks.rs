@@ -9,6 +9,7 @@ use crate::findings::Evaluation;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::disk::Disk;
+use crate::units::SmallSort;
 
 const MAX_DISKS: usize = 16;
 
@@ -33,7 +34,7 @@ impl DiskMetrics {
         let work = |disk: &DiskSpan| disk.operations().map(|(_, span)| span.concurrency).sum::<f64>();
         let mut spans: Vec<&DiskSpan> = interval.disks.iter().collect();
         // Stable: disks without I/O remain sorted by id.
-        spans.sort_by(|a, b| work(b).total_cmp(&work(a)));
+        spans.small_sort_by(|a, b| work(b).total_cmp(&work(a)));
         let candidates: Vec<DiskId> = spans.iter().map(|span| span.id).collect();
         let left_out = self.0.update(&candidates, interval.at().boottime_ns);
         let input = FigureInput::from(evaluation);

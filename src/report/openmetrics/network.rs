@@ -9,6 +9,7 @@ use crate::findings::Evaluation;
 use crate::ids::NicId;
 use crate::interval::network::NicSpan;
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 const MAX_INTERFACES: usize = 16;
 
@@ -35,7 +36,7 @@ impl NetworkMetrics {
             |span: &&NicSpan| interval.nic(span).is_some_and(|nic| nic.rx.packets > Counter(0) || nic.tx.packets > Counter(0));
         let mut spans: Vec<&NicSpan> = interval.nics.iter().filter(has_carried).collect();
         // Devices before bridges and ends of containers; stable: idle ones remain in their order.
-        spans.sort_by(|a, b| {
+        spans.small_sort_by(|a, b| {
             let kilobytes = |span: &NicSpan| span.rx.kilobytes.0 + span.tx.kilobytes.0;
             is_virtual(a).cmp(&is_virtual(b)).then(kilobytes(b).total_cmp(&kilobytes(a)))
         });

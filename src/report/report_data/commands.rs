@@ -8,6 +8,7 @@ use super::{Chart, Series};
 use crate::interval::Interval;
 use crate::report::formatting::printable;
 use crate::sample::Name;
+use crate::units::SmallSort;
 
 /// All processes of one name.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +97,7 @@ impl UsageByCommand {
 
     fn top_by(&self, most: usize, by: fn(&CommandUsage) -> f64) -> Vec<&CommandUsage> {
         let mut all: Vec<&CommandUsage> = self.by_name.values().filter(|command| by(command) > 0.0).collect();
-        all.sort_by(|a, b| by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name)));
+        all.small_sort_by(|a, b| by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name)));
         all.truncate(most);
         all
     }

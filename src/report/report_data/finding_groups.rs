@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::findings::{Finding, Severity};
 use crate::report::formatting::{subject_label, subject_name};
 use crate::sample::Instant;
+use crate::units::SmallSort;
 
 /// Findings of one kind about subjects of one name, in the order of time.
 #[derive(Clone, Debug)]
@@ -35,11 +36,11 @@ impl<'a> FindingGroup<'a> {
         let mut groups: Vec<FindingGroup> = by_name
             .into_values()
             .filter_map(|mut all| {
-                all.sort_by_key(|finding| finding.since.boottime_ns);
+                all.small_sort_by_key(|finding| finding.since.boottime_ns);
                 Some(FindingGroup { representative: foremost(&all)?, findings: all })
             })
             .collect();
-        groups.sort_by(|a, b| {
+        groups.small_sort_by(|a, b| {
             let (a, b) = (a.representative, b.representative);
             b.severity
                 .cmp(&a.severity)

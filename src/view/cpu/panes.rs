@@ -9,6 +9,7 @@ use crate::state::State;
 use crate::state::history::{GraphFigure, ThreadState};
 use crate::state::layout::ScreenLayout;
 use crate::units::Millis;
+use crate::units::SmallSort;
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, in_window, nice_ceiling};
 use crate::view::safe_line::SafeLine;
@@ -65,7 +66,7 @@ fn longest_waits(evaluation: &Evaluation) -> Vec<&ThreadSpan> {
         list.select_nth_unstable_by(MOST, |a, b| wait(b).total_cmp(&wait(a)));
         list.truncate(MOST);
     }
-    list.sort_by(|a, b| wait(b).total_cmp(&wait(a)));
+    list.small_sort_by(|a, b| wait(b).total_cmp(&wait(a)));
     list
 }
 

@@ -19,6 +19,7 @@ use crate::sample::cgroup::{Controller, StallAverages};
 use crate::sample::task::Process;
 use crate::state::State;
 use crate::state::history::{CgroupShare, GraphFigure};
+use crate::units::SmallSort;
 use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::throttled_threads;
@@ -189,7 +190,7 @@ fn members<'a>(interval: &'a Interval, id: &CgroupId, applies_below: bool) -> Ve
             blocked: span.states.disk + span.states.lock + span.states.other_blocked,
         })
         .collect();
-    members.sort_by(|a, b| (b.cpu + b.waits + b.blocked).total_cmp(&(a.cpu + a.waits + a.blocked)));
+    members.small_sort_by(|a, b| (b.cpu + b.waits + b.blocked).total_cmp(&(a.cpu + a.waits + a.blocked)));
     members
 }
 

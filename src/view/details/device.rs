@@ -9,6 +9,7 @@ use crate::sample::Name;
 use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::state::layout::active_operations;
+use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
 use crate::view::disk::latency_status;
@@ -154,7 +155,7 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
         .map(|span| (moved(span.read_bytes) + moved(span.write_bytes), span))
         .filter(|(rate, _)| *rate > 0.0)
         .collect();
-    busiest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    busiest.small_sort_by(|a, b| b.0.total_cmp(&a.0));
     if busiest.is_empty() {
         return;
     }
@@ -267,7 +268,7 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
     page.heading("THREADS LAST SEEN ON IT");
     let Some(tasks) = &interval.tasks else { return };
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();
-    threads.sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
+    threads.small_sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
     for thread in threads.into_iter().take(12) {
         let used = text::format_percent(thread.cpu.map(|cpu| cpu.0), 5);
         page.labelled(safe!("{used}%"), wait_location::process_thread_and_tid(&interval.newer, thread.id));

@@ -16,6 +16,7 @@ use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
 use crate::units::Millis;
+use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::time;
 use crate::view::safe_text::SafeText;
@@ -249,7 +250,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     let span = |thread: &Thread| interval.tasks.as_ref().and_then(|tasks| tasks.thread(process.task_id(thread)));
     let mut rows: Vec<(f64, &Thread)> =
         (process.threads.iter()).map(|thread| (span(thread).map_or(0.0, |span| span.states.non_sleep()), thread)).collect();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    rows.small_sort_by(|a, b| b.0.total_cmp(&a.0));
     for (_, thread) in rows.iter().take(MAX_THREADS) {
         let found = span(thread);
         let cpu = found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0));
@@ -291,7 +292,7 @@ pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
         }
     }
     let mut places: Vec<(String, u32)> = places.into_iter().collect();
-    places.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    places.small_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     for (place, threads) in places.into_iter().take(32) {
         page.labelled(safe!("{threads}"), SafeText::sanitize(place));
     }

@@ -6,6 +6,7 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::units::Millis;
+use crate::units::SmallSort;
 use crate::units::format;
 use crate::view::disk::{latency_finding_severity, latency_status};
 use crate::view::pane::Pane;
@@ -37,7 +38,7 @@ pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a Di
             }
         }
     }
-    weighted.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(std::cmp::Ordering::Equal));
+    weighted.small_sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(std::cmp::Ordering::Equal));
     weighted.into_iter().map(|(_, operation)| operation).collect()
 }
 
@@ -45,7 +46,7 @@ pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a Di
 /// the kernel's order of devices.
 pub fn in_steady_order<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Vec<(&'a DiskSpan, Operation)> {
     let mut operations = slowest_first(state, evaluation, disks);
-    operations.sort_by_key(|(disk, operation)| {
+    operations.small_sort_by_key(|(disk, operation)| {
         (std::cmp::Reverse(latency_finding_severity(evaluation, disk.id)), disk.index, *operation as usize)
     });
     operations

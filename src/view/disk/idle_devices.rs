@@ -6,6 +6,7 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
+use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, time};
 use crate::view::pane::Pane;
@@ -40,7 +41,7 @@ pub fn idle_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
             None => (None, disk, safe!("no I/O in the last {}", time::duration(kept))),
         })
         .collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.0));
+    lines.small_sort_by_key(|line| std::cmp::Reverse(line.0));
     for (y, (_, disk, words)) in (0..pane.height()).zip(lines) {
         let mut line = SafeLine::new(wait_location::disk_name(&interval.newer, disk.id), StyleRole::Bold);
         line.pad_to(10);

@@ -9,6 +9,7 @@ use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::safe;
 use crate::sample::task::Tasks;
 use crate::state::{Item, State};
+use crate::units::SmallSort;
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::disk::{baseline_multiple, latency_status};
@@ -89,7 +90,7 @@ pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], p
     }
     let shown = disks.get(..disks.len().min(usize::from(rows))).unwrap_or_default();
     let mut shown = shown.to_vec();
-    shown.sort_by_key(|disk| disk.index);
+    shown.small_sort_by_key(|disk| disk.index);
     let lines = shown.into_iter().map(|disk| DiskLine { evaluation, disk });
     let lines = lines.map(|line| selectable(state, table.row(|fill, cell| fill(&line, cell)), Item::Disk(line.disk.id)));
     table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);
@@ -114,7 +115,7 @@ pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], pane
         );
     }
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
-    shown.sort_by_key(|nic| nic.index);
+    shown.small_sort_by_key(|nic| nic.index);
     let lines = shown.into_iter().map(|nic| NicLine { state, evaluation, nic });
     let lines = lines.map(|line| selectable(state, table.row(|fill, cell| fill(&line, cell)), Item::Nic(line.nic.id.clone())));
     table.draw(&mut pane.subarea(0, y, u16::MAX, rows + 1), None, lines);

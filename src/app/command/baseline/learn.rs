@@ -20,6 +20,7 @@ use crate::kernel::{self, host};
 use crate::sample::Sample;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
+use crate::units::SmallSort;
 use crate::units::format::{latency, three_digits};
 
 /// How long the device is observed before the first read.
@@ -87,7 +88,7 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
         let key = BaselineKey { device: device.clone(), operation: Operation::Read, size };
         let of_size = observations.iter().filter(|observation| observation.key == key);
         let mut latencies: Vec<f64> = of_size.map(|observation| observation.r#await.0).collect();
-        latencies.sort_by(f64::total_cmp);
+        latencies.small_sort_by(f64::total_cmp);
         let baseline = baselines.get(&key).and_then(|learned| learned.latency());
         text.push_str(&size_class_line(&name, size, &latencies, baseline));
     }

@@ -6,6 +6,7 @@ use crate::findings::formatting::{cpu_time, lossy_name, plural};
 use crate::findings::rule_context::RuleContext;
 use crate::ids::GroupId;
 use crate::sample::Name;
+use crate::units::SmallSort;
 
 /// For a thread at background priority.
 pub const BACKGROUND_CLAUSE: &str = "; it runs at background priority (SCHED_IDLE or nice 19)";
@@ -47,9 +48,9 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
         .map(|(id, group)| GroupUse { processes: sample.members(&id).count().max(1), ..group })
         .collect();
     let order = |a: &GroupUse, b: &GroupUse| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid));
-    users.sort_by(order);
+    users.small_sort_by(order);
     let mut users = sum_same_names(users);
-    users.sort_by(order);
+    users.small_sort_by(order);
     let listed = users.iter().take(MAX_NAMED_GROUPS).map(|group| {
         let members = match group.processes {
             1 => group.pid.to_string(),

@@ -9,6 +9,7 @@ use crate::interval::task::{TaskCounts, visible_wait_class};
 use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
+use crate::units::SmallSort;
 use std::collections::BTreeMap;
 
 pub const LOAD_NOT_CPU: Rule = Rule {
@@ -86,7 +87,7 @@ fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
         (named, format!("in other functions of the kernel{}", functions(WaitClass::Other))),
         (counts.blocked_hidden, "in waits that are not readable".into()),
     ];
-    parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
+    parts.small_sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
     let listed = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));
     listed.collect::<Vec<_>>().join("; ")
 }
@@ -108,7 +109,7 @@ fn functions(context: &RuleContext, class: WaitClass) -> String {
         }
     }
     let mut seen: Vec<(&Name, u32)> = seen.into_iter().collect();
-    seen.sort_by_key(|&(_, threads)| std::cmp::Reverse(threads));
+    seen.small_sort_by_key(|&(_, threads)| std::cmp::Reverse(threads));
     let listed = seen.iter().take(MAX_FUNCTIONS).map(|(name, threads)| format!("{threads} in {}", lossy_name(name)));
     let listed = listed.collect::<Vec<_>>().join(", ");
     if listed.is_empty() { listed } else { format!(": {listed}") }

@@ -11,6 +11,7 @@ use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
 use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::units::SmallSort;
 
 pub const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,
@@ -61,7 +62,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
     let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
     // Otherwise by CPU number, so that the same CPUs are listed each time.
-    full.sort_by_key(|core| !is_softirq_dominated(core));
+    full.small_sort_by_key(|core| !is_softirq_dominated(core));
     let others = unlisted_clause(full.len(), "more CPU", "more CPUs");
     let mut found = Vec::new();
     for core in full.into_iter().take(MAX_REPORTED) {

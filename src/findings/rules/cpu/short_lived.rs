@@ -8,6 +8,7 @@ use crate::findings::rules::cpu::run_queue::normal_run_queue_waiters;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::short_lived::{ShortLived, ShortLivedGroup};
 use crate::sample::{Absent, Name};
+use crate::units::SmallSort;
 
 pub const SHORT_LIVED_PROCESSES: Rule = Rule {
     kind: Kind::ShortLivedProcesses,
@@ -162,7 +163,7 @@ fn top_groups(span: &ShortLived) -> String {
             None => groups.push(ListedGroup { first: group, parents: 1, rate, cpus: group.cpus }),
         }
     }
-    groups.sort_by(|a, b| a.first.are_threads.cmp(&b.first.are_threads).then(b.cpus.total_cmp(&a.cpus)));
+    groups.small_sort_by(|a, b| a.first.are_threads.cmp(&b.first.are_threads).then(b.cpus.total_cmp(&a.cpus)));
     // The CPU time of threads is part of their process: only their number is reported.
     let costs = |group: &ListedGroup| !group.first.are_threads && group.cpus >= MIN_REPORTED_CPUS;
     let worth = |group: &&ListedGroup| costs(group) || group.rate.is_some_and(|rate| rate >= MIN_REPORTED_RATE);

@@ -8,6 +8,7 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::wait_chain::remote_waits::waiting_groups;
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
 use crate::sample::Name;
+use crate::units::SmallSort;
 
 pub const NETWORK_LATENCY: Rule = Rule {
     kind: Kind::NetworkLatency,
@@ -50,7 +51,7 @@ fn network_latency(context: &RuleContext) -> Vec<Candidate> {
     // Many slow hosts have a common local cause.
     let excess =
         |remote_host: &RemoteHostSpan| evaluated_rtt(remote_host).and_then(RttSpan::excess).map_or(0.0, |excess| excess.0);
-    slow.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
+    slow.small_sort_by(|a, b| excess(b).total_cmp(&excess(a)));
     let worst = slow.first().and_then(|remote_host| candidate(context, remote_host));
     let together = |worst: Candidate| Candidate {
         subject: Subject::Host,

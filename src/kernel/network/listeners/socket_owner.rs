@@ -10,6 +10,7 @@ use crate::ids::ProcessId;
 use crate::kernel::fields::{parse_single_line, parse_u32, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::Name;
+use crate::units::SmallSort;
 
 /// Minimum time between two searches.
 const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(10);
@@ -69,7 +70,7 @@ fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (Pr
     let mut links = 0;
     let mut entries = root.list_directory("proc").unwrap_or_default();
     // Init keeps the sockets of services that it starts on demand open: the service itself comes first.
-    entries.sort_by_key(|entry| entry.as_bytes() == b"1");
+    entries.small_sort_by_key(|entry| entry.as_bytes() == b"1");
     for entry in entries {
         let Some(pid) = parse_u32(entry.as_bytes()) else { continue };
         let directory = Path::new("proc").join(&entry);

@@ -11,6 +11,7 @@ use super::connection::{Connection, TcpInfo};
 use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::units::Counter;
+use crate::units::SmallSort;
 
 /// Connections that are kept: about 15 MB.
 const MAX_CONNECTIONS: usize = 100_000;
@@ -112,7 +113,7 @@ impl ConnectionTable {
                 host.recent_retransmits >= MIN_LOOKUP_RETRANSMITS || worst.excess_us >= MIN_LOOKUP_EXCESS_US
             })
             .collect();
-        process_lookups.sort_unstable_by_key(|(host, worst)| {
+        process_lookups.small_sort_by_key(|(host, worst)| {
             (std::cmp::Reverse(host.recent_retransmits), std::cmp::Reverse(worst.excess_us), host.sums.address)
         });
         process_lookups.truncate(MAX_PROCESS_LOOKUPS);
@@ -132,19 +133,18 @@ impl ConnectionTable {
         self.known.retain(|_, known| dump_number.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
         self.hosts.retain(|_, host| host.dump_number == dump_number);
         let mut hosts: Vec<&HostEntry> = self.hosts.values().collect();
-        hosts.sort_unstable_by(|a, b| b.excess_rtt_us.cmp(&a.excess_rtt_us).then(a.sums.address.cmp(&b.sums.address)));
+        hosts.small_sort_by(|a, b| b.excess_rtt_us.cmp(&a.excess_rtt_us).then(a.sums.address.cmp(&b.sums.address)));
         let slow = hosts.iter().take_while(|host| host.excess_rtt_us > 0).count().min(MAX_SLOW_HOSTS);
         let (_, others) = hosts.split_at_mut(slow);
-        others
-            .sort_unstable_by(|a, b| b.recent_retransmits.cmp(&a.recent_retransmits).then(a.sums.address.cmp(&b.sums.address)));
+        others.small_sort_by(|a, b| b.recent_retransmits.cmp(&a.recent_retransmits).then(a.sums.address.cmp(&b.sums.address)));
         let lossy = others.iter().take_while(|host| host.recent_retransmits > 0).count().min(MAX_RETRANSMITTING_HOSTS);
         let (_, others) = others.split_at_mut(lossy);
-        others.sort_unstable_by(|a, b| {
+        others.small_sort_by(|a, b| {
             let weight = |host: &HostEntry| (host.recent_bytes, host.sums.connections);
             weight(b).cmp(&weight(a)).then(a.sums.address.cmp(&b.sums.address))
         });
         let mut rows: Vec<RemoteHost> = hosts.iter().take(MAX_HOSTS).map(|host| host.sums.clone()).collect();
-        rows.sort_unstable_by_key(|peer| peer.address);
+        rows.small_sort_by_key(|peer| peer.address);
         RemoteHosts {
             scan_boottime_ns: self.last_dump_ns,
             scan_cpu_ns: cost_ns,
