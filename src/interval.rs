@@ -19,6 +19,7 @@ pub mod file_lock_queues;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod limits;
+mod lock_graph;
 pub mod lock_holders;
 pub mod mean;
 pub mod memory;
@@ -107,6 +108,8 @@ pub struct Interval {
     pub mutex_queues: Vec<mutex_queues::MutexQueue>,
     /// Holders of futex locks, as the locks name them
     pub lock_holders: Vec<lock_holders::LockHolder>,
+    /// Holders of locks inside the kernel, as the locks name them
+    pub kernel_lock_holders: Vec<lock_holders::LockHolder>,
     /// Threads that wait for each other's locks
     pub deadlocks: Vec<deadlocks::Deadlock>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -160,8 +163,10 @@ impl Interval {
         let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
-        let deadlocks = deadlocks::deadlocks(host, newer);
-        let lock_holders = lock_holders::lock_holders(host, newer, &wait_counts, &deadlocks);
+        let locks = lock_graph::LockGraph::new(host, &newer.waits);
+        let deadlocks = deadlocks::deadlocks(&locks, newer);
+        let lock_holders = lock_holders::futex_lock_holders(&locks, &newer.waits, &wait_counts, &deadlocks);
+        let kernel_lock_holders = lock_holders::kernel_lock_holders(&locks, &wait_counts, &deadlocks);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),
@@ -170,6 +175,7 @@ impl Interval {
             blocked_threads: &blocked_threads,
             wait_counts: &wait_counts,
             lock_holders: &lock_holders,
+            kernel_lock_holders: &kernel_lock_holders,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
@@ -200,6 +206,7 @@ impl Interval {
             mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts, &lock_holders),
             deadlocks,
             lock_holders,
+            kernel_lock_holders,
             pressure,
             disks,
             cpu,

@@ -32,6 +32,7 @@ pub mod users;
 pub mod waits;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,6 +160,14 @@ impl Sampler {
     /// Reads context switches from now on: one file for each thread that ran.
     pub fn enable_context_switches(&mut self) {
         self.context_switches.get_or_insert_default();
+    }
+
+    /// Reads the owners of locks inside the kernel from now on, where this program may load an eBPF program and sees all tasks by
+    /// their numbers in the initial pid namespace. `program` is this one: it is started once more, when threads wait for such locks.
+    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
+        if self.root.is_host() && self.scanner.files().is_in_initial_pid_namespace() {
+            self.waits.enable_kernel_lock_owners(program);
+        }
     }
 
     /// Sets the CPU budget of sub-samples, as a share of one CPU; 0.01 by default.

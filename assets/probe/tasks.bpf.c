@@ -1,39 +1,139 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// Which threads ran: one row a thread, straight from its task_struct. src/kernel/probe.rs loads the object;
-// build.sh makes it again, and .ci/run compares the bytes.
+// Threads in D that wait for a lock inside the kernel, and the thread that holds it: one row a waiting thread, from the
+// owner fields of the locks. src/kernel/probe.rs loads the object; build.sh makes it again, and .ci/run compares the bytes.
 //
-// The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE).
+// The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE). What a kernel
+// lacks is left out.
 #include <linux/types.h>
+#include <stdbool.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 
 #define RELOCATED __attribute__((preserve_access_index))
 
-struct sched_entity { __u64 sum_exec_runtime; } RELOCATED;
+typedef struct { long counter; } RELOCATED atomic_long_t;
+struct mutex { atomic_long_t owner; } RELOCATED;
+struct rw_semaphore { atomic_long_t count, owner; } RELOCATED;
+struct semaphore { unsigned long last_holder; } RELOCATED;
+struct mm_struct { struct rw_semaphore mmap_lock; } RELOCATED;
 struct sched_info { unsigned long pcount; } RELOCATED;
 struct task_struct {
+	unsigned int __state, flags;
 	int pid, tgid;
-	struct sched_entity se;
 	struct sched_info sched_info;
+	struct mm_struct *mm;
+	// The lock, with one of the kinds below in the low two bits (include/linux/hung_task.h; since 6.15). Only in plain D:
+	// not of a wait that a fatal signal ends.
+	unsigned long blocker;
 } RELOCATED;
+// Before 5.14
+struct task_struct___before_5_14 { volatile long state; } RELOCATED;
 struct seq_file;
 struct bpf_iter_meta { struct seq_file *seq; } RELOCATED;
 struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } RELOCATED;
 
-// The same three figures as in /proc/PID/task/TID/schedstat, but for the run-queue wait. `Row` in probe.rs has the same layout.
-struct row { __u32 tgid, tid; __u64 run_ns, timeslices; };
+enum {
+	TASK_UNINTERRUPTIBLE = 0x2,
+	TASK_WAKEKILL = 0x100,
+	PF_KTHREAD = 0x200000,
+	MUTEX_FLAGS = 0x7,
+	RWSEM_FLAGS = 0x3,
+	RWSEM_READER_OWNED = 0x1,
+	RWSEM_WRITER_LOCKED = 0x1,
+	RWSEM_READER_BIAS = 0x100,
+};
+// `LockField` in probe.rs: the first four are those of hung_task.h.
+enum { MUTEX, SEMAPHORE, RWSEM_WAITS_TO_READ, RWSEM_WAITS_TO_WRITE, KIND_MASK = 0x3 };
+enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4 };
+
+// `Row` in probe.rs has the same layout.
+struct row { __u64 lock, owner_timeslices; __u32 tgid, tid, owner_tgid, owner_tid, owner_state, kind, flags, padding; };
+
+static __always_inline long state_of(struct task_struct *task)
+{
+	struct task_struct___before_5_14 *old = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return bpf_core_field_exists(old->state) ? BPF_CORE_READ(old, state) : 0;
+}
+
+// The task that holds a rw-semaphore: its writer, or one of its readers; NULL while it has no holder.
+static __always_inline struct task_struct *rwsem_owner(struct rw_semaphore *lock, struct row *row)
+{
+	long count = BPF_CORE_READ(lock, count.counter);
+	unsigned long owner = BPF_CORE_READ(lock, owner.counter);
+
+	if (owner & RWSEM_READER_OWNED) {
+		// The field keeps the last reader when none is left.
+		if (count < RWSEM_READER_BIAS)
+			return 0;
+		row->flags |= OWNER_IS_READER;
+	} else if (!(count & RWSEM_WRITER_LOCKED)) {
+		return 0;
+	}
+	return (struct task_struct *)(owner & ~RWSEM_FLAGS);
+}
+
+static __always_inline struct task_struct *lock_owner(struct task_struct *task, long state, struct row *row)
+{
+	unsigned long blocker = 0;
+
+	if (bpf_core_field_exists(task->blocker))
+		blocker = BPF_CORE_READ(task, blocker);
+	if (blocker) {
+		row->kind = blocker & KIND_MASK;
+		row->lock = blocker & ~(unsigned long)KIND_MASK;
+		if (row->kind == SEMAPHORE) {
+			struct semaphore *lock = (void *)row->lock;
+
+			return bpf_core_field_exists(lock->last_holder) ? (void *)BPF_CORE_READ(lock, last_holder) : 0;
+		}
+		if (row->kind == MUTEX) {
+			struct mutex *lock = (void *)row->lock;
+
+			return bpf_core_field_exists(lock->owner) ? (void *)(BPF_CORE_READ(lock, owner.counter) & ~MUTEX_FLAGS) : 0;
+		}
+	} else {
+		struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+		// A wait for mmap_lock that a fatal signal ends; whether it is one, the wait channel says.
+		if (!(state & TASK_WAKEKILL) || !mm || !bpf_core_field_exists(mm->mmap_lock))
+			return 0;
+		row->kind = RWSEM_WAITS_TO_WRITE;
+		row->lock = (unsigned long)__builtin_preserve_access_index(&mm->mmap_lock);
+		row->flags |= IS_MMAP_LOCK;
+	}
+	struct rw_semaphore *lock = (void *)row->lock;
+
+	return bpf_core_field_exists(lock->owner) ? rwsem_owner(lock, row) : 0;
+}
 
 SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
-	struct row row;
+	struct task_struct *task = ctx->task, *owner;
+	struct row row = {};
+	long state;
 
 	if (!task)
 		return 0;
-	row.tgid = task->tgid;
-	row.tid = task->pid;
-	row.run_ns = task->se.sum_exec_runtime;
-	row.timeslices = task->sched_info.pcount;
+	state = state_of(task);
+	if (!(state & TASK_UNINTERRUPTIBLE))
+		return 0;
+	owner = lock_owner(task, state, &row);
+	// Its own lock: it has just got it.
+	if (!owner || owner == task)
+		return 0;
+	row.tgid = BPF_CORE_READ(task, tgid);
+	row.tid = BPF_CORE_READ(task, pid);
+	row.owner_tgid = BPF_CORE_READ(owner, tgid);
+	row.owner_tid = BPF_CORE_READ(owner, pid);
+	row.owner_state = state_of(owner);
+	if (BPF_CORE_READ(owner, flags) & PF_KTHREAD)
+		row.flags |= OWNER_IS_KERNEL_THREAD;
+	if (bpf_core_field_exists(owner->sched_info.pcount))
+		row.owner_timeslices = BPF_CORE_READ(owner, sched_info.pcount);
 	bpf_seq_write(ctx->meta->seq, &row, sizeof(row));
 	return 0;
 }

@@ -20,6 +20,7 @@ use self::throttle::Throttle;
 use crate::app::operations_command::LatestOperations;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{priority, threads};
+use crate::kernel::probe::loader_process;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
@@ -127,8 +128,11 @@ impl SamplerThread {
 }
 
 fn new_sampler(root: Root) -> Result<Sampler, Failure> {
-    Sampler::new(root)
-        .map_err(|error| Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc"))
+    let mut sampler = Sampler::new(root).map_err(|error| {
+        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
+    })?;
+    sampler.enable_kernel_lock_owners(loader_process::own_executable());
+    Ok(sampler)
 }
 
 /// What the thread owns.

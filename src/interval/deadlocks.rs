@@ -1,12 +1,13 @@
-//! Deadlocks of futex locks: threads each of which holds a lock and waits for the lock of the next, by the owner fields of the locks.
+//! Deadlocks of futex locks and of locks inside the kernel: threads each of which holds a lock and waits for the lock of the next, by the owner fields of the locks.
 //! docs/metrics.md, "Lock holders".
 
 use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
+use super::lock_graph::{LockGraph, LockId, Owner};
 use crate::ids::{GroupId, TaskId};
-use crate::sample::waits::{LockOwner, OwnerField, Syscall, Waits};
-use crate::sample::{Host, Name, Sample};
+use crate::sample::waits::OwnerField;
+use crate::sample::{Name, Sample};
 use crate::units::reaches_threshold;
 
 /// Threads that wait for each other's locks.
@@ -29,9 +30,9 @@ pub struct Deadlock {
 const MIN_SEEN_SHARE: f64 = 0.8;
 
 /// The deadlocks of an interval, in the order of pids.
-pub fn deadlocks(host: &Host, newer: &Sample) -> Vec<Deadlock> {
+pub fn deadlocks(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
     let waits = &newer.waits;
-    let edges = edges(host, waits);
+    let edges = edges(graph);
     let mut seen: Vec<TaskId> = Vec::new();
     let mut found = Vec::new();
     let mut starts: Vec<&TaskId> = edges.keys().collect();
@@ -41,17 +42,17 @@ pub fn deadlocks(host: &Host, newer: &Sample) -> Vec<Deadlock> {
             continue;
         };
         seen.extend(&cycle);
-        let rows: Vec<&Edge> = cycle.iter().filter_map(|task| edges.get(task)).collect();
-        let Some(group) = rows.first().and_then(|edge| waits.groups.get(usize::from(edge.row.group))) else { continue };
-        let waiters: u32 = rows.iter().map(|edge| edge.row.waiters).fold(0, u32::saturating_add);
-        let mean = f64::from(waiters) / waits.sub_samples.len().max(1) as f64;
+        let owners: Vec<&Owner> = cycle.iter().filter_map(|task| edges.get(task)).map(|edge| edge.owner).collect();
+        let Some(group) = owners.first().and_then(|owner| waits.groups.get(usize::from(owner.group))) else { continue };
+        let is_of_cycle = |owner: &&Owner| owners.iter().any(|one| one.lock == owner.lock);
+        let waiters: f64 = graph.owners.iter().filter(is_of_cycle).map(|owner| owner.waiters).sum();
         let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(start.pid)?.comm.clone()));
         found.push(Deadlock {
             group: group.clone(),
-            threads: rows.iter().map(|edge| BlockedThread::new(host.machine.as_bytes(), &edge.row.owner)).collect(),
-            known_by: rows.iter().map(|edge| edge.row.field).collect(),
+            threads: owners.iter().map(|owner| owner.thread.clone()).collect(),
+            known_by: owners.iter().map(|owner| owner.field).collect(),
             process: name.unwrap_or_default(),
-            others: (mean - cycle.len() as f64).max(0.0),
+            others: (waiters - cycle.len() as f64).max(0.0),
         });
     }
     found
@@ -59,26 +60,17 @@ pub fn deadlocks(host: &Host, newer: &Sample) -> Vec<Deadlock> {
 
 /// A thread that holds a lock and waits for another one.
 struct Edge<'a> {
-    /// The lock that it holds
-    row: &'a LockOwner,
+    /// It, with the lock that it holds
+    owner: &'a Owner,
     /// The holder of the lock for which it waits
     next: TaskId,
 }
 
-/// By the thread that waits. A lock belongs to the process at whose address it is.
-fn edges<'a>(host: &Host, waits: &'a Waits) -> FxHashMap<TaskId, Edge<'a>> {
-    let enough =
-        |row: &&LockOwner| reaches_threshold(f64::from(row.owner.seen_count), waits.sub_samples.len() as f64 * MIN_SEEN_SHARE);
-    let rows = || waits.lock_owners.iter().filter(enough);
-    let owners: FxHashMap<(u32, u64), TaskId> =
-        rows().map(|row| ((row.owner.task.pid, row.futex_address), row.owner.task)).collect();
-    let edge = |row: &'a LockOwner| {
-        let call = Syscall::from_number(host.machine.as_bytes(), row.owner.syscall?)?;
-        let wanted = call.futex_wait().filter(|_| call.is_contended_futex())?.address();
-        let next = *owners.get(&(row.owner.task.pid, wanted))?;
-        Some((row.owner.task, Edge { row, next }))
-    };
-    rows().filter_map(edge).collect()
+/// By the thread that waits.
+fn edges(graph: &LockGraph) -> FxHashMap<TaskId, Edge<'_>> {
+    let owners = || graph.owners.iter().filter(|owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE));
+    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.task)).collect();
+    owners().filter_map(|owner| Some((owner.thread.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
 }
 
 /// The cycle that contains `start`, if following the waits leads back to it.

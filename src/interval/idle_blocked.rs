@@ -27,7 +27,7 @@ use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Host, Name, Reading, Sample};
 use crate::units::SmallSort;
 use crate::units::reaches_threshold;
-use blocked_counts::{BlockedCounts, GroupConditions};
+use blocked_counts::{BlockedCounts, GroupConditions, Holders};
 use kernel_locks::{KernelLockCounter, KernelLocks};
 use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
 
@@ -102,9 +102,11 @@ impl BlockedGroup {
         self.lock_contended + self.lock_inferred
     }
 
-    /// The named holder of the lock that most of its threads wait for, if it is not on storage: then the wait chain ends at it.
+    /// The named holder of the lock that most of its threads wait for, if it is not a thread of the group on storage: then the wait chain
+    /// ends at it.
     pub fn holder_off_storage(&self) -> Option<&LockHolder> {
-        self.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage)
+        let is_outside = |holder: &LockHolder| holder.field.is_of_kernel() && self.storage < MIN_ON_STORAGE_THREADS;
+        self.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage || is_outside(holder))
     }
 
     /// Whether its chain ends at storage that is no block device of this host.
@@ -153,6 +155,9 @@ const MIN_COMPLETIONS_IN_FLIGHT: f64 = 0.5;
 /// A device with at least this mean number of requests in flight is busy: below, threads that are on storage all the time do not wait for it.
 const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
+/// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
+const MIN_ON_STORAGE_THREADS: f64 = 0.05;
+
 /// Other spans of the same interval that idle-but-blocked is computed from.
 pub(super) struct Spans<'a> {
     pub cpu: Option<&'a CpuSpan>,
@@ -162,11 +167,12 @@ pub(super) struct Spans<'a> {
     pub blocked_threads: &'a [BlockedThread],
     pub wait_counts: &'a WaitCounts,
     pub lock_holders: &'a [LockHolder],
+    pub kernel_lock_holders: &'a [LockHolder],
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, lock_holders } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, lock_holders, kernel_lock_holders } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
@@ -174,7 +180,8 @@ impl IdleBlocked {
             return None;
         }
         let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
-        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, lock_holders));
+        let holders = Holders { futex: lock_holders, kernel: kernel_lock_holders };
+        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, holders));
         let mut result =
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
@@ -196,7 +203,9 @@ impl IdleBlocked {
             result.blocked_threads += blocked * part;
             if let Some(locks) = &mut kernel_locks {
                 locks.add(entry.sub_sample, part, entry.available_cpus, |group| {
-                    conditions.is_behind_storage(group, rows) || GroupConditions::is_in_reclaim(group, rows)
+                    conditions.is_behind_storage(group, rows)
+                        || conditions.is_kernel_lock_behind_storage(group)
+                        || GroupConditions::is_in_reclaim(group, rows)
                 });
             }
             for (row, counted) in rows.iter().zip(&counted) {
@@ -210,7 +219,7 @@ impl IdleBlocked {
             }
         }
         result.ratio = result.cpus / cpus;
-        result.kernel_locks = kernel_locks.and_then(|locks| locks.finish(cpus));
+        result.kernel_locks = kernel_locks.and_then(|locks| locks.finish(cpus, kernel_lock_holders));
         // CPU time that no tick has counted is used all the same, though /proc/stat counts it as idle.
         if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
             result.available = result.available.min(cpu.available());
@@ -224,7 +233,8 @@ impl IdleBlocked {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
             group.waiting_connections = connections.get(index).copied().unwrap_or(Ok(0));
-            group.lock_holder = holder_of_group(lock_holders, index).cloned();
+            let kernel = holder_of_group(kernel_lock_holders, index).filter(|holder| holder.is_behind_storage());
+            group.lock_holder = holder_of_group(lock_holders, index).or(kernel).cloned();
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);

@@ -50,6 +50,8 @@ pub struct GroupWaits {
     pub ipc_peer: u16,
     /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
     pub file_lock: u16,
+    /// Part of `lock_contended`: in D in any other lock of the kernel
+    pub kernel_lock: u16,
 }
 
 /// One hot thread: in how many sub-samples of the interval it was in each wait class.
@@ -179,6 +181,8 @@ impl GroupWaits {
                 }
                 if wait.is_file_lock {
                     self.file_lock = self.file_lock.saturating_add(row.threads);
+                } else if wait.state == TaskState::Blocked {
+                    self.kernel_lock = self.kernel_lock.saturating_add(row.threads);
                 }
                 &mut self.lock_contended
             }

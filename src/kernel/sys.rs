@@ -64,6 +64,13 @@ struct LinkCreate {
     flags: u32,
 }
 
+/// The `iter_create` member of `union bpf_attr`.
+#[repr(C)]
+struct IterCreate {
+    link_fd: u32,
+    flags: u32,
+}
+
 /// `rate.rate` in `struct tc_tbf_qopt`.
 pub const TBF_RATE_OFFSET: usize = 8;
 /// `struct tc_netem_qopt`, before the attributes of netem.
@@ -71,6 +78,7 @@ pub const NETEM_OPTIONS_BYTES: usize = 24;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const BPF_LINK_CREATE: libc::c_int = 28;
+const BPF_ITER_CREATE: libc::c_int = 33;
 const BPF_TRACE_ITER: u32 = 28;
 /// `struct inet_diag_msg`, in front of the attributes of a sock_diag answer.
 pub const INET_DIAG_MSG_SIZE: usize = 72;
@@ -87,7 +95,7 @@ const _: () = assert!(size_of::<LegacySettings>() == 44 && offset_of!(LegacySett
 const _: () = assert!(offset_of!(LegacySettings, speed_hi) == 28 && offset_of!(LegacySettings, reserved) == 36);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks_nwords) == 15);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
-const _: () = assert!(size_of::<LinkCreate>() == 16);
+const _: () = assert!(size_of::<LinkCreate>() == 16 && size_of::<IterCreate>() == 8);
 const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 // The largest member of the union in ifreq is ifmap. (linux-raw-sys declares sockaddr, hence ifreq, larger than the kernel.)
 const _: () = assert!(offset_of!(libc::ifreq, ifr_ifru) == libc::IFNAMSIZ);
@@ -115,6 +123,8 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.flags) + 4", size_of::<LinkCreate>()),
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.attach_type)", offset_of!(LinkCreate, attach_type)),
     ("linux/bpf.h", "BPF_LINK_CREATE", BPF_LINK_CREATE as usize),
+    ("linux/bpf.h", "offsetof(union bpf_attr, iter_create.flags) + 4", size_of::<IterCreate>()),
+    ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
     ("linux/capability.h", "sizeof(struct __user_cap_header_struct)", size_of::<__user_cap_header_struct>()),
     ("linux/capability.h", "sizeof(struct __user_cap_data_struct)", size_of::<__user_cap_data_struct>()),
@@ -183,6 +193,11 @@ pub fn bpf_link_create(program: BorrowedFd) -> nix::Result<OwnedFd> {
     let flags = 0;
     let attributes = LinkCreate { prog_fd: raw_descriptor(program), target_fd: 0, attach_type: BPF_TRACE_ITER, flags };
     bpf(BPF_LINK_CREATE, &attributes)
+}
+
+/// BPF_ITER_CREATE: a descriptor that yields what an attached iterator program writes in one pass.
+pub fn bpf_iter_create(link: BorrowedFd) -> nix::Result<OwnedFd> {
+    bpf(BPF_ITER_CREATE, &IterCreate { link_fd: raw_descriptor(link), flags: 0 })
 }
 
 /// bpf(2), for a command that only reads its attributes and returns a descriptor.

@@ -6,7 +6,9 @@
 pub mod blocked;
 pub mod budget;
 pub mod file_locks;
+mod holder_wait;
 mod ipc_peers;
+mod kernel_lock_owners;
 mod lock_owners;
 mod namespace_tids;
 mod observed;
@@ -17,9 +19,12 @@ pub mod tcp_files;
 pub mod unix_sockets;
 mod wait_queues;
 
+use std::path::PathBuf;
+
 use rustc_hash::FxHashMap;
 
 use self::blocked::ClassifiedWait;
+use self::kernel_lock_owners::KernelLockOwners;
 use self::lock_owners::LockOwners;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{WaitQueues, Waiter};
@@ -48,6 +53,7 @@ pub struct WaitCounter {
     group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
     lock_owners: LockOwners,
+    kernel_lock_owners: KernelLockOwners,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
     interval_number: u32,
 }
@@ -71,6 +77,12 @@ pub struct SubSampleReadings {
 }
 
 impl WaitCounter {
+    /// Reads the owners of locks inside the kernel from now on, where the kernel lets this program load an eBPF program. `program`
+    /// is this one.
+    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
+        self.kernel_lock_owners = KernelLockOwners::new(program);
+    }
+
     /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(
         &mut self,
@@ -78,6 +90,7 @@ impl WaitCounter {
         readings: SubSampleReadings,
     ) {
         self.lock_owners.clear_waiters();
+        self.kernel_lock_owners.clear_waiters();
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
@@ -100,6 +113,7 @@ impl WaitCounter {
         let Some(last) = self.waits.sub_samples.last() else { return };
         let number = u16::try_from(self.waits.sub_samples.len() - 1).unwrap_or(u16::MAX);
         self.lock_owners.read_owners(files, (number, last.boottime_ns));
+        self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));
     }
 
     /// A sub-sample was due and was not taken, because of its budget.
@@ -117,6 +131,8 @@ impl WaitCounter {
         let (queues, waiters) = self.wait_queues.finish_interval();
         waits.wait_queues = queues;
         waits.lock_owners = self.lock_owners.finish_interval();
+        (waits.kernel_lock_owners, waits.kernel_lock_readings) =
+            self.kernel_lock_owners.finish_interval(&mut waits.lock_owners);
         waits.observed = self.observed.finish_interval();
         waits.threads.reserve_exact(self.sightings.len());
         for ((place, wait), seen_count) in self.sightings.drain() {
@@ -182,6 +198,12 @@ impl WaitCounter {
         match (class, self.threads.get_mut(place)) {
             (WaitClass::Lock, _) if thread.futex_wait.is_none() => {
                 let in_file_lock = thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_file_lock(wchan.as_bytes()));
+                if thread.state == TaskState::Blocked && !in_file_lock {
+                    let in_own_mmap_lock =
+                        thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_own_mmap_lock(wchan.as_bytes()));
+                    let waiter = kernel_lock_owners::Waiter { group, pid: of.pid, in_own_mmap_lock };
+                    self.kernel_lock_owners.add_waiter(thread.tid, waiter);
+                }
                 let waiter = Waiter { pid: of.pid, syscall: thread.wait.syscall().ok(), in_file_lock };
                 self.wait_queues.add_with_file(group, wait, waiter);
             }

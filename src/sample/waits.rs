@@ -12,7 +12,7 @@ pub mod syscall;
 use std::net::SocketAddr;
 
 pub use class::WaitClass;
-pub use lock_owner::{LockOwner, OwnerField};
+pub use lock_owner::{KernelLockOwner, LockOwner, OwnerField};
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 
@@ -41,6 +41,11 @@ pub struct Waits {
     /// The owners of futex locks for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters; sorted by group, address and
     /// owner
     pub lock_owners: Vec<LockOwner>,
+    /// The owners of locks inside the kernel for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters; sorted by group,
+    /// lock and owner
+    pub kernel_lock_owners: Vec<KernelLockOwner>,
+    /// Sub-samples that read the owners of locks inside the kernel
+    pub kernel_lock_readings: u32,
     /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
     pub socket_waiters: Vec<SocketWaiter>,
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
@@ -77,7 +82,7 @@ pub const MAX_BLOCKED_THREADS: usize = 32;
 /// Wait queues of a sample, of all groups: those with the most sightings. The threads of the others are in `SubSample::waits`.
 pub const MAX_WAIT_QUEUES: usize = 64;
 
-/// Rows of `Waits::lock_owners` in a sample.
+/// Rows of `Waits::lock_owners` in a sample, and of `kernel_lock_owners`.
 pub const MAX_LOCK_OWNERS: usize = 64;
 
 /// One reading of the hot threads.

@@ -37,8 +37,8 @@ use stalltop::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
-    SubSample, ThreadWait, UnreadServer, WaitClass, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
+    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -253,7 +253,17 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 field: if d.bool() { OwnerField::GlibcMutex } else { OwnerField::FutexWord },
                 waiters: d.u32(),
                 owner: blocked_wait(d),
+                kernel_lock: d.maybe(Dice::u32),
             }),
+            kernel_lock_owners: d.list(3, |d| KernelLockOwner {
+                group: d.u16(),
+                lock: d.u32(),
+                field: if d.bool() { OwnerField::KernelMutex } else { OwnerField::KernelReader },
+                waiters: d.u32(),
+                waits_for: d.maybe(Dice::u32),
+                owner: blocked_wait(d),
+            }),
+            kernel_lock_readings: d.u32(),
             socket_waiters: d.list(2, |d| SocketWaiter {
                 task: task(d),
                 group: d.u16(),

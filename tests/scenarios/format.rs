@@ -208,12 +208,12 @@ pub struct Process {
     pub pipe: Option<Pipe>,
     #[serde(default)]
     pub queue: Vec<Queue>,
-    /// Owners of its futex locks
+    /// Owners of its futex locks, and of the locks inside the kernel that its threads wait for
     #[serde(default)]
     pub owner: Vec<Owner>,
 }
 
-/// The thread that holds a futex lock of the process, and what it does
+/// The thread that holds a futex lock of the process or a lock inside the kernel, and what it does
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Owner {
@@ -231,6 +231,14 @@ pub struct Owner {
     pub waits_for: Option<u64>,
     /// Sub-samples that saw this; all if it is left out
     pub sub_samples: Option<u16>,
+    /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader)
+    pub field: Option<String>,
+    /// Of the owner of a futex lock: the lock inside the kernel for which it waits
+    pub kernel_lock: Option<u32>,
+    /// Its process, if it is not this one
+    pub pid: Option<u32>,
+    /// Its name, if it is not that of the process
+    pub name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

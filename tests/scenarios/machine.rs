@@ -19,8 +19,8 @@ use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConn
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
-    SubSample, ThreadWait, WaitClass, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
+    SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -751,25 +751,46 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
             let futex = |lock| RawSyscall { number: 202, arguments: [lock, 0x80, 2] };
             let call = owner.call.map(|number| RawSyscall { number, arguments: [0; 3] });
             let group = group_index(process, &waits.groups);
-            waits.lock_owners.push(LockOwner {
+            let seen = owner.sub_samples.map_or(SUB_SAMPLES, u32::from);
+            let wait = BlockedWait {
+                task: TaskId { pid: owner.pid.unwrap_or(process.pid), tid: owner.tid, start_ticks: 1 },
                 group,
-                futex_address: owner.lock,
-                field: OwnerField::GlibcMutex,
-                waiters: owner.waiters * owner.sub_samples.map_or(SUB_SAMPLES, u32::from),
-                owner: BlockedWait {
-                    task: TaskId { pid: process.pid, tid: owner.tid, start_ticks: 1 },
+                comm: Name::from(owner.name.as_deref().unwrap_or(process.name.as_str())),
+                state: TaskState::from_stat_char(owner.state.as_bytes()[0]),
+                wchan: owner.channel.as_deref().map(Name::from),
+                syscall: owner.waits_for.filter(|_| owner.field.is_none()).map(futex).or(call),
+                seen_count: seen as u16,
+                last_sub_sample: SUB_SAMPLES as u16 - 1,
+                blocked_since_ns: 0,
+                file: None,
+                disk: None,
+                mount: None,
+            };
+            let Some(field) = &owner.field else {
+                waits.lock_owners.push(LockOwner {
                     group,
-                    comm: Name::from(process.name.as_str()),
-                    state: TaskState::from_stat_char(owner.state.as_bytes()[0]),
-                    wchan: owner.channel.as_deref().map(Name::from),
-                    syscall: owner.waits_for.map(futex).or(call),
-                    seen_count: owner.sub_samples.unwrap_or(SUB_SAMPLES as u16),
-                    last_sub_sample: SUB_SAMPLES as u16 - 1,
-                    blocked_since_ns: 0,
-                    file: None,
-                    disk: None,
-                    mount: None,
+                    futex_address: owner.lock,
+                    field: OwnerField::GlibcMutex,
+                    waiters: owner.waiters * seen,
+                    owner: wait,
+                    kernel_lock: owner.kernel_lock,
+                });
+                continue;
+            };
+            waits.kernel_lock_readings = SUB_SAMPLES;
+            waits.kernel_lock_owners.push(KernelLockOwner {
+                group,
+                lock: owner.lock as u32,
+                field: match field.as_str() {
+                    "mutex" => OwnerField::KernelMutex,
+                    "semaphore" => OwnerField::KernelSemaphore,
+                    "writer" => OwnerField::KernelWriter,
+                    "reader" => OwnerField::KernelReader,
+                    other => panic!("no owner field {other}"),
                 },
+                waiters: owner.waiters * seen,
+                waits_for: owner.waits_for.map(|lock| lock as u32),
+                owner: wait,
             });
         }
         for queue in process.queue.iter().filter(|queue| queue.kind == "remote") {
@@ -845,6 +866,7 @@ fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
             lock_inferred: waits.lock_by_inference - queued(&["futex"]),
             ipc_peer: waits.peer,
             file_lock: waits.file_lock - queued(&["file-lock"]),
+            ..GroupWaits::default()
         }));
     }
     rows.retain(|row| row.threads > 0);

@@ -61,7 +61,9 @@ fn is_eligible(case: &Case) -> bool {
 fn are_compatible(a: &Phase, b: &Phase) -> bool {
     let has_peer = |phase: &Phase| phase.process.iter().any(|process| process.waits.peer > 0);
     let is_blocked = |phase: &Phase| {
-        phase.process.iter().any(|process| process.holder.is_some() || process.waits.memory > 0 || process.waits.hidden > 0)
+        phase.process.iter().any(|process| {
+            process.holder.is_some() || !process.owner.is_empty() || process.waits.memory > 0 || process.waits.hidden > 0
+        })
     };
     // SYNs and SYN/ACKs that are sent again are one counter; clients of a full accept queue send them, too.
     let repeats_handshakes = |phase: &Phase| {

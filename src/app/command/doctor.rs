@@ -250,11 +250,14 @@ fn bpf_iterator_line() -> String {
     let loader =
         LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
     match loader.and_then(LoaderProcess::wait_for_result) {
-        Ok(_) => "eBPF      programs can be loaded (tried with the task iterator; sampling does not use it)\n".to_owned(),
+        Ok(_) => {
+            "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields\n"
+                .to_owned()
+        }
         Err(why) => {
             let why = printable(&why);
             format!(
-                "eBPF      programs cannot be loaded (sampling does not need them): {why}: root, or CAP_BPF and CAP_PERFMON\n"
+                "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: root, or CAP_BPF and CAP_PERFMON\n"
             )
         }
     }

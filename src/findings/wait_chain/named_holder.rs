@@ -12,20 +12,34 @@ pub fn known_by(field: OwnerField) -> &'static str {
     match field {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
+        OwnerField::KernelMutex => "the owner field of the kernel's mutex",
+        OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
+        OwnerField::KernelWriter => "the owner field of the kernel's rw-semaphore",
+        OwnerField::KernelReader => {
+            "the owner field of the kernel's rw-semaphore: its last reader, which may not be the only one"
+        }
     }
 }
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`
 pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String {
     let turns = if holder.holders > 1 { format!(" (one of {} in turn)", holder.holders) } else { String::new() };
+    let kind = if holder.field == OwnerField::KernelReader { "a reader of the lock, " } else { "" };
     let does = match &holder.chain_end {
         Some((end, activity)) => {
             let end_does = activity_words(interval, end, *activity);
-            format!("waits for a lock that {} holds, which {end_does}", thread_name(end))
+            format!("waits for a lock that {} holds, which {end_does}", holder_name(interval, end))
         }
+        None if holder.field.is_of_kernel() && holder.activity == HolderActivity::Running => "runs with the lock held".into(),
         None => activity_words(interval, &holder.thread, holder.activity),
     };
-    format!("{}{turns}, which {does}", thread_name(&holder.thread))
+    format!("{kind}{}{turns}, which {does}", holder_name(interval, &holder.thread))
+}
+
+/// `worker/4650`, `kernel thread kworker/0:1/50`
+fn holder_name(interval: &Interval, thread: &BlockedThread) -> String {
+    let is_of_kernel = interval.process(thread.task.pid).is_some_and(|process| process.kernel_thread);
+    format!("{}{}", if is_of_kernel { "kernel thread " } else { "" }, thread_name(thread))
 }
 
 /// `worker/4650`

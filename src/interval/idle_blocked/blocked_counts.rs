@@ -22,8 +22,17 @@ pub struct GroupConditions {
     aio_waiting_share: Vec<f64>,
     /// Share of its threads in contended futexes whose lock names its holder
     known_holder_share: Vec<f64>,
+    /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage
+    kernel_lock_behind_storage: Vec<bool>,
     /// Share of its threads in pipes and sockets that wait for a process on storage
     behind_ipc_peer_share: Vec<f64>,
+}
+
+/// Holders of locks that name them, by group.
+#[derive(Clone, Copy, Default)]
+pub struct Holders<'a> {
+    pub futex: &'a [LockHolder],
+    pub kernel: &'a [LockHolder],
 }
 
 /// Numbers of threads of one group that count as blocked in one sub-sample.
@@ -45,7 +54,7 @@ impl GroupConditions {
         newer: &Sample,
         (counts, weighted): (&WaitCounts, &[WeightedSubSample]),
         disks: &[DiskSpan],
-        (ipc_peers, lock_holders): (&IpcPeers, &[LockHolder]),
+        (ipc_peers, holders): (&IpcPeers, Holders),
     ) -> GroupConditions {
         let groups = newer.waits.groups.len();
         let mut seconds = vec![0.0; counts.sub_samples.len()];
@@ -64,13 +73,20 @@ impl GroupConditions {
             }
         }
         let mut known_holder_share = vec![0.0; groups];
-        for holder in lock_holders {
+        for holder in holders.futex {
             if let Some(share) = known_holder_share.get_mut(usize::from(holder.group)) {
                 *share = holder.share;
             }
         }
+        let mut kernel_lock_behind_storage = vec![false; groups];
+        for holder in holders.kernel.iter().filter(|holder| holder.is_behind_storage()) {
+            if let Some(behind) = kernel_lock_behind_storage.get_mut(usize::from(holder.group)) {
+                *behind = true;
+            }
+        }
         GroupConditions {
             known_holder_share,
+            kernel_lock_behind_storage,
             on_storage: counts.groups_on_storage(groups, seconds.into_iter()),
             file_lock_held_outside: locked_by_others,
             aio_waiting_share: aio_waiting_shares(older, newer, counts, disks),
@@ -101,6 +117,11 @@ impl GroupConditions {
         now || self.on_storage.get(usize::from(group)).copied().unwrap_or(false)
     }
 
+    /// Whether threads of that group that wait for a lock inside the kernel count as blocked although no thread of the group is on storage.
+    pub fn is_kernel_lock_behind_storage(&self, group: u16) -> bool {
+        self.kernel_lock_behind_storage.get(usize::from(group)).copied().unwrap_or(false)
+    }
+
     fn aio_waiters(&self, row: &GroupWaits) -> f64 {
         f64::from(row.aio) * self.aio_waiting_share.get(usize::from(row.group)).copied().unwrap_or(1.0)
     }
@@ -111,12 +132,17 @@ impl GroupConditions {
         let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
         let known = self.known_holder_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
         let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
+        let kernel = if is(&self.kernel_lock_behind_storage) { 1.0 } else { 0.0 };
+        let futex = f64::from(row.lock_contended.saturating_sub(elsewhere).saturating_sub(row.kernel_lock));
         BlockedCounts {
             storage: f64::from(row.storage),
             aio: self.aio_waiters(row) * part,
             memory: f64::from(row.memory),
             hidden: when(outstanding, row.hidden_blocked),
-            lock_contended: f64::from(row.lock_contended.saturating_sub(elsewhere)) * if behind { 1.0 } else { known },
+            lock_contended: match behind {
+                true => futex + f64::from(row.kernel_lock),
+                false => futex * known + f64::from(row.kernel_lock) * kernel,
+            },
             lock_inferred: when(behind, row.lock_inferred),
             behind_ipc_peer: when(behind, row.ipc_peer)
                 * self.behind_ipc_peer_share.get(usize::from(row.group)).copied().unwrap_or(0.0),
@@ -180,7 +206,8 @@ mod tests {
         let weighted: Vec<WeightedSubSample> = weighted
             .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
             .collect();
-        let conditions = GroupConditions::new(&older, &newer, (&counts, &weighted), &[], (&IpcPeers::default(), &[]));
+        let conditions =
+            GroupConditions::new(&older, &newer, (&counts, &weighted), &[], (&IpcPeers::default(), Holders::default()));
         let counted =
             |rows: &Vec<GroupWaits>| conditions.blocked_counts(rows, None).iter().map(|counted| counted.lock_contended).sum();
         counts.sub_samples.iter().map(counted).collect()

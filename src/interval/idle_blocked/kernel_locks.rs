@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::{GroupLabel, group_label};
 use crate::ids::GroupId;
+use crate::interval::lock_holders::{LockHolder, holder_of_group};
 use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::class::{self, KernelLock};
 use crate::sample::waits::{ObservedWait, SubSample, Syscall, WaitClass};
@@ -35,6 +36,8 @@ pub struct KernelLockGroup {
     pub label: GroupLabel,
     /// Mean number of its threads
     pub threads: f64,
+    /// The holder of the lock that most of them wait for, where the lock names it
+    pub holder: Option<LockHolder>,
     /// By wait channel and system call, most threads first
     pub waits: Vec<KernelLockWait>,
 }
@@ -97,8 +100,8 @@ impl<'a> KernelLockCounter<'a> {
         self.result.cpus += available_cpus.min(waiting) * part;
     }
 
-    /// `None` if no thread counted.
-    pub fn finish(self, cpus: f64) -> Option<KernelLocks> {
+    /// `None` if no thread counted. `holders`: of locks inside the kernel.
+    pub fn finish(self, cpus: f64, holders: &[LockHolder]) -> Option<KernelLocks> {
         let KernelLockCounter { waits, threads, mut result, older, newer } = self;
         let mut groups: FxHashMap<u16, Vec<KernelLockWait>> = FxHashMap::default();
         for ((group, wait), threads) in threads {
@@ -112,6 +115,7 @@ impl<'a> KernelLockCounter<'a> {
                 group: id.clone(),
                 label: group_label(id, older, newer),
                 threads: waits.iter().map(|wait| wait.threads).sum(),
+                holder: holder_of_group(holders, usize::from(number)).cloned(),
                 waits,
             });
         }

@@ -75,6 +75,7 @@ prop_compose! {
             lock_inferred: waits[7],
             ipc_peer: waits[8],
             file_lock: 0,
+            kernel_lock: 0,
         };
         let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), waits: synthetic::waits::group(&row) };
         sample.waits = Waits {

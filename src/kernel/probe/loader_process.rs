@@ -73,6 +73,11 @@ impl LoaderProcess {
         Some(answer)
     }
 
+    /// Whether the child has exited, and was reaped.
+    pub fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits for the result.
     pub fn wait_for_result(mut self) -> Result<TaskIterator, String> {
         loop {

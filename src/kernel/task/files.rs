@@ -26,6 +26,8 @@ const PATH_BYTES: usize = 64;
 const MAX_DESCRIPTORS: libc::rlim_t = 16_384;
 /// Descriptors reserved for the rest of this process.
 const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
+/// /proc/self/ns/pid there: PROC_PID_INIT_INO in include/linux/proc_ns.h
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Descriptors kept open now, in the whole process, since the limit is per process.
 static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
@@ -160,6 +162,11 @@ impl TaskFiles {
     pub fn read_link(&self, path: std::fmt::Arguments<'_>) -> Reading<OsString> {
         let mut bytes = [0; PATH_BYTES];
         readlinkat(&self.proc, format_path(&mut bytes, path)?).map_err(absent_from_errno)
+    }
+
+    /// Whether the numbers of tasks here are those of the initial pid namespace.
+    pub fn is_in_initial_pid_namespace(&self) -> bool {
+        self.read_link(format_args!("self/ns/pid")).is_ok_and(|link| link == INITIAL_PID_NAMESPACE)
     }
 
     /// The owner of /proc/PID: the effective uid of the process, or 0 if it is not dumpable.

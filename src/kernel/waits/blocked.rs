@@ -88,7 +88,8 @@ pub fn resolve_files(
     let IntervalWaits { mut waits, waiters, ipc_threads } = interval_waits;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     let owners = waits.lock_owners.iter_mut().map(|row| &mut row.owner);
-    for thread in waits.blocked.iter_mut().chain(owners) {
+    let kernel_owners = waits.kernel_lock_owners.iter_mut().map(|row| &mut row.owner);
+    for thread in waits.blocked.iter_mut().chain(owners).chain(kernel_owners) {
         let pid = thread.task.pid;
         let Some((descriptor, target)) = read_call_file(thread.syscall, pid, files, machine) else { continue };
         let place = match target.strip_prefix(b"/dev/") {

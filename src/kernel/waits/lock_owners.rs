@@ -1,5 +1,5 @@
 //! Reads the owners of futex locks for which threads wait: the owner's thread id from the memory of the process
-//! (process_vm_readv), and what that thread does from its stat, wchan and syscall.
+//! (process_vm_readv), and what that thread does (`holder_wait`).
 //!
 //! process_vm_readv takes the same permission as /proc/PID/syscall, which led to the futex address.
 
@@ -10,13 +10,9 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 
+use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
-use crate::ids::TaskId;
-use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::Name;
-use crate::sample::task::TaskState;
-use crate::sample::waits::class::strip_compiler_suffix;
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::units::SmallSort;
 
@@ -91,18 +87,16 @@ impl LockOwners {
     fn read_owner(&mut self, files: &mut TaskFiles, (pid, address): (u32, u64), lock: ContendedLock) -> Option<BlockedWait> {
         let named = read_owner_tid(pid, address, lock.field).ok().flatten()?;
         let tid = self.tids.in_our_namespace(files, pid, named)?;
-        let wait = read_wait(files, pid, tid, lock.group)?;
+        let wait = read_holder_wait(files, pid, tid, lock.group)?;
         // A lock that was passed on in between has an owner that did something else.
         (read_owner_tid(pid, address, lock.field).ok().flatten() == Some(named)).then_some(wait)
     }
 
     fn record(&mut self, address: u64, lock: ContendedLock, owner: BlockedWait) {
-        let key = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
-        let same = self.rows.iter_mut().find(|row| {
-            (row.group, row.futex_address, row.owner.task) == (lock.group, address, owner.task)
-                && (row.owner.state, &row.owner.wchan) == (owner.state, &owner.wchan)
-                && key(&row.owner) == key(&owner)
-        });
+        let same = self
+            .rows
+            .iter_mut()
+            .find(|row| (row.group, row.futex_address) == (lock.group, address) && is_same_wait(&row.owner, &owner));
         match same {
             Some(row) => {
                 row.waiters = row.waiters.saturating_add(lock.waiters);
@@ -111,7 +105,7 @@ impl LockOwners {
             }
             None => {
                 let ContendedLock { group, field, waiters } = lock;
-                self.rows.push(LockOwner { group, futex_address: address, field, waiters, owner });
+                self.rows.push(LockOwner { group, futex_address: address, field, waiters, owner, kernel_lock: None });
             }
         }
     }
@@ -140,35 +134,6 @@ fn read_words(pid: u32, address: u64) -> io::Result<[u32; 3]> {
     }
     let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
     Ok([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
-}
-
-/// What a thread does: stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read.
-fn read_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
-    let text = files.read_once(format_args!("{pid}/task/{tid}/stat")).ok()?;
-    let stat = task::parse_stat(text)?;
-    let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
-    let (mut wchan, mut syscall) = (None, None);
-    if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
-        match strip_compiler_suffix(files.read_once(format_args!("{pid}/task/{tid}/wchan")).ok()?.trim_ascii()) {
-            b"0" | b"" => return None,
-            symbol => wchan = Some(Name::from(symbol)),
-        }
-        syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
-    }
-    Some(BlockedWait {
-        task: TaskId { pid, tid, start_ticks },
-        group,
-        comm,
-        state,
-        wchan,
-        syscall,
-        seen_count: 1,
-        last_sub_sample: 0,
-        blocked_since_ns: 0,
-        file: None,
-        disk: None,
-        mount: None,
-    })
 }
 
 #[cfg(test)]

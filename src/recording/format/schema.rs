@@ -25,8 +25,8 @@ use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, PipeLink, ServerSocket, SocketWaiter, SubSample,
-    ThreadWait, UnreadServer, WaitQueue,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
+    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitQueue,
 };
 use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
 pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
@@ -147,6 +147,7 @@ pub const LISTS: &[List] = lists! {
     35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
     36 "groups whose sockets were not read": UnreadServer, keys 1, steps 1, |s| Ok(&s.waits.unread_servers), |s| Ok(&mut s.waits.unread_servers);
     60 "owners of futex locks": LockOwner, keys 2, steps 3, |s| Ok(&s.waits.lock_owners), |s| Ok(&mut s.waits.lock_owners);
+    61 "owners of kernel locks": KernelLockOwner, keys 2, steps 2, |s| Ok(&s.waits.kernel_lock_owners), |s| Ok(&mut s.waits.kernel_lock_owners);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);

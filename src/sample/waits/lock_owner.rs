@@ -1,4 +1,5 @@
-//! Owners of futex locks: the thread that the lock's memory names, and what that thread did at the same moment.
+//! Owners of futex locks and of locks inside the kernel: the thread that the lock's memory names, and what that thread did at the same
+//! moment.
 
 use super::BlockedWait;
 
@@ -10,6 +11,21 @@ pub enum OwnerField {
     GlibcMutex,
     /// The futex word of a lock with priority inheritance (`FUTEX_TID_MASK`)
     FutexWord,
+    /// `mutex.owner` of the kernel
+    KernelMutex,
+    /// `semaphore.last_holder` of the kernel: the task that took it last
+    KernelSemaphore,
+    /// `rw_semaphore.owner` of the kernel: its writer
+    KernelWriter,
+    /// `rw_semaphore.owner` of the kernel: the reader that came last, which may have left while another one remains
+    KernelReader,
+}
+
+impl OwnerField {
+    /// Whether the lock is one inside the kernel.
+    pub fn is_of_kernel(self) -> bool {
+        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord)
+    }
 }
 
 /// The owner of one futex lock in one wait, by the sub-samples that saw threads wait for the lock. The owner field was read before and
@@ -24,5 +40,24 @@ pub struct LockOwner {
     /// Threads that waited at the address, summed over the sub-samples that `owner.seen_count` counts
     pub waiters: u32,
     /// The owner; `seen_count` is the number of sub-samples that saw it own the lock in this wait
+    pub owner: BlockedWait,
+    /// `KernelLockOwner::lock`, if the owner waits for a lock inside the kernel
+    pub kernel_lock: Option<u32>,
+}
+
+/// The owner of one lock inside the kernel in one wait, by the readings that saw threads wait for the lock. The owner had not run since
+/// the lock named it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLockOwner {
+    /// Index into `Waits::groups`: the group of the threads that wait
+    pub group: u16,
+    /// Number of the lock, of this sample only. The kernel's address is not recorded.
+    pub lock: u32,
+    pub field: OwnerField,
+    /// Threads of the group that waited for it, summed over the readings that `owner.seen_count` counts
+    pub waiters: u32,
+    /// Number of the lock for which the owner waits itself
+    pub waits_for: Option<u32>,
+    /// The owner; `seen_count` is the number of readings that saw it own the lock in this wait, `group` is that of the threads that wait
     pub owner: BlockedWait,
 }

@@ -1,5 +1,5 @@
 /* klock MODE COUNT SECONDS [FOLDER]: threads of one process that wait for locks inside the kernel. PAUSE_US: the harmless counterpart,
- * the same threads and calls with pauses. */
+ * the same threads and calls with pauses. TRUTH: a file that gets the tid of the thread that holds the lock nearly all the time. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/if_link.h>
@@ -38,6 +38,11 @@ static void map_once(void) {
     for (size_t i = 0; i < size; i += 4096) at[i] = 1;
     munmap(at, size);
 }
+static void write_truth(void) {
+    if (!getenv("TRUTH")) return;
+    FILE *f = fopen(getenv("TRUTH"), "w");
+    if (!f || fprintf(f, "%ld\n", (long)syscall(SYS_gettid)) < 0 || fclose(f)) die("TRUTH");
+}
 static void *mapper(void *a) { name("mapper"); for (;;) map_once(); return a; }
 static void *reader(void *a) {
     name("reader");
@@ -57,6 +62,46 @@ static void mm(void) {
     madvise(at, size, MADV_NOHUGEPAGE);
     many(mapper);
     pthread_t t; pthread_create(&t, 0, reader, 0);
+}
+/* mmap_lock of one address space: mapping threads beside one that changes the protection of 1 GiB, again and again, as its writer. */
+static char *protected_at; static size_t protected_size = 1 << 30;
+static void *protector(void *a) {
+    name("protector"); write_truth();
+    for (int writable = 0;; writable = !writable)
+        if (mprotect(protected_at, protected_size, PROT_READ | (writable ? PROT_WRITE : 0))) die("mprotect");
+    return a;
+}
+static void protect(void) {
+    protected_at = mmap(0, protected_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (protected_at == MAP_FAILED) die("mmap");
+    madvise(protected_at, protected_size, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < protected_size; i += 4096) protected_at[i] = 1;
+    many(mapper);
+    pthread_t t; pthread_create(&t, 0, protector, 0);
+}
+/* The lock of one file: threads that write to its page cache, behind another process that appends to it with O_DIRECT|O_SYNC. */
+static int file;
+static void *appender(void *a) {
+    name("appender"); char b[512] = {0};
+    for (;;) { if (pwrite(file, b, sizeof b, (long)a * 4096) < 0) die("pwrite"); rest(); }
+    return a;
+}
+static void direct(void) {
+    char x[4096]; snprintf(x, sizeof x, "%s/shared", folder);
+    file = open(x, O_RDWR | O_CREAT, 0600);
+    if (file < 0) die(x);
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); name("direct"); write_truth();
+        void *b; size_t size = 1 << 20;
+        int fd = open(x, O_WRONLY | O_DIRECT | O_SYNC);
+        if (fd < 0 || posix_memalign(&b, 4096, size)) die("O_DIRECT");
+        memset(b, 1, size);
+        for (off_t at = 1 << 20;; at += size) {
+            if (at > 256 << 20) { if (ftruncate(fd, 1 << 20)) die("truncate"); at = 1 << 20; }
+            if (pwrite(fd, b, size, at) < 0) die("pwrite");
+        }
+    }
+    many(appender);
 }
 /* The same calls in as many processes, each with its own address space, with pauses. */
 static void mm_apart(void) {
@@ -149,7 +194,7 @@ int main(int c, char **v) {
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
         {"mm", mm}, {"mm-apart", mm_apart}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
-        {"rename-list", rename_list}, {"mount", mounts}, {"link", links},
+        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
         modes[i].run(); sleep(atoi(v[3])); _exit(0);

@@ -1,4 +1,4 @@
-//! Rule deadlock: threads of a process wait for each other's mutexes. `interval::deadlocks` finds them.
+//! Rule deadlock: threads wait for each other's mutexes, or locks inside the kernel. `interval::deadlocks` finds them.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
 use crate::findings::formatting::{count, lossy_name, plural};
@@ -13,10 +13,11 @@ pub const DEADLOCK: Rule = Rule {
     kind: Kind::Deadlock,
     title: "Deadlock",
     meaning: "Threads of a process wait for each other: each holds a mutex and waits for the mutex that the next one holds. None of \
-              them ever proceeds, nor does a thread that waits for one of these mutexes.",
+              them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the kernel, which is an \
+              error of the kernel.",
     computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
-               inheritance), read in each sub-sample before and after the owner's state. Following the owner of each mutex to the mutex \
-               that this thread waits for leads back to the first thread, in at least 80 % of the sub-samples.",
+               inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. Following the owner of each mutex to the mutex \
+               that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
     caveats: "Only mutexes of glibc and futexes with priority inheritance name their owner; deadlocks of file locks are reported as \
               file-lock-queue. Without permission to read the memory of the process nothing is known.",
     next_steps: &[
@@ -38,25 +39,30 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     let pid = threads.first().map_or(0, |thread| thread.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));
     let names: Vec<String> = threads.iter().map(thread_name).collect();
+    let (lock, locks) = match fields {
+        _ if fields.iter().all(|field| field.is_of_kernel()) => ("lock inside the kernel", "locks inside the kernel"),
+        _ if fields.iter().any(|field| field.is_of_kernel()) => ("lock", "locks"),
+        _ => ("mutex", "mutexes"),
+    };
     let what = match names.as_slice() {
-        [one] => format!("{one} waits for a mutex that it holds itself, and never proceeds"),
+        [one] => format!("{one} waits for a {lock} that it holds itself, and never proceeds"),
         [] => String::new(),
         [first, second] => {
-            format!("{first} waits for a mutex that {second} holds, and {second} for one that {first} holds: neither proceeds")
+            format!("{first} waits for a {lock} that {second} holds, and {second} for one that {first} holds: neither proceeds")
         }
         names @ [first, ..] => format!(
-            "{} threads wait for each other's mutexes in a circle, and none proceeds: {} → {first}",
+            "{} threads wait for each other's {locks} in a circle, and none proceeds: {} → {first}",
             names.len(),
             names.join(" → ")
         ),
     };
     let behind = match *others >= MIN_SEVERAL_THREADS {
-        true => format!("; {} wait for these mutexes", plural(*others, "more thread", "more threads")),
+        true => format!("; {} wait for these {locks}", plural(*others, "more thread", "more threads")),
         false => String::new(),
     };
     let holders = names.iter().zip(fields).cycle().skip(1);
     let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
-        what: format!("{waits} waits for a mutex that {holds} holds"),
+        what: format!("{waits} waits for a {lock} that {holds} holds"),
         known_by: known_by(field),
     });
     let evidence = vec![

@@ -7,6 +7,7 @@ use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
 use crate::sample::waits::class::KernelLock;
@@ -23,17 +24,21 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
                requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
                Threads of a group with a thread on storage are left out: they count in idle-but-blocked, which may explain the \
                same idle time. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
-               critical from 50 % of the host with two such threads for each CPU. Threads in one wait for 5 s are a \
+               critical from 50 % of the host with two such threads for each CPU. The holder is the thread that the lock itself names \
+               (`mutex.owner`, `rw_semaphore.owner`, `semaphore.last_holder`), if that had not run since; threads whose lock is held by a thread on \
+               storage or in memory reclaim count in idle-but-blocked instead. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here. Where no CPU is idle, cpu-saturated names the lock if more \
                threads than CPUs wait for it and at least a quarter of the busy time is system time.",
-    caveats: "Which thread holds the lock is not known, and the name of a lock is that of the function's usual lock. Where wait \
+    caveats: "Which thread holds the lock is known only to root (CAP_BPF and CAP_PERFMON) with an eBPF program, since Linux 6.15 for \
+              mutexes, 6.16 semaphores, 6.17 rw-semaphores, before only for mmap_lock; a lock held by readers names the one that came \
+              last. The name of a lock is that of the function's usual lock. Where wait \
               channels are hidden (other users' tasks, no privilege) such threads are not seen.",
     next_steps: &[
         "the system calls in the sentence: fewer, larger or cached mappings; one directory split into several; fewer short-lived \
          cgroups, namespaces or processes",
         "mmap_lock: tools that read /proc/PID/maps or smaps of the process, and processes with many threads",
         "RCU grace periods: fewer umounts and removals, or several at once; synchronize_rcu in /proc/PID/stack",
-        "the holder: perf lock contention -ab, or perf trace -s of the process",
+        "the holder, if it is not named: perf lock contention -ab, or perf trace -s of the process; if it is: /proc/TID/stack as root",
     ],
     reference: "Kernel locks",
     hysteresis: Hysteresis::TwoOfThree,
@@ -122,7 +127,10 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
     // A grace period ends for all that wait for it.
     let is_shared = main_lock(group) == Some(KernelLock::GracePeriod);
     let in_turn = if whole && is_mostly_locks(group) && !is_shared { ", one at a time" } else { "" };
-    format!("{threads} of {label} {verb} {what}{in_turn}: {}", listed.join(", "))
+    let holder = group.holder.as_ref().filter(|_| whole && is_mostly_locks(group) && !is_shared);
+    let behind =
+        holder.map_or_else(String::new, |holder| format!(", behind {}", describe_named_holder(context.interval, holder)));
+    format!("{threads} of {label} {verb} {what}{in_turn}: {}{behind}", listed.join(", "))
 }
 
 /// `14 in munmap (__vm_munmap)`
@@ -166,6 +174,12 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
     });
     for (name, wait) in ["wait_1", "wait_2", "wait_3"].into_iter().zip(&top.waits) {
         list.push(evidence_text(name, wait_summary(context, wait).as_str()));
+    }
+    if let Some(holder) = &top.holder {
+        list.push(evidence_text("lock_holder", describe_named_holder(context.interval, holder).as_str()));
+        list.push(evidence_text("lock_holder_basis", known_by(holder.field)));
+        list.push(evidence_number("lock_holders_seen", f64::from(holder.holders)));
+        list.push(evidence_number("holder_tid", f64::from(holder.thread.task.tid)));
     }
     let names = context.interval.blocked_threads.iter().filter(|thread| {
         context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(&top.group)

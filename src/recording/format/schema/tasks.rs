@@ -15,8 +15,8 @@ use crate::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket, SocketWaiter,
-    SubSample, ThreadWait, UnreadServer, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
+    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
@@ -189,6 +189,8 @@ columns! { Waits: 4 {
     pipe_links,
     unread_servers,
     lock_owners,
+    kernel_lock_owners,
+    kernel_lock_readings,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -211,7 +213,8 @@ columns! { BlockedWait: 32 {
     mount,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
-columns! { LockOwner: 40 { group, futex_address, field, waiters, owner } }
+columns! { LockOwner: 40 { group, futex_address, field, waiters, owner, kernel_lock } }
+columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { PipeLink: 4 { writer, reader } }
 columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
@@ -273,6 +276,10 @@ macro_rules! numbered {
 numbered! { OwnerField, otherwise OwnerField::default(), {
     OwnerField::GlibcMutex = 0,
     OwnerField::FutexWord = 1,
+    OwnerField::KernelMutex = 2,
+    OwnerField::KernelSemaphore = 3,
+    OwnerField::KernelWriter = 4,
+    OwnerField::KernelReader = 5,
 } }
 
 numbered! { TaskState, otherwise TaskState::Other, {

@@ -71,6 +71,26 @@ impl KernelLock {
     }
 }
 
+/// Whether a thread in D in this function waits for mmap_lock of its own process.
+pub fn is_own_mmap_lock(function: &[u8]) -> bool {
+    // Those that read the memory, or the memory map, of another process; and exec, which has a new one.
+    const OF_OTHERS: [&str; 12] = [
+        "m_start",
+        "show_smaps_rollup",
+        "pagemap_read",
+        "get_task_cmdline",
+        "get_mm_cmdline",
+        "__access_remote_vm",
+        "process_vm_rw",
+        "begin_new_exec",
+        "exec_mmap",
+        "setup_arg_pages",
+        "exit_mmap",
+        "mfill_atomic",
+    ];
+    KernelLock::of_function(function) == Some(AddressSpace) && !OF_OTHERS.iter().any(|name| name.as_bytes() == function)
+}
+
 const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("lock_mm_and_find_vma", AddressSpace), // since 6.5
     ("do_user_addr_fault", AddressSpace),   // before

@@ -1,0 +1,163 @@
+//! Locks that name their owner, what the owners do, and the locks for which they wait themselves: futex locks and locks inside the
+//! kernel. docs/metrics.md, "Lock holders".
+
+use std::net::SocketAddr;
+
+use super::blocked_threads::BlockedThread;
+use super::remote_waits::awaits_answer;
+use crate::ids::TaskId;
+use crate::sample::Host;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{FutexWait, KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits};
+
+/// A lock, within one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockId {
+    /// At an address of a process
+    Futex { pid: u32, address: u64 },
+    /// `KernelLockOwner::lock`
+    Kernel(u32),
+}
+
+/// What the holder of a lock does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HolderActivity {
+    /// On storage
+    Storage,
+    /// In memory reclaim
+    Memory,
+    /// In D for another reason: a lock or an operation of the kernel
+    Uninterruptible,
+    /// Asleep for a fixed time
+    Timer,
+    /// Asleep until this host answers its request
+    RemoteHost(SocketAddr),
+    /// Asleep until a child process ends
+    Child,
+    /// Asleep until another lock is released, whose holder does not wait for an event
+    Lock,
+    /// Asleep for a lock of a deadlock
+    Deadlock,
+    /// Stopped, traced or frozen
+    Stopped,
+    /// Runnable, on a CPU or not
+    Running,
+    /// Asleep until an event or data comes: a thread that waits for work under the lock, while the others have none (leader and
+    /// followers), looks the same
+    Event,
+}
+
+impl HolderActivity {
+    /// Of one thread; that of `Lock` is decided by `LockGraph::chain_end`.
+    fn new(owner: &BlockedThread, waits: &Waits) -> HolderActivity {
+        match (owner.state, owner.class) {
+            (TaskState::Running, _) => HolderActivity::Running,
+            (TaskState::Stopped | TaskState::Traced, _) | (_, WaitClass::Frozen) => HolderActivity::Stopped,
+            (_, WaitClass::Disk) => HolderActivity::Storage,
+            (_, WaitClass::Memory) => HolderActivity::Memory,
+            (_, WaitClass::Child | WaitClass::Vfork) => HolderActivity::Child,
+            (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
+            (_, WaitClass::Timer) => HolderActivity::Timer,
+            (_, WaitClass::Lock) => HolderActivity::Lock,
+            (_, WaitClass::Net) => {
+                let asked = waits.socket_waiters.iter().find(|waiter| waiter.task == owner.task && awaits_answer(waiter));
+                asked.map_or(HolderActivity::Event, |waiter| HolderActivity::RemoteHost(waiter.remote))
+            }
+            _ => HolderActivity::Event,
+        }
+    }
+}
+
+/// The owner of a lock in one of its waits, and the threads of one group that wait for the lock.
+pub struct Owner {
+    pub lock: LockId,
+    pub field: OwnerField,
+    /// Index into `Waits::groups`: the group of the threads that wait
+    pub group: u16,
+    /// Mean number of threads that wait
+    pub waiters: f64,
+    /// Share of the readings of such locks that saw it so, 0 to 1
+    pub seen_share: f64,
+    pub activity: HolderActivity,
+    pub thread: BlockedThread,
+    /// The lock for which it waits itself
+    pub wanted: Option<LockId>,
+}
+
+impl Owner {
+    fn of_futex(host: &Host, waits: &Waits, row: &LockOwner) -> Owner {
+        let machine = host.machine.as_bytes();
+        let thread = BlockedThread::new(machine, &row.owner);
+        let pid = row.owner.task.pid;
+        let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
+        let futex = call.filter(|call| call.is_contended_futex()).and_then(Syscall::futex_wait).map(FutexWait::address);
+        let sub_samples = waits.sub_samples.len().max(1) as f64;
+        Owner {
+            lock: LockId::Futex { pid, address: row.futex_address },
+            field: row.field,
+            group: row.group,
+            waiters: f64::from(row.waiters) / sub_samples,
+            seen_share: f64::from(row.owner.seen_count) / sub_samples,
+            activity: HolderActivity::new(&thread, waits),
+            thread,
+            wanted: futex.map(|address| LockId::Futex { pid, address }).or(row.kernel_lock.map(LockId::Kernel)),
+        }
+    }
+
+    fn of_kernel_lock(host: &Host, waits: &Waits, row: &KernelLockOwner) -> Owner {
+        let thread = BlockedThread::new(host.machine.as_bytes(), &row.owner);
+        let readings = f64::from(waits.kernel_lock_readings.max(1));
+        Owner {
+            lock: LockId::Kernel(row.lock),
+            field: row.field,
+            group: row.group,
+            waiters: f64::from(row.waiters) / readings,
+            seen_share: f64::from(row.owner.seen_count) / readings,
+            activity: HolderActivity::new(&thread, waits),
+            thread,
+            wanted: row.waits_for.map(LockId::Kernel),
+        }
+    }
+}
+
+/// Where a chain of locks leads.
+pub enum ChainEnd<'a> {
+    /// To a holder that does not wait for such a lock
+    Holder(&'a Owner),
+    /// To a thread of a deadlock
+    Deadlock,
+    /// To a lock whose holder is not known, over too many locks, or back to a thread of the chain, which then took its locks one after the
+    /// other
+    Unknown,
+}
+
+/// Locks that are followed from one holder to the next.
+const MAX_CHAIN: usize = 8;
+
+/// All owners of one sample.
+pub struct LockGraph {
+    pub owners: Vec<Owner>,
+}
+
+impl LockGraph {
+    pub fn new(host: &Host, waits: &Waits) -> LockGraph {
+        let futexes = waits.lock_owners.iter().map(|row| Owner::of_futex(host, waits, row));
+        let kernel_locks = waits.kernel_lock_owners.iter().map(|row| Owner::of_kernel_lock(host, waits, row));
+        LockGraph { owners: futexes.chain(kernel_locks).collect() }
+    }
+
+    /// Follows the locks from a holder to the holder of the lock for which it waits, and so on. `deadlocked`: threads of deadlocks.
+    pub fn chain_end<'a>(&'a self, first: &'a Owner, deadlocked: &[TaskId]) -> ChainEnd<'a> {
+        let mut last = first;
+        for _ in 0..MAX_CHAIN {
+            let Some(wanted) = last.wanted else { return ChainEnd::Holder(last) };
+            let next = self.owners.iter().filter(|owner| owner.lock == wanted).max_by_key(|owner| owner.thread.seen_count);
+            let Some(next) = next else { return ChainEnd::Unknown };
+            if deadlocked.contains(&next.thread.task) {
+                return ChainEnd::Deadlock;
+            }
+            last = next;
+        }
+        ChainEnd::Unknown
+    }
+}

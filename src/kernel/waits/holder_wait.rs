@@ -1,0 +1,45 @@
+//! What the holder of a lock does, from its stat, wchan and syscall.
+
+use crate::ids::TaskId;
+use crate::kernel::task;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::Name;
+use crate::sample::task::TaskState;
+use crate::sample::waits::BlockedWait;
+use crate::sample::waits::class::strip_compiler_suffix;
+
+/// Stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read. `group`: of the threads that
+/// wait for it.
+pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
+    let text = files.read_once(format_args!("{pid}/task/{tid}/stat")).ok()?;
+    let stat = task::parse_stat(text)?;
+    let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
+    let (mut wchan, mut syscall) = (None, None);
+    if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
+        match strip_compiler_suffix(files.read_once(format_args!("{pid}/task/{tid}/wchan")).ok()?.trim_ascii()) {
+            b"0" | b"" => return None,
+            symbol => wchan = Some(Name::from(symbol)),
+        }
+        syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
+    }
+    Some(BlockedWait {
+        task: TaskId { pid, tid, start_ticks },
+        group,
+        comm,
+        state,
+        wchan,
+        syscall,
+        seen_count: 1,
+        last_sub_sample: 0,
+        blocked_since_ns: 0,
+        file: None,
+        disk: None,
+        mount: None,
+    })
+}
+
+/// Whether two sightings of a thread are of one wait: state, wait channel, system call and its first argument.
+pub fn is_same_wait(a: &BlockedWait, b: &BlockedWait) -> bool {
+    let call = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
+    (a.task, a.state, &a.wchan) == (b.task, b.state, &b.wchan) && call(a) == call(b)
+}

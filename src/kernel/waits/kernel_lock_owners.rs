@@ -1,0 +1,242 @@
+//! The owners of locks inside the kernel for which threads in D wait, by the eBPF task iterator (`kernel/probe`), and what those
+//! threads do. Without the iterator, and while no thread waits so, nothing is read.
+
+use std::cmp::Reverse;
+use std::path::PathBuf;
+
+use nix::time::ClockId;
+use rustc_hash::FxHashMap;
+
+use super::holder_wait::{is_same_wait, read_holder_wait};
+use crate::kernel::probe::on_demand::OnDemandIterator;
+use crate::kernel::probe::{LockKind, LockRow};
+use crate::kernel::scan::read_clock_ns;
+use crate::kernel::task;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{BlockedWait, KernelLockOwner, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+use crate::units::{Counter, SmallSort};
+
+/// Locks whose owner is read in one sub-sample, those with the most waiters first.
+const MAX_LOCKS: usize = 8;
+/// Sightings of waiting threads from which the iterator is loaded: four threads at once, or one for 0.4 s.
+const MIN_SIGHTINGS: u32 = 4;
+/// The next reading is so many times later than the last one took: 1 ms of CPU time a second at most.
+const INTERVAL_PER_TIME: u64 = 1000;
+
+/// The threads that wait, and the owners seen since the last sample.
+#[derive(Debug, Default)]
+pub struct KernelLockOwners {
+    iterator: OnDemandIterator,
+    /// Of the current sub-sample, by tid
+    waiters: FxHashMap<u32, Waiter>,
+    /// Waiting threads that were seen since the start, up to `MIN_SIGHTINGS`
+    sightings: u32,
+    /// CLOCK_BOOTTIME from which the next reading is due
+    next_reading_ns: u64,
+    readings: u32,
+    /// Numbers of the locks of this interval, by address
+    numbers: FxHashMap<u64, u32>,
+    rows: Vec<KernelLockOwner>,
+    /// The lock for which a thread was last seen to wait in this interval, by tid
+    waiting: FxHashMap<u32, u32>,
+    /// Of the last reading, with the timeslices of the thread: one that has not run since is not read again
+    last_owners: Vec<(u64, BlockedWait)>,
+}
+
+/// A thread in D that waits for a lock inside the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    pub group: u16,
+    pub pid: u32,
+    /// Its wait channel says that it waits for mmap_lock of its own process.
+    pub in_own_mmap_lock: bool,
+}
+
+/// A lock for which threads wait in one reading.
+struct ContendedLock {
+    /// One of the rows that name its owner
+    row: LockRow,
+    /// By group, how many threads wait
+    waiters: Vec<(u16, u32)>,
+}
+
+impl KernelLockOwners {
+    /// `program` is this one, which is started again to load the iterator.
+    pub fn new(program: PathBuf) -> KernelLockOwners {
+        KernelLockOwners { iterator: OnDemandIterator::new(program), ..KernelLockOwners::default() }
+    }
+
+    /// Begins a sub-sample.
+    pub fn clear_waiters(&mut self) {
+        self.waiters.clear();
+    }
+
+    pub fn add_waiter(&mut self, tid: u32, waiter: Waiter) {
+        self.waiters.insert(tid, waiter);
+    }
+
+    /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
+    pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
+        if self.sightings < MIN_SIGHTINGS {
+            self.sightings = self.sightings.saturating_add(u32::try_from(self.waiters.len()).unwrap_or(u32::MAX));
+            if self.sightings < MIN_SIGHTINGS {
+                return;
+            }
+            self.iterator.request();
+        }
+        // It is also asked while no thread waits, so that its loader is reaped.
+        let Some(iterator) = self.iterator.get() else { return };
+        if self.waiters.is_empty() || now_ns < self.next_reading_ns {
+            return;
+        }
+        let begin = cpu_time_ns();
+        if let Ok(rows) = iterator.read_locks() {
+            self.readings = self.readings.saturating_add(1);
+            self.record_reading(files, &rows, (sub_sample, now_ns));
+        }
+        let cost_ns = cpu_time_ns().saturating_sub(begin);
+        self.next_reading_ns = now_ns.saturating_add(cost_ns.saturating_mul(INTERVAL_PER_TIME));
+    }
+
+    /// Ends the interval: the rows, and the number of readings. Owners of futex locks that wait for a lock inside the kernel get its
+    /// number.
+    pub fn finish_interval(&mut self, lock_owners: &mut [LockOwner]) -> (Vec<KernelLockOwner>, u32) {
+        for row in lock_owners.iter_mut().filter(|row| row.owner.state == TaskState::Blocked) {
+            row.kernel_lock = self.waiting.get(&row.owner.task.tid).copied();
+        }
+        self.waiting.clear();
+        self.numbers.clear();
+        let mut rows = std::mem::take(&mut self.rows);
+        if rows.len() > MAX_LOCK_OWNERS {
+            rows.small_sort_by_key(|row| (Reverse(row.waiters), row.group, row.lock));
+            rows.truncate(MAX_LOCK_OWNERS);
+        }
+        rows.small_sort_by_key(|row| (row.group, row.lock, row.owner.task, row.owner.last_sub_sample));
+        (rows, std::mem::take(&mut self.readings))
+    }
+
+    fn record_reading(&mut self, files: &mut TaskFiles, rows: &[LockRow], (sub_sample, now_ns): (u16, u64)) {
+        let is_waiter = |row: &&LockRow| {
+            let known = self.waiters.get(&row.tid).filter(|waiter| waiter.pid == row.pid);
+            if row.is_mmap_lock { known.is_some_and(|waiter| waiter.in_own_mmap_lock) } else { true }
+        };
+        let rows: Vec<LockRow> = rows.iter().filter(is_waiter).copied().collect();
+        for row in &rows {
+            let lock = self.number(row.lock);
+            self.waiting.insert(row.tid, lock);
+        }
+        let waits_for: FxHashMap<u32, u64> = rows.iter().map(|row| (row.tid, row.lock)).collect();
+        let mut last_owners = std::mem::take(&mut self.last_owners);
+        let mut owners = Vec::new();
+        for ContendedLock { row, waiters } in contended_locks(&rows, &self.waiters) {
+            let known = last_owners.iter().position(|(timeslices, wait)| {
+                wait.task.tid == row.owner_tid && *timeslices == row.owner_timeslices && !row.owner_is_runnable
+            });
+            let owner = match known {
+                Some(at) => Some(last_owners.swap_remove(at).1),
+                None => read_owner(files, &row),
+            };
+            let Some(owner) = owner else { continue };
+            let lock = self.number(row.lock);
+            let waits_for = waits_for.get(&row.owner_tid).map(|&lock| self.number(lock));
+            for (group, waiters) in waiters {
+                self.record(KernelLockOwner {
+                    group,
+                    lock,
+                    field: owner_field(&row),
+                    waiters,
+                    waits_for,
+                    owner: BlockedWait { group, last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner.clone() },
+                });
+            }
+            owners.push((row.owner_timeslices, owner));
+        }
+        self.last_owners = owners;
+    }
+
+    fn number(&mut self, address: u64) -> u32 {
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(address).or_insert(next)
+    }
+
+    fn record(&mut self, seen: KernelLockOwner) {
+        let same = self.rows.iter_mut().find(|row| {
+            (row.group, row.lock, row.field, row.waits_for) == (seen.group, seen.lock, seen.field, seen.waits_for)
+                && is_same_wait(&row.owner, &seen.owner)
+        });
+        match same {
+            Some(row) => {
+                row.waiters = row.waiters.saturating_add(seen.waiters);
+                row.owner.seen_count = row.owner.seen_count.saturating_add(1);
+                row.owner.last_sub_sample = seen.owner.last_sub_sample;
+            }
+            None => self.rows.push(seen),
+        }
+    }
+}
+
+/// The locks with the most waiters, each with the owner that most rows name: it may change during the pass.
+fn contended_locks(rows: &[LockRow], waiters: &FxHashMap<u32, Waiter>) -> Vec<ContendedLock> {
+    let mut by_lock: FxHashMap<u64, Vec<&LockRow>> = FxHashMap::default();
+    for row in rows {
+        by_lock.entry(row.lock).or_default().push(row);
+    }
+    let mut locks: Vec<ContendedLock> = by_lock.into_values().filter_map(|rows| contended_lock(&rows, waiters)).collect();
+    let threads = |lock: &ContendedLock| lock.waiters.iter().map(|&(_, waiters)| waiters).sum::<u32>();
+    locks.small_sort_by_key(|lock| (Reverse(threads(lock)), lock.row.tid));
+    locks.truncate(MAX_LOCKS);
+    locks
+}
+
+/// `None` if no thread of the sub-sample waits for it.
+fn contended_lock(rows: &[&LockRow], known: &FxHashMap<u32, Waiter>) -> Option<ContendedLock> {
+    let mut waiters: Vec<(u16, u32)> = Vec::new();
+    for group in rows.iter().filter_map(|row| Some(known.get(&row.tid)?.group)) {
+        match waiters.iter_mut().find(|(of, _)| *of == group) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => waiters.push((group, 1)),
+        }
+    }
+    let names = |owner: u32| rows.iter().filter(|row| row.owner_tid == owner).count();
+    let row = **rows.iter().max_by_key(|row| (names(row.owner_tid), row.tid))?;
+    (!waiters.is_empty()).then_some(ContendedLock { row, waiters })
+}
+
+/// What the owner of a lock does; `None` if it ran since the lock named it, unless it runs, or if it cannot hold the lock.
+fn read_owner(files: &mut TaskFiles, row: &LockRow) -> Option<BlockedWait> {
+    let (pid, tid) = (row.owner_pid, row.owner_tid);
+    let mut wait = read_holder_wait(files, pid, tid, 0)?;
+    if row.owner_is_kernel_thread {
+        wait.syscall = None;
+    }
+    if row.owner_is_runnable {
+        wait.state = TaskState::Running;
+        (wait.wchan, wait.syscall) = (None, None);
+        return Some(wait);
+    }
+    // A thread that sleeps outside of the kernel's locks has left a lock that still names it.
+    let is_hint = row.owner_is_reader || row.kind == LockKind::Semaphore;
+    if is_hint && wait.state != TaskState::Blocked {
+        return None;
+    }
+    let has_run = files
+        .read_once(format_args!("{pid}/task/{tid}/schedstat"))
+        .ok()
+        .and_then(task::parse_schedstat)
+        .is_some_and(|now| now.timeslices != Counter(row.owner_timeslices));
+    (!has_run).then_some(wait)
+}
+
+fn owner_field(row: &LockRow) -> OwnerField {
+    match row.kind {
+        LockKind::Mutex => OwnerField::KernelMutex,
+        LockKind::Semaphore => OwnerField::KernelSemaphore,
+        LockKind::RwSemaphore if row.owner_is_reader => OwnerField::KernelReader,
+        LockKind::RwSemaphore => OwnerField::KernelWriter,
+    }
+}
+
+fn cpu_time_ns() -> u64 {
+    read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
