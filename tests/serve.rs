@@ -21,3 +21,5 @@ mod metrics;
 mod server;
 #[path = "support/synthetic.rs"]
 mod synthetic;
+#[path = "serve/web_config.rs"]
+mod web_config;

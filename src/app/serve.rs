@@ -1,9 +1,14 @@
 //! The HTTP server of `serve`: answers from the last metrics, on a thread of its own. A request causes no sampling, and no client
 //! can hold more than one of a limited number of connections (`server`).
 
+mod access;
+#[cfg(feature = "tls")]
+mod basic_auth;
 mod listen;
 mod response;
 mod server;
+#[cfg(feature = "tls")]
+mod web_config;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,6 +17,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Bytes;
 
 use crate::report::openmetrics::{self, Format, MetricFamily};
+pub use access::Access;
 pub use listen::listen;
 pub use server::HttpServer;
 

@@ -1,6 +1,7 @@
 //! The options of `serve`.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,9 +16,13 @@ pub struct Serve {
     /// Address and port: 127.0.0.1:9709, [::1]:9709. Any but a loopback address needs --allow-remote
     #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
     pub listen: SocketAddr,
-    /// Answer other machines too: without a password and unencrypted, with names of processes, devices and cgroups
+    /// Answer other machines too; without --web-config unencrypted and without a password. Metrics have names of processes,
+    /// devices and cgroups
     #[arg(long)]
     pub allow_remote: bool,
+    /// TLS and passwords, in a file as Prometheus' own exporters have it (tls_server_config, basic_auth_users)
+    #[arg(long, value_name = "FILE")]
+    pub web_config: Option<PathBuf>,
     /// Time between samples: 100ms to 1h
     #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,

@@ -28,25 +28,27 @@ impl Server {
 
     /// The same with another time between samples.
     pub fn start_with(interval: &str) -> Server {
-        let state = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--interval", interval, "--no-config"]);
-        command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let address = lines.find_map(|line| {
-            let (_, rest) = line.split_once("http://")?;
-            rest.strip_suffix("/metrics")?.parse().ok()
-        });
-        // Its pipe stays open.
-        std::thread::spawn(move || lines.for_each(drop));
-        let server = Server { child, address: address.expect("it says where it serves"), _state: state };
+        let server = Server::spawn(&["--interval", interval]);
         let begin = Instant::now();
         while server.get("/metrics", "").0 != 200 {
             assert!(begin.elapsed() < PATIENCE, "no metrics");
             std::thread::sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    /// Starts it with further options and waits until it listens.
+    pub fn spawn(options: &[&str]) -> Server {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--no-config"]).args(options);
+        command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| line.split_once("://")?.1.strip_suffix("/metrics")?.parse().ok());
+        // Its pipe stays open.
+        std::thread::spawn(move || lines.for_each(drop));
+        Server { child, address: address.expect("it says where it serves"), _state: state }
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -9,18 +9,20 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::{priority, stdio};
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
-use crate::app::serve::{HttpServer, LatestMetrics, listen};
+use crate::app::serve::{Access, HttpServer, LatestMetrics, listen};
 use crate::cli::{Configuration, Serve};
 use crate::kernel::Root;
 use crate::report::openmetrics::{Exporter, SamplingStatus};
 
 pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Result<Exit, Failure> {
+    let access = Access::load(options.web_config.as_deref())?;
+    let scheme = access.scheme();
     let listener = listen(options.listen, options.allow_remote)?;
     let address = listener.local_addr().unwrap_or(options.listen);
     let stop = TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let latest = LatestMetrics::new(options.interval);
     // Before the priority is raised: clients must not take CPU time from others.
-    let server = HttpServer::start(listener, latest.clone())?;
+    let server = HttpServer::start(listener, access, latest.clone())?;
     priority::raise();
     let settings = Settings::load_and_warn(&root, configuration)?;
     let learner = BaselineLearner::for_root(&root);
@@ -29,7 +31,7 @@ pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Resu
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
     let rule_config = settings.rule_config_for(&sampler.host);
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
-    stdio::print_stderr(&format!("metrics are at http://{address}/metrics"));
+    stdio::print_stderr(&format!("metrics are at {scheme}://{address}/metrics"));
     let mut exporter = Exporter::new(env!("CARGO_PKG_VERSION"));
     let mut missed = 0_u64;
     while let Some(sample) = evaluations.next_sample() {

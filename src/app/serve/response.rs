@@ -37,7 +37,8 @@ pub fn respond(method: &Method, path: &str, headers: &HeaderMap, latest: &Latest
     }
 }
 
-fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+/// A line of text.
+pub fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
     response(status, PLAIN, Bytes::from_static(body.as_bytes()))
 }
 

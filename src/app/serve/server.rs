@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -11,13 +12,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::LatestMetrics;
 use super::response::respond;
+use super::{Access, LatestMetrics};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::threads;
 
@@ -45,7 +47,7 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// Starts the thread; it has the priority of the calling thread.
-    pub fn start(listener: TcpListener, latest: LatestMetrics) -> Result<HttpServer, Failure> {
+    pub fn start(listener: TcpListener, access: Access, latest: LatestMetrics) -> Result<HttpServer, Failure> {
         let failure = |error| Failure::new(Exit::Failed, "cannot serve metrics", error, "");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failure)?;
         let listener = {
@@ -56,7 +58,7 @@ impl HttpServer {
         let run = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = accept(listener, latest) => {}
+                    () = accept(listener, Arc::new(access), latest) => {}
                     _ = stopped => {}
                 }
             });
@@ -66,7 +68,7 @@ impl HttpServer {
     }
 }
 
-async fn accept(listener: tokio::net::TcpListener, latest: LatestMetrics) {
+async fn accept(listener: tokio::net::TcpListener, access: Arc<Access>, latest: LatestMetrics) {
     let mut connections: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -79,20 +81,32 @@ async fn accept(listener: tokio::net::TcpListener, latest: LatestMetrics) {
                 oldest.abort();
             }
         }
-        let latest = latest.clone();
+        let (access, latest) = (Arc::clone(&access), latest.clone());
         let connection = tokio::spawn(async move {
             // The client is told nothing more.
-            let _ = timeout(MAX_CONNECTION_TIME, serve(stream, latest)).await;
+            let _ = timeout(MAX_CONNECTION_TIME, serve(stream, access, latest)).await;
         });
         connections.push_back(connection.abort_handle());
     }
 }
 
-async fn serve(stream: TcpStream, latest: LatestMetrics) {
-    let answer = move |request: Request<Incoming>| {
-        let response: Result<Response<_>, Infallible> =
-            Ok(respond(request.method(), request.uri().path(), request.headers(), &latest));
-        async { response }
+/// With TLS, the handshake has to be done in the time that a header has.
+async fn serve(stream: TcpStream, access: Arc<Access>, latest: LatestMetrics) {
+    #[cfg(feature = "tls")]
+    if let Some(acceptor) = access.tls() {
+        if let Ok(Ok(stream)) = timeout(HEADER_TIMEOUT, acceptor.accept(stream)).await {
+            answer_requests(stream, &access, &latest).await;
+        }
+        return;
+    }
+    answer_requests(stream, &access, &latest).await;
+}
+
+async fn answer_requests(stream: impl AsyncRead + AsyncWrite + Unpin, access: &Access, latest: &LatestMetrics) {
+    let answer = |request: Request<Incoming>| async move {
+        let refusal = access.refusal(request.headers()).await;
+        let response = refusal.unwrap_or_else(|| respond(request.method(), request.uri().path(), request.headers(), latest));
+        Ok::<Response<_>, Infallible>(response)
     };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
