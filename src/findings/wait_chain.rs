@@ -28,6 +28,7 @@ use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
+use crate::sample::Name;
 use crate::sample::disk::find_disk;
 
 /// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
@@ -71,7 +72,11 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
     }
     let named_holder = group.lock_holder.as_ref().filter(|_| ReportedWaiters::new(group).lock);
     if let Some(holder) = group.holder_off_storage().filter(|_| named_holder.is_some()) {
-        push(format!("held by {}", describe_named_holder(interval, holder)), known_by(holder.field), false);
+        push(format!("held by {}", describe_named_holder(interval, holder)), known_by(holder.field), holder.field.is_hint());
+        let end = holder.chain_end.as_ref().map_or(&holder.thread, |(end, _)| end);
+        if let Some(file) = &end.file {
+            push(format!("file {}", file_and_mount(file, end)), "the file descriptor of its system call", false);
+        }
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
@@ -92,8 +97,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             && group.lock_inferred < MIN_REPORTED_THREADS;
         push(describe_holder(interval, group, holder), known_by, inferred);
         if let Some(file) = &holder.file {
-            let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
-            push(format!("file {}{mount}", lossy_name(file)), "the file descriptor of its system call", false);
+            push(format!("file {}", file_and_mount(file, holder)), "the file descriptor of its system call", false);
         }
         if let Some(limit) = dirty_limit::dirty_limit(interval, group) {
             push(limit, dirty_limit::KNOWN_BY, false);
@@ -131,6 +135,12 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         _ => ChainConfidence::Low,
     };
     WaitChain { group_label: describe_group(group), threads: group.blocked_threads(), links, confidence }
+}
+
+/// `/srv/db/wal, on /srv`
+fn file_and_mount(file: &Name, thread: &BlockedThread) -> String {
+    let mount = thread.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
+    format!("{}{mount}", lossy_name(file))
 }
 
 /// Whether a thread's system call is about a device file, not a file in a file system.

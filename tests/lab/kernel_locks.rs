@@ -9,7 +9,7 @@ use crate::scenario::Lab;
 use crate::watch::Place;
 
 /// The compiled load; `state` is a folder of the test.
-fn compiled(state: &Path) -> PathBuf {
+pub fn compiled(state: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/klock.c");
     let load = state.join("klock");
     let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&load).arg(source).status();

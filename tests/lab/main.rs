@@ -31,6 +31,7 @@ mod figures;
 mod frozen;
 mod held;
 mod holders;
+mod kernel_holders;
 mod kernel_locks;
 mod limits;
 mod network;

@@ -1,7 +1,7 @@
 //! Loads the BPF program in a child process, a second instance of this program: relocation by BTF takes 30 MB, which this
 //! process would keep. The child sends the program's descriptor, or the reason why there is none, and exits.
 //!
-//! The child has no terminal and none of this process's files, runs at a lower priority, is killed after a timeout, and ends
+//! The child has no terminal and none of this process's files, runs at nice 0, is killed after a timeout, and ends
 //! with this process at the latest.
 
 use std::io::{self, IoSlice};
@@ -23,7 +23,8 @@ use crate::kernel::sys;
 
 /// The only argument of the child.
 pub const LOADER_ARGUMENT: &str = "--load-the-iterator";
-const LOADER_NICE: libc::c_int = 10;
+/// That of an ordinary program: the sampling thread, from which it inherits, has -20.
+const LOADER_NICE: libc::c_int = 0;
 /// Loading takes 50 ms of CPU, which may come late on a busy machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest reason; the rest is cut off.

@@ -22,6 +22,11 @@ pub enum OwnerField {
 }
 
 impl OwnerField {
+    /// Whether the thread that it names may have left the lock, which another one holds.
+    pub fn is_hint(self) -> bool {
+        matches!(self, OwnerField::KernelReader | OwnerField::KernelSemaphore)
+    }
+
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
         !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord)

@@ -1,5 +1,6 @@
 /* klock MODE COUNT SECONDS [FOLDER]: threads of one process that wait for locks inside the kernel. PAUSE_US: the harmless counterpart,
- * the same threads and calls with pauses. TRUTH: a file that gets the tid of the thread that holds the lock nearly all the time. */
+ * the same threads and calls with pauses. TRUTH: a file that gets two numbers of 64 bits: the tid of the thread that holds the
+ * lock nearly all the time, and how often it began and ended its call, so that this one is odd inside of the call. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/if_link.h>
@@ -38,10 +39,14 @@ static void map_once(void) {
     for (size_t i = 0; i < size; i += 4096) at[i] = 1;
     munmap(at, size);
 }
-static void write_truth(void) {
+static long no_truth[2]; static volatile long *truth = no_truth;
+static void open_truth(void) {
     if (!getenv("TRUTH")) return;
-    FILE *f = fopen(getenv("TRUTH"), "w");
-    if (!f || fprintf(f, "%ld\n", (long)syscall(SYS_gettid)) < 0 || fclose(f)) die("TRUTH");
+    int fd = open(getenv("TRUTH"), O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof no_truth)) die("TRUTH");
+    truth = mmap(0, sizeof no_truth, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (truth == MAP_FAILED) die("TRUTH");
+    truth[0] = syscall(SYS_gettid);
 }
 static void *mapper(void *a) { name("mapper"); for (;;) map_once(); return a; }
 static void *reader(void *a) {
@@ -66,9 +71,12 @@ static void mm(void) {
 /* mmap_lock of one address space: mapping threads beside one that changes the protection of 1 GiB, again and again, as its writer. */
 static char *protected_at; static size_t protected_size = 1 << 30;
 static void *protector(void *a) {
-    name("protector"); write_truth();
-    for (int writable = 0;; writable = !writable)
+    name("protector"); open_truth();
+    for (int writable = 0;; writable = !writable) {
+        truth[1]++;
         if (mprotect(protected_at, protected_size, PROT_READ | (writable ? PROT_WRITE : 0))) die("mprotect");
+        truth[1]++;
+    }
     return a;
 }
 static void protect(void) {
@@ -91,14 +99,16 @@ static void direct(void) {
     file = open(x, O_RDWR | O_CREAT, 0600);
     if (file < 0) die(x);
     if (!fork()) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); name("direct"); write_truth();
+        prctl(PR_SET_PDEATHSIG, SIGKILL); name("direct"); open_truth();
         void *b; size_t size = 1 << 20;
         int fd = open(x, O_WRONLY | O_DIRECT | O_SYNC);
         if (fd < 0 || posix_memalign(&b, 4096, size)) die("O_DIRECT");
         memset(b, 1, size);
         for (off_t at = 1 << 20;; at += size) {
             if (at > 256 << 20) { if (ftruncate(fd, 1 << 20)) die("truncate"); at = 1 << 20; }
+            truth[1]++;
             if (pwrite(fd, b, size, at) < 0) die("pwrite");
+            truth[1]++;
         }
     }
     many(appender);

@@ -10,9 +10,11 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
+use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
+use crate::interval::lock_holders::holder_of_group;
 use crate::sample::waits::{MAX_BLOCKED_THREADS, WaitClass};
 use crate::units::PerSecond;
 
@@ -159,6 +161,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let requests = in_flight(context, thread.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
+    let holder = holder_of_group(&context.interval.kernel_lock_holders, usize::from(thread.group));
     match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
@@ -167,6 +170,9 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
         }
         WaitClass::Disk if may_wait_for_server(context, thread) => {
             "most likely it waits for the server (or the user-space file system) that does not answer".into()
+        }
+        WaitClass::Lock if let Some(holder) = holder.filter(|_| !frozen) => {
+            format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
         }
         WaitClass::Lock if idle && frozen => match &thread.mount {
             Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", lossy_name(mount)),

@@ -1,0 +1,125 @@
+//! Holders of locks inside the kernel (loads/klock.c), which the locks themselves name. The load writes which thread is in the call
+//! that holds the lock.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stalltop::kernel::probe::loader_process::LoaderProcess;
+
+use crate::attempt::Attempt;
+use crate::check_result::CheckResult;
+use crate::disk_load::{DiskLoad, Load};
+use crate::kernel_locks::compiled;
+use crate::scenario::Lab;
+
+/// What the load wrote, and what its thread does.
+#[derive(Clone, Debug, PartialEq)]
+struct Truth {
+    tid: u32,
+    /// Odd inside of the call
+    calls: u64,
+    state: String,
+    wchan: String,
+}
+
+impl Truth {
+    fn read(path: &Path) -> Option<Truth> {
+        let bytes = fs::read(path).ok()?;
+        let number = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let tid = u32::try_from(number(0)?).ok().filter(|&tid| tid > 0)?;
+        let stat = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+        let state = stat.rsplit(") ").next()?.chars().next()?.to_string();
+        let wchan = fs::read_to_string(format!("/proc/{tid}/wchan")).ok()?;
+        Some(Truth { tid, calls: number(8)?, state, wchan })
+    }
+
+    /// It is inside of the call, and computes there. (For a moment also before it has the lock.)
+    fn computes(&self) -> bool {
+        self.calls % 2 == 1 && self.state == "R"
+    }
+
+    /// It is inside of the call, and on storage.
+    fn is_on_storage(&self) -> bool {
+        self.calls % 2 == 1 && ["__iomap_dio_rw", "submit_bio_wait"].contains(&self.wchan.as_str())
+    }
+}
+
+/// Looks at the owner fields during which the thread of the load held the lock all the time and threads of process `pid` waited: those
+/// in which all rows of these name it, and all of them.
+fn looks(pid: u32, truth: &Path, seconds: u64, holds_the_lock: fn(&Truth) -> bool) -> (u32, u32) {
+    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let loader = LoaderProcess::spawn(program).expect("the loader starts");
+    let iterator = loader.wait_for_result().expect("the eBPF program is loaded");
+    let (mut right, mut all) = (0, 0);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < end {
+        let before = Truth::read(truth).expect("what the load wrote");
+        let rows: Vec<_> = iterator.read_locks().expect("the rows").into_iter().filter(|row| row.pid == pid).collect();
+        let after = Truth::read(truth).expect("what the load wrote");
+        let holder = before.tid;
+        if before == after && holds_the_lock(&before) && !rows.is_empty() {
+            all += 1;
+            let wrong = rows.iter().find(|row| row.owner_tid != holder);
+            right += u32::from(wrong.is_none());
+            if let Some(wrong) = wrong {
+                println!("{wrong:?} while {before:?}");
+            }
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    (right, all)
+}
+
+fn is_named(said: &mut CheckResult, finding: &serde_json::Value, thread: &str, truth: &Path) {
+    if finding.is_null() {
+        return;
+    }
+    let holder = Truth::read(truth).expect("what the load wrote").tid;
+    let text = finding["evidence"]["lock_holder"].as_str().unwrap_or_default();
+    said.expect(text.contains(&format!("{thread}/{holder}")), || format!("`{text}` does not name {holder}"));
+}
+
+fn check_looks(load: &Load, truth: &Path, holds_the_lock: fn(&Truth) -> bool) {
+    let (right, all) = looks(load.pid(), truth, 6, holds_the_lock);
+    println!("{right} of {all} looks name the thread that holds the lock");
+    assert!(all >= 20, "only {all} looks while the thread held the lock");
+    assert!(f64::from(right) >= f64::from(all) * 0.99, "{right} of {all} looks");
+}
+
+fn start(state: &Path, folder: &Path, mode: &str) -> (Load, PathBuf) {
+    let truth = state.join("truth");
+    let mut command = Command::new(compiled(state));
+    command.args([mode, "28", "60"]).arg(folder).env("TRUTH", &truth);
+    let load = Load::start_silent(&mut command);
+    while Truth::read(&truth).is_none_or(|truth| truth.calls == 0) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    (load, truth)
+}
+
+/// 28 threads that map memory beside one that changes the protection of 1 GiB, as the writer of mmap_lock.
+#[test]
+fn the_writer_of_mmap_lock() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let (load, truth) = start(state.path(), state.path(), "protect");
+    check_looks(&load, &truth, Truth::computes);
+    Attempt { seconds: 5, ..Attempt::new("klock-protect", state.path()) }.check(|_, said| {
+        let found = said.must("kernel-lock-contention", "host", "note");
+        said.says(&found, &["mmap_lock", ", behind protector/", "which runs with the lock held"]);
+        said.word(&found, "lock_holder_basis", "the owner field of the kernel's rw-semaphore");
+        is_named(said, &found, "protector", &truth);
+    });
+}
+
+/// 28 threads that write to the page cache of a file, behind another process that appends to it with O_DIRECT on a slow disk.
+#[test]
+fn the_writer_of_a_file_on_storage() {
+    let Some(disk) = DiskLoad::open_with(&["gcc"], &[("WRITE_US", "50000")]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let (load, truth) = start(state.path(), &disk.folder, "direct");
+    check_looks(&load, &truth, Truth::is_on_storage);
+}
