@@ -57,6 +57,7 @@ pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
 pub use wait_chain::holder::syscall_name;
 pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
+pub use wait_chain::named_holder::{known_by as lock_known_by, thread_name};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::wait_chains;
 

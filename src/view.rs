@@ -25,6 +25,7 @@ mod column_chooser;
 mod copied_text;
 mod cpu;
 mod cpu_segments;
+mod deadlock;
 mod demo;
 mod details;
 mod disk;

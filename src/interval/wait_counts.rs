@@ -52,6 +52,8 @@ pub struct GroupWaits {
     pub file_lock: u16,
     /// Part of `lock_contended`: in D in any other lock of the kernel
     pub kernel_lock: u16,
+    /// In a futex call that shows a held mutex, each the only one at its address
+    pub lock_alone: u16,
 }
 
 /// One hot thread: in how many sub-samples of the interval it was in each wait class.
@@ -199,8 +201,9 @@ impl GroupWaits {
     /// condition variable of musl has such a futex of its own.
     fn add_contended_mutex(&mut self, wait: ClassifiedWait, row: &GroupWait) {
         self.lock_contended = self.lock_contended.saturating_add(row.at_shared_address);
+        let alone = row.threads.saturating_sub(row.at_shared_address);
+        self.lock_alone = self.lock_alone.saturating_add(alone);
         if row.active && !wait.has_timeout {
-            let alone = row.threads.saturating_sub(row.at_shared_address);
             self.lock_inferred = self.lock_inferred.saturating_add(alone);
         }
     }

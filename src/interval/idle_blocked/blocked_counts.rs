@@ -139,9 +139,10 @@ impl GroupConditions {
             aio: self.aio_waiters(row) * part,
             memory: f64::from(row.memory),
             hidden: when(outstanding, row.hidden_blocked),
+            // Where mutexes name their holders, a lone waiter waits for one, too.
             lock_contended: match behind {
                 true => futex + f64::from(row.kernel_lock),
-                false => futex * known + f64::from(row.kernel_lock) * kernel,
+                false => (futex + f64::from(row.lock_alone)) * known + f64::from(row.kernel_lock) * kernel,
             },
             lock_inferred: when(behind, row.lock_inferred),
             behind_ipc_peer: when(behind, row.ipc_peer)

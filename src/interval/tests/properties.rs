@@ -74,6 +74,7 @@ prop_compose! {
             lock_contended: waits[6],
             lock_inferred: waits[7],
             ipc_peer: waits[8],
+            lock_alone: 0,
             file_lock: 0,
             kernel_lock: 0,
         };

@@ -10,6 +10,7 @@ use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
+use crate::view::deadlock;
 use crate::view::finding_time::finding_time;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
@@ -41,6 +42,12 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
 pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     if is_active_blocking(finding) {
         chain_section(evaluation, page);
+        page.heading("MEANING");
+    }
+    let deadlock = deadlock::lines_of_finding(&evaluation.interval, finding, usize::from(page.width.saturating_sub(2)));
+    if !deadlock.is_empty() {
+        page.heading("WHO WAITS FOR WHOM");
+        deadlock.into_iter().for_each(|line| page.styled(2, line));
         page.heading("MEANING");
     }
     if let Some(rule) = finding.kind.rule() {

@@ -5,6 +5,7 @@ use crate::findings::{Evaluation, wait_chains};
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
+use crate::view::deadlock;
 use crate::view::findings::rule_title;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
@@ -17,7 +18,18 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     let confidence = chains.first().map(|chain| chain.confidence.as_str());
     let note = confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim));
+    let deadlock = deadlock::reported_lines(evaluation, usize::from(pane.width().saturating_sub(2)));
+    let note = if deadlock.is_empty() { note } else { SafeLine::default() };
     let mut inner = pane.framed(("Who waits for whom", StyleRole::Bold), note);
+    if !deadlock.is_empty() {
+        let mut next = 0;
+        for (y, line) in (0..inner.height()).zip(deadlock) {
+            inner.line(y, line);
+            next = y + 2;
+        }
+        next_steps(evaluation, &mut inner, next);
+        return;
+    }
     if chains.is_empty() {
         let words = match &evaluation.interval.idle_blocked {
             Some(_) => "no thread that would run waits for another, a disk or a host",
