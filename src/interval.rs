@@ -19,6 +19,7 @@ pub mod file_lock_queues;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod limits;
+pub mod load_members;
 mod lock_graph;
 pub mod lock_holders;
 pub mod mean;

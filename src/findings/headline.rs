@@ -6,6 +6,7 @@
 use crate::findings::Evaluation;
 use crate::findings::finding::{Finding, Kind};
 use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, plural, short_path, significant_digits};
+use crate::findings::rules::begins_with_idle_host;
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::disk_name;
 use crate::findings::wait_chain::holder::syscall_name;
@@ -36,10 +37,10 @@ pub fn headline(evaluation: &Evaluation, finding: &Finding, characters: usize) -
             clauses.push(("; ", share));
         }
         // Where there is little room, the cgroup and its quota say that it is throttled.
-        if finding.kind == Kind::CpuThrottled
+        if begins_with_idle_host(finding)
             && let Some((_, first)) = clauses.first_mut()
             && length(beginning(first, characters)) > characters
-            && let Some((_, cause)) = first.split_once(": ").filter(|(introduction, _)| introduction.starts_with("idle host"))
+            && let Some((_, cause)) = first.split_once(": ")
         {
             *first = cause.to_owned();
         }
@@ -109,13 +110,17 @@ fn before_colon(part: &str, room: usize) -> &str {
     heads.filter(|head| (room / 2..=room).contains(&length(head))).last().unwrap_or(part)
 }
 
-/// The clauses of a sentence: between semicolons, and its further sentences.
+/// The clauses of a sentence: between semicolons outside of parentheses, and its further sentences.
 fn clauses_of(sentence: &str) -> Vec<Clause> {
+    let is_open = |clause: &str| clause.matches('(').count() > clause.matches(')').count();
     let mut clauses: Vec<Clause> = Vec::new();
     for (at, sentence) in sentence.trim_end_matches('.').split(". ").enumerate() {
         for (part, clause) in sentence.split("; ").enumerate() {
             let separator = if part == 0 && at > 0 { ". " } else { "; " };
-            clauses.push((separator, clause.to_owned()));
+            match clauses.last_mut() {
+                Some((_, last)) if is_open(last) => *last += &format!("{separator}{clause}"),
+                _ => clauses.push((separator, clause.to_owned())),
+            }
         }
     }
     clauses
@@ -245,6 +250,13 @@ mod tests {
         assert_eq!(fit(sentence, 60), "CPUs 100 % used: 5 wait; most: rustc (1) 0.9 CPU");
         assert_eq!(fit(sentence, 36), "CPUs 100 % used: 5 wait");
         assert_eq!(fit(sentence, 5), "CPUs 100 % used: 5 wait", "the first clause is never left out");
+    }
+
+    #[test]
+    fn a_parenthesis_is_not_divided() {
+        let sentence = "load 8.11 (1-min average); now 2 running, 3 in D (2 on disk; 1 in vfork: harmless); 4 % busy";
+        assert_eq!(fit(sentence, 60), "load 8.11 (1-min average); now 2 running, 3 in D; 4 % busy");
+        assert_eq!(fit(sentence, 200), sentence);
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl State {
             }
             None => {
                 let step = self.sweep_step_ns(width);
-                let sweep = at.map(|at| sweep(&self.history, at, step, width)).unwrap_or_default();
+                let tolerance_ns = self.setup.interval_ms.saturating_mul(500_000);
+                let sweep = at.map(|at| sweep(&self.history, at, step, width, tolerance_ns)).unwrap_or_default();
                 let column = |summaries| Column { summaries, ..Column::default() };
                 (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
             }
@@ -222,15 +223,17 @@ impl History {
     }
 }
 
-/// The summaries of each column of a graph that does not scroll; the column after the newest is blank.
-fn sweep(history: &History, at: Instant, step_ns: u64, count: u16) -> Vec<Range<usize>> {
+/// The summaries of each column of a graph that does not scroll; the column after the newest is blank. A sample that is early or late
+/// by less than `tolerance_ns` keeps its column: the first one, which is often late, must not leave a blank column behind it.
+fn sweep(history: &History, at: Instant, step_ns: u64, count: u16, tolerance_ns: u64) -> Vec<Range<usize>> {
     let mut columns = vec![0..0; usize::from(count)];
     let (Some(origin), Some(width)) = (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
     else {
         return columns;
     };
     let step = step_ns.max(1);
-    let slot = |ns: u64| (i128::from(ns) - i128::from(origin)).div_euclid(i128::from(step));
+    let tolerance = i128::from(tolerance_ns.min(step / 2));
+    let slot = |ns: u64| (i128::from(ns) - i128::from(origin) + tolerance).div_euclid(i128::from(step));
     let oldest = slot(at.boottime_ns) - i128::from(width) + 1;
     let mut next = i128::MAX;
     for (index, summary) in history.until(at).rev() {
@@ -271,7 +274,7 @@ mod tests {
         let mut frames = Vec::new();
         for second in 1..=7_u64 {
             history.insert(summary(second));
-            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5);
+            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5, 500_000_000);
             let digit = |column: &Range<usize>| match column.is_empty() {
                 true => "-".to_owned(),
                 false => (column.start + 1).to_string(),
@@ -282,10 +285,24 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_are_early_and_late_leave_no_blank_column() {
+        let mut history = History::default();
+        // Milliseconds; the first one was late.
+        for at in [1_120, 2_000, 3_200, 4_010, 4_990_u64] {
+            history.insert(IntervalSummary::of_second(at.cast_signed() * 1_000_000, 0.5));
+        }
+        let last = summary(0).at;
+        let at = Instant { boottime_ns: 4_990_000_000, ..last };
+        let lengths: Vec<usize> =
+            sweep(&history, at, 1_000_000_000, 7, 500_000_000).iter().map(ExactSizeIterator::len).collect();
+        assert_eq!(lengths, [1, 1, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
     fn a_column_has_all_intervals_that_end_in_it() {
         let mut history = History::default();
         (1..=12).for_each(|second| history.insert(summary(second)));
-        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4);
+        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4, 500_000_000);
         let lengths: Vec<usize> = columns.iter().map(ExactSizeIterator::len).collect();
         assert_eq!(lengths.iter().sum::<usize>(), 12, "{columns:?}");
         let window: Vec<Range<usize>> =

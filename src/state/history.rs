@@ -14,7 +14,7 @@ pub use summary::{CgroupShare, CpuTime, GraphFigure, IntervalSummary, ProcessPoi
 #[derive(Clone, Debug)]
 pub struct History {
     summaries: VecDeque<IntervalSummary>,
-    /// Begin of the first column of all sweeps
+    /// The time of the first interval, which is in the first column of all sweeps
     sweep_origin_ns: Option<u64>,
     /// Summaries that are kept
     capacity: usize,
@@ -42,7 +42,7 @@ impl History {
     /// Inserts a summary by its time; replaces one of the same time.
     pub fn insert(&mut self, summary: IntervalSummary) {
         let at = summary.at.boottime_ns;
-        self.sweep_origin_ns.get_or_insert_with(|| at.saturating_sub((f64::from(summary.seconds) * 0.5e9) as u64));
+        self.sweep_origin_ns.get_or_insert(at);
         let place = self.summaries.partition_point(|known| known.at.boottime_ns < at);
         match self.summaries.get_mut(place) {
             Some(known) if known.at.boottime_ns == at => *known = summary,
@@ -110,7 +110,7 @@ impl History {
         self.summaries.range(..end).enumerate()
     }
 
-    /// Begin of the first column of all sweeps.
+    /// The time of the first interval: in all sweeps it is in the first column.
     pub(super) fn sweep_origin_ns(&self) -> Option<u64> {
         self.sweep_origin_ns
     }

@@ -5,6 +5,7 @@ mod namespaces;
 mod panes;
 mod qdisc;
 pub mod remote_hosts;
+mod since_start;
 pub mod traffic_graph;
 
 use super::ScreenView;
@@ -24,7 +25,7 @@ use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::history::GraphFigure;
-use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
+use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, protocol_rows, saturated_softnet};
 use crate::state::{NetworkRows, Row, Screen, SortColumn, State};
 use crate::units::PerSecond;
 use crate::units::SmallSort;
@@ -162,7 +163,10 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&NicLine, CellContent)> {
     Columns::chosen(state, &specs, width)
 }
 
-pub const SCREEN: ScreenView = ScreenView { draw, panes: &[panes::traffic, panes::losses, panes::round_trips, panes::tables] };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[panes::traffic, panes::losses, panes::round_trips, since_start::interfaces, since_start::protocols, panes::tables],
+};
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     if state.network_rows == NetworkRows::RemoteHosts {
@@ -184,13 +188,13 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     if interval.nics.is_empty() {
         pane.line(1, ("- no interface, or /proc/net/dev cannot be read", StyleRole::Dim));
     }
-    let words = list_status(state, layout);
-    if !words.is_empty() {
-        pane.line_right(end.min(layout.rows_before_list + layout.list_rows), (&words, StyleRole::Dim));
-    }
     // The footer follows a short table directly.
-    let foot = network_footer_rows(state).min(pane.height());
+    let foot = if layout.has_panes() { protocol_rows(state) } else { network_footer_rows(state) }.min(pane.height());
     let top = (end + 1).min(pane.height().saturating_sub(foot).max(end));
+    let words = list_status(state, layout);
+    if !words.is_empty() && top > end {
+        pane.line_right(end, (&words, StyleRole::Dim));
+    }
     let pane = &mut pane.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(evaluation, pane);
     let y = y + softnet_line(interval, pane, y);

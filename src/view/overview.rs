@@ -211,7 +211,7 @@ fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> Saf
 }
 
 /// The load averages, and the tasks that count in them now.
-fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
+pub fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
     let interval = &*evaluation.interval;
     let Ok(load) = &interval.newer.load else { return vec![SafeLine::new("-", StyleRole::Dim)] };
     let n = interval.online_cpus().max(1) as f64;

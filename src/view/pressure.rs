@@ -5,9 +5,11 @@
 //! ```text
 //! pressure of the host    the same over time (wide terminals)
 //! memory of the host      the same over time (wide terminals)
+//! what the load counts    cgroups by where their time goes (wide terminals)
 //! cgroups with a limit, by the name of their container, pod or unit
 //! ```
 
+mod load;
 mod memory;
 
 use super::ScreenView;
@@ -17,6 +19,7 @@ use super::pane::Pane;
 use super::panes::in_window;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
+use super::tasks::cgroups;
 use super::text::{format_figure, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::widgets::area_graph::AreaGraph;
@@ -41,8 +44,10 @@ use crate::state::screen::pressure::{host_lines, memory_lines};
 use crate::state::{Row, SortColumn, State};
 use crate::units::format;
 
-pub const SCREEN: ScreenView =
-    ScreenView { draw, panes: &[host_pane, graphs_pane, memory::figures_pane, memory::graph_pane, list_pane] };
+pub const SCREEN: ScreenView = ScreenView {
+    draw,
+    panes: &[host_pane, graphs_pane, memory::figures_pane, memory::graph_pane, load::pane, cgroups::pane, list_pane],
+};
 
 /// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
 struct Resource {
@@ -191,8 +196,24 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     draw_list(state, evaluation, layout, &mut list);
 }
 
+/// What the figures mean, where there is room.
+const MEANINGS: [(&str, &str); 4] = [
+    ("some", "share of the time in which at least one task waited for the resource"),
+    ("full", "in which all tasks that had work waited for it"),
+    ("io", "storage; memory: reclaim, swap-in, pages that come back; cpu: quotas included"),
+    ("10 s", "averages of the kernel; left of them: this interval"),
+];
+
 fn host_pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    draw_figures(evaluation, &mut pane.framed(("Pressure of the host", StyleRole::Bold), SafeLine::default()));
+    let mut inner = pane.framed(("Pressure of the host", StyleRole::Bold), SafeLine::default());
+    draw_figures(evaluation, &mut inner);
+    let top = 2 + RESOURCES.len() as u16;
+    if inner.height() < top + MEANINGS.len() as u16 {
+        return;
+    }
+    for (y, (word, meaning)) in (top..).zip(MEANINGS) {
+        inner.line(y, SafeLine::new(safe!("{word:<6}"), StyleRole::Dim).with(meaning, StyleRole::Dim));
+    }
 }
 
 fn list_pane(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {

@@ -1,6 +1,6 @@
 //! The tasks screen: processes, threads, cgroups or wait classes, and how they spent their time.
 
-mod cgroups;
+pub mod cgroups;
 mod columns;
 
 use columns::{TaskLine, table};

@@ -29,21 +29,29 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         ListLines { above: 1, below, ..ListLines::default() }
     },
     bands: &[
-        Band {
-            panes: &["in and out", "retransmits and drops"],
-            // Frame, and graphs of the interfaces in use.
-            rows: |_, evaluation| (7, 2 + (10 * rows_of(rows::busiest_nics(&evaluation.interval).len())).clamp(10, 20)),
-            priority: 1,
-        },
+        Band { panes: &["in and out", "retransmits and drops"], rows: |_, _| (7, u16::MAX), priority: 1 },
         Band {
             panes: &["round-trip times"],
             rows: |_, evaluation| {
                 let hosts = evaluation.remote_hosts.as_ref().map_or(0, |hosts| hosts.rows.len());
-                (5, 3 + rows_of(hosts).clamp(2, 8))
+                (if hosts == 0 { 3 } else { 5 }, 3 + rows_of(hosts).clamp(0, 8))
             },
             priority: 2,
         },
-        Band { panes: &["interfaces and protocols"], rows: |_, _| (10, u16::MAX), priority: 0 },
+        Band {
+            panes: &["errors, drops and queues", "TCP and UDP since the start"],
+            rows: |_, evaluation| (7, 3 + rows_of(evaluation.interval.nics.len()).max(4)),
+            priority: 3,
+        },
+        Band {
+            panes: &["interfaces and protocols"],
+            // Frame, headings and rows, a blank line, protocols.
+            rows: |state, _| {
+                let lines = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+                (10, 4 + rows_of(lines).saturating_add(layout::protocol_rows(state)))
+            },
+            priority: 0,
+        },
     ],
-    list_pane: Some(3),
+    list_pane: Some(5),
 };

@@ -15,11 +15,17 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 1,
     list_lines: |_, layout| ListLines { above: host_lines(layout) + 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 14), priority: 1 },
+        Band { panes: &["pressure of the host", "pressure over time"], rows: |_, _| (8, 17), priority: 1 },
         Band { panes: &["memory of the host", "memory over time"], rows: |_, _| (7, 9), priority: 2 },
-        Band { panes: &["cgroups"], rows: |_, _| (7, u16::MAX), priority: 0 },
+        Band { panes: &["load average", "cgroups by time"], rows: |_, _| (7, u16::MAX), priority: 3 },
+        // Frame, headings and rows; a line that says that there are none.
+        Band {
+            panes: &["cgroups"],
+            rows: |state, _| (5, 3 + u16::try_from(state.rows.len()).unwrap_or(u16::MAX - 3).max(1)),
+            priority: 0,
+        },
     ],
-    list_pane: Some(4),
+    list_pane: Some(6),
 };
 
 /// Lines of the host above the headings of the list: headings, a line for each resource, a blank one, and its memory.

@@ -39,10 +39,22 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
         inner.line(0, ("no interface in use", StyleRole::Dim));
         return;
     }
-    let shown = (inner.height() / MIN_GRAPH_ROWS).clamp(1, count);
-    let rows = inner.height() / shown;
-    for (at, nic) in (0..shown).zip(nics) {
+    // An interface without packets has one line, below the others.
+    let columns = state.graph_columns(inner.width());
+    let carried = |figure| columns.maxima(&figure).into_iter().flatten().any(|rate| rate > 0.0);
+    let is_silent =
+        |nic: &&NicSpan| !carried(GraphFigure::Received(nic.id.clone())) && !carried(GraphFigure::Sent(nic.id.clone()));
+    let (silent, moving): (Vec<&NicSpan>, Vec<&NicSpan>) = nics.into_iter().partition(is_silent);
+    let lines = u16::try_from(silent.len()).unwrap_or(u16::MAX).min(inner.height() / 2);
+    let height = inner.height() - lines;
+    let shown = (height / MIN_GRAPH_ROWS).clamp(1, count).min(u16::try_from(moving.len()).unwrap_or(u16::MAX));
+    let rows = height / shown.max(1);
+    for (at, nic) in (0..shown).zip(moving) {
         draw_graph(state, evaluation, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
+    }
+    let top = if shown == 0 { 0 } else { height };
+    for (at, nic) in (0..lines.max(1)).zip(silent) {
+        draw_graph(state, evaluation, nic, &mut inner.subarea(0, top + at, u16::MAX, 1));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rule cpu-throttled: a cgroup is throttled by its CPU quota.
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
-use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::finding::{Finding, Kind, Severity, Subject, Value};
 use crate::findings::formatting::{cpu_time, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
@@ -15,6 +15,9 @@ const MIN_REPORTED_AVAILABLE: f64 = 0.1;
 
 /// Available share of the host from which the sentence calls the host idle.
 const IDLE_HOST_AVAILABLE: f64 = 0.5;
+
+/// Evidence: the available share of the host
+const AVAILABLE_RATIO: &str = "box_available_ratio";
 
 pub const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,
@@ -83,12 +86,18 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
                 evidence_optional("quota_cpus", group.quota_cpus),
                 evidence_optional("used_cpus", group.used_cpus),
                 evidence_optional("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
-                evidence_optional("box_available_ratio", context.interval.cpu.as_ref().map(|cpu| cpu.available())),
+                evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
             ],
             explained_share: throttled.0.min(1.0) / context.cpu_count(),
         });
     }
     found
+}
+
+/// Whether the sentence of a finding begins with the words for an idle host and a colon.
+pub fn begins_with_idle_host(finding: &Finding) -> bool {
+    let available = finding.evidence.iter().find(|evidence| evidence.name == AVAILABLE_RATIO).map(|evidence| &evidence.value);
+    finding.kind == Kind::CpuThrottled && matches!(available, Some(Value::Number(share)) if *share >= IDLE_HOST_AVAILABLE)
 }
 
 fn cpu_demand(span: &ProcessSpan) -> f64 {

@@ -1,0 +1,142 @@
+//! The panes of counters since their start: errors, drops and queues of interfaces since each was created, TCP and UDP since the
+//! network namespace was. They show what happened before stalltop was started.
+
+use crate::findings::Evaluation;
+use crate::interval::network::NicSpan;
+use crate::safe;
+use crate::sample::network::Nic;
+use crate::state::State;
+use crate::state::layout::ScreenLayout;
+use crate::units::format;
+use crate::view::columns::{CellContent, ColumnSpec, Columns};
+use crate::view::pane::Pane;
+use crate::view::safe_line::SafeLine;
+use crate::view::safe_text::SafeText;
+use crate::view::theme::StyleRole;
+
+/// A row of the table of interfaces.
+struct NicTotals<'a> {
+    nic: &'a Nic,
+    span: &'a NicSpan,
+}
+
+type Spec = ColumnSpec<fn(&NicTotals, CellContent)>;
+
+/// A count; dim for zero.
+fn count(cell: CellContent, count: Option<u64>) {
+    let role = if count.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
+    cell.text(short_count(count), role);
+}
+
+fn short_count(count: Option<u64>) -> SafeText {
+    SafeText::sanitize(match count {
+        Some(count) if count < 1000 => count.to_string(),
+        Some(count) => format::short_number(count as f64),
+        None => "-".to_owned(),
+    })
+}
+
+const INTERFACES: [Spec; 11] = [
+    Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain)),
+    Spec::text("rx err", 6, |line, cell| count(cell, Some(line.nic.rx.errors.0))).right_aligned(),
+    Spec::text("rx drop", 7, |line, cell| count(cell, Some(line.nic.rx.dropped.0))).right_aligned(),
+    Spec::text("missed", 6, |line, cell| count(cell, line.nic.rx_missed.map(|missed| missed.0))).right_aligned(),
+    Spec::text("tx err", 6, |line, cell| count(cell, Some(line.nic.tx.errors.0))).right_aligned(),
+    Spec::text("tx drop", 7, |line, cell| count(cell, Some(line.nic.tx.dropped.0))).right_aligned(),
+    Spec::text("carrier", 7, |line, cell| count(cell, Some(line.nic.carrier_losses.0))).right_aligned(),
+    Spec::text("qdisc", 10, |line, cell| {
+        let kind = line.nic.qdisc.as_ref().map_or_else(|| "-".into(), |qdisc| SafeText::from_name(&qdisc.kind));
+        cell.text(kind, StyleRole::Dim);
+    })
+    .right_aligned(),
+    Spec::text("backlog", 7, |line, cell| {
+        let bytes = line.span.qdisc.as_ref().map_or(0, |qdisc| qdisc.backlog_bytes);
+        let role = if bytes > 0 { StyleRole::Plain } else { StyleRole::Dim };
+        cell.text(SafeText::sanitize(format::short_bytes(bytes as f64)), role);
+    })
+    .right_aligned(),
+    Spec::text("q drop", 6, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.dropped.0))).right_aligned(),
+    Spec::text("overlimits", 10, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.overlimits.0)))
+        .right_aligned()
+        .min_table_width(100),
+];
+
+pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("since each was created", StyleRole::Dim);
+    let mut inner = pane.framed(("Errors, drops and queues", StyleRole::Bold), note);
+    let interval = &evaluation.interval;
+    let table = Columns::new(&INTERFACES, inner.width());
+    let lines = interval.nics.iter().filter_map(|span| Some(NicTotals { nic: interval.nic(span)?, span }));
+    table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
+}
+
+/// Cells of a label with its value.
+const SLOT_CELLS: usize = 21;
+
+pub fn protocols(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let note = SafeLine::new("since the start of the network namespace", StyleRole::Dim);
+    let mut inner = pane.framed(("TCP and UDP", StyleRole::Bold), note);
+    let width = usize::from(inner.width());
+    let read = &evaluation.interval.newer.protocols;
+    let (tcp, ext, udp) = (read.tcp.as_ref().ok(), read.tcp_ext.as_ref().ok(), read.udp.as_ref().ok());
+    let udp6 = read.udp6.as_ref().ok();
+    let lines = [
+        (
+            "segments",
+            vec![
+                ("retransmitted", tcp.map(|tcp| tcp.segments_retransmitted.0)),
+                ("out", tcp.map(|tcp| tcp.segments_out.0)),
+                ("in", tcp.map(|tcp| tcp.segments_in.0)),
+                ("with errors", tcp.map(|tcp| tcp.errors_in.0)),
+            ],
+        ),
+        (
+            "connects",
+            vec![
+                ("failed", tcp.map(|tcp| tcp.attempt_fails.0)),
+                ("accepted", tcp.map(|tcp| tcp.passive_opens.0)),
+                ("opened", tcp.map(|tcp| tcp.active_opens.0)),
+                ("SYN again", ext.and_then(|ext| Some(ext.syn_retransmits?.0))),
+            ],
+        ),
+        (
+            "ended by",
+            vec![
+                ("resets in", tcp.map(|tcp| tcp.established_resets.0)),
+                ("resets out", tcp.map(|tcp| tcp.resets_out.0)),
+                ("timeouts", ext.and_then(|ext| Some(ext.timeouts?.0))),
+            ],
+        ),
+        (
+            "dropped",
+            vec![
+                ("accept queue", ext.and_then(|ext| Some(ext.listen_overflows?.0))),
+                ("listeners", ext.and_then(|ext| Some(ext.listen_drops?.0))),
+                ("SYN queue", ext.and_then(|ext| Some(ext.syn_queue_full_drops?.0))),
+                ("backlog", ext.and_then(|ext| Some(ext.backlog_drops?.0))),
+            ],
+        ),
+        (
+            "UDP",
+            vec![
+                ("no listener", udp.map(|udp| udp.no_ports.0)),
+                ("buffer full", udp.and_then(|udp| Some(udp.receive_buffer_errors?.0))),
+                ("in", udp.map(|udp| udp.datagrams_in.0.saturating_add(udp6.map_or(0, |udp6| udp6.datagrams_in.0)))),
+                ("out", udp.map(|udp| udp.datagrams_out.0.saturating_add(udp6.map_or(0, |udp6| udp6.datagrams_out.0)))),
+            ],
+        ),
+    ];
+    for (y, (heading, figures)) in (0..).zip(lines) {
+        let mut line = SafeLine::new(safe!("{heading:<10}"), StyleRole::Heading);
+        for (label, value) in figures {
+            if line.width() + SLOT_CELLS - 2 > width {
+                break;
+            }
+            let cells = SLOT_CELLS - 2 - label.len();
+            line.push(safe!("{label}"), StyleRole::Dim);
+            let role = if value.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
+            line.push(safe!("{:>cells$}  ", short_count(value)), role);
+        }
+        inner.line(y, line);
+    }
+}
