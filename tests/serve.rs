@@ -1,5 +1,5 @@
 //! `serve`: what it says to Prometheus is read back by independent parsers, the number of series is bounded, slow and hostile
-//! clients keep nobody out. The real Prometheus is in tests/lab/prometheus.rs.
+//! clients do not keep others out. The real Prometheus is in tests/lab/prometheus.rs.
 
 #![allow(
     clippy::unwrap_used,

@@ -11,8 +11,7 @@ use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::sample::network::namespaces::{NetworkNamespace, RetransmitHost};
 use crate::sample::network::{Listener, Nic, SynQueue, UdpSocket};
 use crate::sample::{Name, Sample};
-use crate::units::PerSecond;
-use crate::units::SmallSort;
+use crate::units::{PerSecond, SmallSort};
 
 /// One network namespace in an interval.
 #[derive(Clone, Copy)]

@@ -1,4 +1,5 @@
-//! Deadlocks of futex locks and of locks inside the kernel: threads each of which holds a lock and waits for the lock of the next, by the owner fields of the locks.
+//! Deadlocks of futex locks and of locks inside the kernel: threads each of which holds a lock and waits for the lock of the next, by
+//! the owner fields of the locks.
 //! docs/metrics.md, "Lock holders".
 
 use rustc_hash::FxHashMap;

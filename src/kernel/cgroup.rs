@@ -22,8 +22,7 @@ use crate::ids::CgroupId;
 use crate::sample::cgroup::{Cgroup, CgroupWeight, IoLimit};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Reading};
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 /// Time for the walk in one sample.
 const WALK_TIME_PER_SAMPLE: Duration = Duration::from_millis(4);

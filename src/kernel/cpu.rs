@@ -5,8 +5,7 @@ use super::root::{FileHandle, Root};
 use crate::ids::CpuId;
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::{Absent, Reading};
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 /// Reads CPU times and the load; keeps both files open.
 #[derive(Debug)]

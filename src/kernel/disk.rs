@@ -25,8 +25,7 @@ use super::uevents::UeventWatcher;
 use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 /// Facts are read again after this time even without a uevent, since the I/O scheduler may be switched; with hundreds of
 /// devices, those of some devices in each sample.

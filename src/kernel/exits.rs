@@ -3,8 +3,6 @@
 //!
 //! Without exits a fetch is one system call. Nothing waits: messages that are not fetched in time are lost, and are counted.
 
-use crate::units::SmallSort;
-
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +14,7 @@ use super::taskstats::{ExitListener as Listener, TaskStats, TaskstatsClient};
 use crate::ids::ProcessId;
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, MAX_ROWS, UnlistedExits};
 use crate::sample::{Absent, Name, Reading};
-use crate::units::Counter;
+use crate::units::{Counter, SmallSort};
 
 /// Exits kept between two samples: 2 MB.
 const MAX_BUFFERED_EXITS: usize = 32_768;

@@ -8,8 +8,7 @@ use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
-use crate::units::PerSecond;
-use crate::units::SmallSort;
+use crate::units::{PerSecond, SmallSort};
 
 /// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);

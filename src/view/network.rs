@@ -27,9 +27,8 @@ use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::history::GraphFigure;
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, protocol_rows, saturated_softnet};
 use crate::state::{NetworkRows, Row, Screen, SortColumn, State};
-use crate::units::PerSecond;
-use crate::units::SmallSort;
 use crate::units::format;
+use crate::units::{PerSecond, SmallSort};
 use qdisc::{Shaper, qdisc_line};
 
 /// A row of the table of interfaces.

@@ -25,9 +25,8 @@ use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State, TaskRows};
-use crate::units::Ratio;
-use crate::units::SmallSort;
 use crate::units::format;
+use crate::units::{Ratio, SmallSort};
 
 /// A row of the table of wait classes.
 struct WaitClassLine<'a> {

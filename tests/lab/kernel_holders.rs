@@ -109,7 +109,7 @@ fn the_writer_of_mmap_lock() {
     check_looks(&load, &truth, Truth::computes);
     Attempt { seconds: 5, ..Attempt::new("klock-protect", state.path()) }.check(|_, said| {
         let found = said.must("kernel-lock-contention", "host", "note");
-        said.says(&found, &["mmap_lock", ", behind protector/", "which runs with the lock held"]);
+        said.says(&found, &["mmap_lock", " behind protector/", "which runs with the lock held"]);
         said.word(&found, "lock_holder_basis", "the owner field of the kernel's rw-semaphore");
         is_named(said, &found, "protector", &truth);
     });

@@ -10,8 +10,7 @@ use crate::cli::{finding_options, value_parsers};
 use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSetting};
 use crate::interval::disk::Operation;
 use crate::interval::network::Link;
-use crate::units::Millis;
-use crate::units::SmallSort;
+use crate::units::{Millis, SmallSort};
 
 /// The settings of one file.
 #[derive(Debug, Default, PartialEq)]

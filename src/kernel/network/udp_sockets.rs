@@ -13,8 +13,7 @@ use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::network::{Udp, Udp6, UdpSocket};
 use crate::sample::{Absent, Reading};
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 /// Sockets that a sample keeps.
 const MAX_SOCKETS: usize = 8;

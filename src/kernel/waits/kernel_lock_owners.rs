@@ -203,7 +203,8 @@ fn contended_lock(rows: &[&LockRow], known: &FxHashMap<u32, Waiter>) -> Option<C
     (!waiters.is_empty()).then_some(ContendedLock { row, waiters })
 }
 
-/// What the owner of a lock does; `None` if it ran since the lock named it, unless it runs, or if it cannot hold the lock.
+/// What the owner of a lock does; `None` if it ran since the lock named it, unless it runs, if that is not
+/// known, or if it cannot hold the lock.
 fn read_owner(files: &mut TaskFiles, row: &LockRow) -> Option<BlockedWait> {
     let (pid, tid) = (row.owner_pid, row.owner_tid);
     let mut wait = read_holder_wait(files, pid, tid, 0)?;
@@ -220,12 +221,8 @@ fn read_owner(files: &mut TaskFiles, row: &LockRow) -> Option<BlockedWait> {
     if is_hint && wait.state != TaskState::Blocked {
         return None;
     }
-    let has_run = files
-        .read_once(format_args!("{pid}/task/{tid}/schedstat"))
-        .ok()
-        .and_then(task::parse_schedstat)
-        .is_some_and(|now| now.timeslices != Counter(row.owner_timeslices));
-    (!has_run).then_some(wait)
+    let now = files.read_once(format_args!("{pid}/task/{tid}/schedstat")).ok().and_then(task::parse_schedstat)?;
+    (now.timeslices == Counter(row.owner_timeslices)).then_some(wait)
 }
 
 fn owner_field(row: &LockRow) -> OwnerField {

@@ -8,8 +8,7 @@ use crate::figures::{Cell, FigureInput};
 use crate::findings::Evaluation;
 use crate::ids::CgroupId;
 use crate::interval::cgroup::CgroupSpan;
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 const MAX_CGROUPS: usize = 16;
 

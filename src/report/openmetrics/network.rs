@@ -8,8 +8,7 @@ use crate::figures::network::{RX_UTILIZATION_RATIO, SATURATION_PER_SECOND, TX_UT
 use crate::findings::Evaluation;
 use crate::ids::NicId;
 use crate::interval::network::NicSpan;
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 const MAX_INTERFACES: usize = 16;
 
@@ -55,19 +54,19 @@ impl NetworkMetrics {
                 families.add(&names::NETWORK_DIRECTION_UTILIZATION, labels(), utilization.number(&input, span));
             }
             families.add(&names::NETWORK_UTILIZATION, vec![device()], UTILIZATION_RATIO.number(&input, span));
-            let grown = SATURATION_PER_SECOND.number(&input, span).unwrap_or(0.0) * interval.seconds;
+            let grown = SATURATION_PER_SECOND.number(&input, span).map(|rate| rate * interval.seconds);
             families.add(&names::NETWORK_SATURATION, vec![device()], add_to(&mut self.saturation, &span.id, grown));
         }
         left_out
     }
 }
 
-/// The total after the addition.
-fn add_to(totals: &mut Vec<(NicId, f64)>, id: &NicId, grown: f64) -> f64 {
+/// The total after the addition; `None` as long as the growth was never known.
+fn add_to(totals: &mut Vec<(NicId, f64)>, id: &NicId, grown: Option<f64>) -> Option<f64> {
     if let Some((_, total)) = totals.iter_mut().find(|(known, _)| known == id) {
-        *total += grown;
-        return *total;
+        *total += grown.unwrap_or(0.0);
+        return Some(*total);
     }
-    totals.push((id.clone(), grown));
+    totals.push((id.clone(), grown?));
     grown
 }

@@ -4,10 +4,10 @@
 use crate::findings::Evaluation;
 use crate::interval::network::NicSpan;
 use crate::safe;
-use crate::sample::network::Nic;
+use crate::sample::network::{Nic, Udp6};
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
-use crate::units::format;
+use crate::units::{Counter, format};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
@@ -50,9 +50,9 @@ const INTERFACES: [Spec; 11] = [
     })
     .right_aligned(),
     Spec::text("backlog", 7, |line, cell| {
-        let bytes = line.span.qdisc.as_ref().map_or(0, |qdisc| qdisc.backlog_bytes);
-        let role = if bytes > 0 { StyleRole::Plain } else { StyleRole::Dim };
-        cell.text(SafeText::sanitize(format::short_bytes(bytes as f64)), role);
+        let bytes = line.span.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes);
+        let role = if bytes.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
+        cell.text(bytes.map_or_else(|| "-".into(), |bytes| SafeText::sanitize(format::short_bytes(bytes as f64))), role);
     })
     .right_aligned(),
     Spec::text("q drop", 6, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.dropped.0))).right_aligned(),
@@ -79,7 +79,8 @@ pub fn protocols(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mu
     let width = usize::from(inner.width());
     let read = &evaluation.interval.newer.protocols;
     let (tcp, ext, udp) = (read.tcp.as_ref().ok(), read.tcp_ext.as_ref().ok(), read.udp.as_ref().ok());
-    let udp6 = read.udp6.as_ref().ok();
+    // A host without IPv6 has no such counters.
+    let of_udp6 = |count: fn(&Udp6) -> Option<Counter>| read.udp6.as_ref().ok().and_then(count).map_or(0, |count| count.0);
     let lines = [
         (
             "segments",
@@ -120,9 +121,14 @@ pub fn protocols(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mu
             "UDP",
             vec![
                 ("no listener", udp.map(|udp| udp.no_ports.0)),
-                ("buffer full", udp.and_then(|udp| Some(udp.receive_buffer_errors?.0))),
-                ("in", udp.map(|udp| udp.datagrams_in.0.saturating_add(udp6.map_or(0, |udp6| udp6.datagrams_in.0)))),
-                ("out", udp.map(|udp| udp.datagrams_out.0.saturating_add(udp6.map_or(0, |udp6| udp6.datagrams_out.0)))),
+                (
+                    "buffer full",
+                    udp.and_then(|udp| {
+                        Some(udp.receive_buffer_errors?.0.saturating_add(of_udp6(|udp6| udp6.receive_buffer_errors)))
+                    }),
+                ),
+                ("in", udp.map(|udp| udp.datagrams_in.0.saturating_add(of_udp6(|udp6| Some(udp6.datagrams_in))))),
+                ("out", udp.map(|udp| udp.datagrams_out.0.saturating_add(of_udp6(|udp6| Some(udp6.datagrams_out))))),
             ],
         ),
     ];

@@ -19,9 +19,8 @@ use crate::kernel::disk::{DiskReader, RandomReader, max_request_bytes};
 use crate::kernel::{self, host};
 use crate::sample::Sample;
 use crate::sample::disk::Disk;
-use crate::units::Millis;
-use crate::units::SmallSort;
 use crate::units::format::{latency, three_digits};
+use crate::units::{Millis, SmallSort};
 
 /// How long the device is observed before the first read.
 const IDLE_CHECK_DURATION: Duration = Duration::from_secs(1);

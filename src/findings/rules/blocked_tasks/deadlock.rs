@@ -13,10 +13,11 @@ pub const DEADLOCK: Rule = Rule {
     kind: Kind::Deadlock,
     title: "Deadlock",
     meaning: "Threads of a process wait for each other: each holds a mutex and waits for the mutex that the next one holds. None of \
-              them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the kernel, which is an \
-              error of the kernel.",
+              them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the \
+              kernel, which is an error of the kernel.",
     computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
-               inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. Following the owner of each mutex to the mutex \
+               inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
+               Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
     caveats: "Only mutexes of glibc and futexes with priority inheritance name their owner; deadlocks of file locks are reported as \
               file-lock-queue. Without permission to read the memory of the process nothing is known.",

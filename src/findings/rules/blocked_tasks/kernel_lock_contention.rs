@@ -113,7 +113,8 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
     hung.count() as f64 * 2.0 >= locks.threads
 }
 
-/// `28 threads of app (4711) wait for mmap_lock, a lock inside the kernel, one at a time: 14 in munmap (__vm_munmap), …`
+/// `28 threads of app (4711) wait for mmap_lock (the memory map) inside the kernel, one at a time: 14 in munmap (__vm_munmap), …`; where
+/// the holder is known, it comes before the operations: `… inside the kernel behind app/4720, which runs with the lock held: 14 in …`
 fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) -> String {
     let label = describe_process_group(&group.group, &group.label);
     let threads = plural(group.threads, "thread", "threads");
@@ -126,11 +127,12 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
     };
     // A grace period ends for all that wait for it.
     let is_shared = main_lock(group) == Some(KernelLock::GracePeriod);
-    let in_turn = if whole && is_mostly_locks(group) && !is_shared { ", one at a time" } else { "" };
-    let holder = group.holder.as_ref().filter(|_| whole && is_mostly_locks(group) && !is_shared);
-    let behind =
-        holder.map_or_else(String::new, |holder| format!(", behind {}", describe_named_holder(context.interval, holder)));
-    format!("{threads} of {label} {verb} {what}{in_turn}: {}{behind}", listed.join(", "))
+    let behind = match &group.holder {
+        _ if !whole || !is_mostly_locks(group) || is_shared => String::new(),
+        Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
+        None => ", one at a time".into(),
+    };
+    format!("{threads} of {label} {verb} {what}{behind}: {}", listed.join(", "))
 }
 
 /// `14 in munmap (__vm_munmap)`

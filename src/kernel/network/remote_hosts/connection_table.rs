@@ -10,8 +10,7 @@ use rustc_hash::FxHashMap;
 use super::connection::{Connection, TcpInfo};
 use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
-use crate::units::Counter;
-use crate::units::SmallSort;
+use crate::units::{Counter, SmallSort};
 
 /// Connections that are kept: about 15 MB.
 const MAX_CONNECTIONS: usize = 100_000;
