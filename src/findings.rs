@@ -55,9 +55,9 @@ pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
-pub use wait_chain::holder::syscall_name;
+pub use wait_chain::holder::{describe_process_group, syscall_name};
 pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
-pub use wait_chain::named_holder::{known_by as lock_known_by, thread_name};
+pub use wait_chain::named_holder::{describe_named_holder, known_by as lock_known_by, thread_name};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::wait_chains;
 

@@ -234,7 +234,10 @@ pub fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
         words += &format!(" + {count} {word}");
     }
     parts.push(SafeLine::new(SafeText::sanitize(words), StyleRole::Plain));
-    let waiting = wait_location::threads_in_lock_waits(interval, tasks).round();
+    // Those in D wait for a lock inside the kernel, and count in the load.
+    let in_kernel_locks = interval.idle_blocked.iter().flat_map(|idle| &idle.kernel_locks).map(|locks| locks.threads);
+    let uninterruptible = in_kernel_locks.fold(f64::from(counts.blocked_lock), f64::max);
+    let waiting = (wait_location::threads_in_lock_waits(interval, tasks) - uninterruptible).round();
     if waiting > 0.0 {
         let verb = if waiting == 1.0 { "waits" } else { "wait" };
         parts.push(SafeLine::new(safe!("{waiting} {verb} for a lock (not in load)"), StyleRole::Plain));

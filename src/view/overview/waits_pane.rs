@@ -1,7 +1,9 @@
 //! The pane of wait chains: the waiting threads, the thread that they wait for, its file, and the device below. Without one, what to
 //! check next for the first finding.
 
-use crate::findings::{Evaluation, wait_chains};
+use crate::findings::{Evaluation, describe_named_holder, describe_process_group, wait_chains};
+use crate::interval::Interval;
+use crate::interval::idle_blocked::kernel_locks::KernelLockGroup;
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
@@ -13,6 +15,9 @@ use crate::view::safe_text::SafeText;
 use crate::view::text;
 use crate::view::theme::StyleRole;
 use crate::view::wait_chain::chain_lines;
+
+/// Mean number of threads in D inside the kernel from which they are named.
+const MIN_KERNEL_LOCK_THREADS: f64 = 1.5;
 
 pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
@@ -32,11 +37,14 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     }
     if chains.is_empty() {
         let words = match &evaluation.interval.idle_blocked {
-            Some(_) => "no thread that would run waits for another, a disk or a host",
-            None => "no sub-samples yet",
+            Some(idle) => match idle.kernel_locks.as_ref().and_then(|locks| locks.groups.first().filter(is_worth_a_line)) {
+                Some(group) => kernel_lock_words(&evaluation.interval, group),
+                None => "no thread that would run waits for another, a disk or a host".to_owned(),
+            },
+            None => "no sub-samples yet".to_owned(),
         };
         let mut y = 0;
-        for line in text::wrap(words, usize::from(inner.width()), 3) {
+        for line in text::wrap(&words, usize::from(inner.width()), 3) {
             inner.line(y, (SafeText::sanitize(line), StyleRole::Dim));
             y += 1;
         }
@@ -47,6 +55,17 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     for (y, line) in (0..inner.height()).zip(lines) {
         inner.line(y, line);
     }
+}
+
+fn is_worth_a_line(group: &&KernelLockGroup) -> bool {
+    group.threads >= MIN_KERNEL_LOCK_THREADS
+}
+
+/// `klock (4711): 27 threads in D inside the kernel, behind protector/4720, which runs with the lock held`
+fn kernel_lock_words(interval: &Interval, group: &KernelLockGroup) -> String {
+    let label = describe_process_group(&group.group, &group.label);
+    let behind = group.holder.as_ref().map(|holder| format!(", behind {}", describe_named_holder(interval, holder)));
+    format!("{label}: {:.0} threads in D inside the kernel{}", group.threads, behind.unwrap_or_default())
 }
 
 /// The next steps of the first finding, from this row on.
