@@ -130,6 +130,12 @@ impl CheckResult {
         }
     }
 
+    /// The sentence must contain one of these.
+    pub fn says_one_of(&mut self, finding: &Value, words: &[&str]) {
+        let Some(sentence) = finding["sentence"].as_str() else { return };
+        self.expect(words.iter().any(|word| sentence.contains(word)), || format!("none of {words:?} is said: {sentence}"));
+    }
+
     /// The sentence that says where iowait and PSI mislead must contain each of these.
     pub fn cross_check_says(&mut self, words: &[&str]) {
         let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
