@@ -1,12 +1,15 @@
 //! Runs a command: connects the layers below, waits for input, owns the terminal. Only the event loop is asynchronous.
 
+pub mod armed;
 pub mod baseline_learner;
+pub mod child_process;
 pub mod command;
 pub mod config;
 pub mod demo_playlist;
 pub mod evaluated_recording;
 pub mod evaluation;
 pub mod event_loop;
+pub mod finding_command;
 pub mod full_screen;
 pub mod live_pipeline;
 pub mod mark_socket;

@@ -1,5 +1,6 @@
 //! Parses the command line into a `Command`. Uses no files, no terminal and no clock.
 
+pub mod armed;
 pub mod baseline;
 pub mod bug_report;
 pub mod check;
@@ -10,7 +11,9 @@ pub mod finding_options;
 pub mod help;
 pub mod mark;
 pub mod nicstat;
+pub mod on_finding;
 pub mod other_tools;
+pub mod pressure_trigger;
 pub mod record;
 pub mod report;
 pub mod screen;
@@ -89,6 +92,7 @@ pub enum Command {
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
                             A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
                             Counting operations: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
+                            Only what happens: stalltop record --armed /var/lib/stalltop-armed --on-finding /usr/local/bin/tell\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Record(Record),
     /// Show a recording on the same screens, and move in time

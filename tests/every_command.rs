@@ -36,6 +36,8 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("record NEW --for 300ms -i 100ms", Nothing),
     ("record - --for 300ms -i 100ms", Text),
     ("record NEW --for 300ms -i 100ms --ops nproc", Nothing),
+    ("record NEW --for 300ms -i 100ms --on-finding nproc", Nothing),
+    ("record --armed NEW --for 300ms -i 100ms --psi none", Nothing),
     ("replay FILE", Nothing),
     ("demo", Text),
     ("demo --list", Text),
@@ -43,6 +45,7 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("check FILE --json", Text),
     ("check FILE --format nagios", Text),
     ("check FILE --watch --threshold limit-seconds=0,box-idle-below-ratio=1,thread-busy-ratio=0.01", Text),
+    ("check FILE --watch --on-finding nproc", Text),
     ("check --for 300ms", Text),
     // Standard input is empty.
     ("check -", Nothing),

@@ -1,5 +1,5 @@
-//! assets/stalltop-record.service and stalltop-serve.service: with the unit's user, capabilities and command the recorder sees all
-//! tasks and accepts marks from root, and the metrics are of all threads. Needs root and setpriv. Mounts and seccomp of systemd are
+//! assets/stalltop-record.service, stalltop-armed.service and stalltop-serve.service: with the unit's user, capabilities and command the
+//! recorders see all tasks and accept marks from root, and the metrics are of all threads. Needs root and setpriv. Mounts and seccomp of systemd are
 //! described in docs/reliability.md.
 
 #![allow(
@@ -28,6 +28,7 @@ const SOMEBODY: u32 = 61_184;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const RECORDER: &str = "stalltop-record";
+const ARMED: &str = "stalltop-armed";
 const SERVER: &str = "stalltop-serve";
 
 /// The value of a setting of the unit.
@@ -115,21 +116,18 @@ fn terminate(child: &std::process::Child) {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
 }
 
-#[test]
-fn the_recorder_s_unit_has_sufficient_capabilities() {
-    if !can_change_user() {
-        return;
-    }
+/// Runs the command of a unit of a recorder, and marks it; returns the recording in its directory.
+fn marked_recording(unit: &str) -> Replayer {
     let place = Place::new();
     let (state, runtime) = (&place.state, directory(place.folder.path().join("runtime")));
-    let start = said(RECORDER, "ExecStart");
+    let start = said(unit, "ExecStart");
     let mut words: Vec<&str> = start.split_whitespace().skip(1).collect();
     // A state directory of its own: its files will belong to the service's user.
-    assert_ne!(said(RECORDER, "StateDirectory"), "stalltop");
-    let kept = format!("/var/lib/{}", said(RECORDER, "StateDirectory"));
+    assert_ne!(said(unit, "StateDirectory"), "stalltop");
+    let kept = format!("/var/lib/{}", said(unit, "StateDirectory"));
     assert_eq!(words.pop(), Some(kept.as_str()));
-    assert_eq!(said(RECORDER, "Environment"), format!("XDG_STATE_HOME={kept}"));
-    let mut command = place.command(RECORDER);
+    assert_eq!(said(unit, "Environment"), format!("XDG_STATE_HOME={kept}"));
+    let mut command = place.command(unit);
     command.args(words).arg(state).args(["-i", "200ms"]).env("RUNTIME_DIRECTORY", &runtime);
     let mut child = command.spawn().unwrap();
     assert_eq!(mark(&runtime, "deploy 42"), "marked");
@@ -142,10 +140,44 @@ fn the_recorder_s_unit_has_sufficient_capabilities() {
     let mut told = String::new();
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(child.wait().unwrap().success(), "{told}");
+    println!("{told}");
     let replayer = Replayer::open(state).unwrap();
     assert_eq!((replayer.tail(), replayer.damage()), (Tail::Closed, &[][..]), "{told}");
     assert!(replayer.meta().host.privilege.has_cap_sys_ptrace, "{told}");
     assert_eq!(replayer.marks().iter().map(|mark| mark.text.as_str()).collect::<Vec<_>>(), ["deploy 42"]);
+    replayer
+}
+
+#[test]
+fn the_recorder_s_unit_has_sufficient_capabilities() {
+    if can_change_user() {
+        marked_recording(RECORDER);
+    }
+}
+
+#[test]
+fn the_armed_recorder_s_unit_has_sufficient_capabilities() {
+    if can_change_user() {
+        marked_recording(ARMED);
+    }
+}
+
+/// The recorders run side by side, each as its own user, and are restricted equally.
+#[test]
+fn the_units_of_both_recorders_differ_in_command_and_directories_only() {
+    let settings = |unit: &str| {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/{unit}.service"))).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let (recorder, armed) = (settings(RECORDER), settings(ARMED));
+    assert_eq!(recorder.len(), armed.len());
+    let differ: Vec<&str> = recorder
+        .iter()
+        .zip(&armed)
+        .filter(|(one, other)| one != other)
+        .map(|(one, _)| one.split('=').next().unwrap())
+        .collect();
+    assert_eq!(differ, ["Description", "ExecStart", "StateDirectory", "Environment", "RuntimeDirectory"]);
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! `record --ops CMD`: a command that prints a running total is run repeatedly on a thread of its own, and each sample contains
 //! the last total. Neither sampling nor recording waits for it.
 //!
-//! It is run by `/bin/sh -c`, one at a time, in a process group of its own; its standard input and standard error are /dev/null.
-//! The first word of its output must be a number; 4 KiB of it are read. A command that does not end is killed with its process
-//! group. It has the privileges of the user who records, without the ambient capabilities of a service.
+//! It is run by `/bin/sh -c`, one at a time (`child_process`); its standard input and standard error are /dev/null. The first word
+//! of its output must be a number; 4 KiB of it are read. It has the privileges of the user who records.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +16,10 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
 
+use crate::app::child_process::{ChildProcess, Deadline};
 use crate::app::program::exit::Failure;
-use crate::app::program::{signals, stdio, threads};
-use crate::app::sys;
+use crate::app::program::{stdio, threads};
 use crate::kernel;
 use crate::sample::operations::Operations;
 use crate::sample::{Absent, Reading};
@@ -156,80 +151,45 @@ impl CommandRunner {
 
     /// Runs the command once; returns the total that it prints.
     fn run_once(&self) -> Result<u64, CommandError> {
-        let until = Instant::now() + self.timeout;
+        let deadline = Deadline { until: Instant::now() + self.timeout, stop: &self.stop };
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&self.command).process_group(0);
+        command.arg("-c").arg(&self.command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut group = ProcessGroup(
-            sys::restrict_child(signals::restore_default_signals(&mut command)).spawn().map_err(CommandError::Os)?,
-        );
-        let Some(output) = group.0.stdout.take() else { return Err(CommandError::Os(io::ErrorKind::BrokenPipe.into())) };
-        let text = self.read_output(output, until)?;
-        loop {
-            if group.has_exited().map_err(CommandError::Os)? {
-                break;
-            }
-            self.time_left(until)?;
-            thread::sleep(Duration::from_millis(1));
+        let mut child = ChildProcess::start(&mut command).map_err(CommandError::Os)?;
+        let Some(output) = child.take_stdout() else { return Err(CommandError::Os(io::ErrorKind::BrokenPipe.into())) };
+        let text = read_output(output, deadline)?;
+        if !child.wait_until(deadline).map_err(CommandError::Os)? {
+            return Err(CommandError::TimedOut);
         }
         parse_total(&text).ok_or(CommandError::NotANumber(text))
     }
+}
 
-    /// Reads its output to the end, or the first 4 KiB.
-    fn read_output(&self, mut output: ChildStdout, until: Instant) -> Result<Vec<u8>, CommandError> {
-        let mut text = Vec::new();
-        while text.len() < MAX_OUTPUT_BYTES {
-            let slice = self.time_left(until)?.min(POLL_SLICE);
-            let ready = {
-                let mut fds = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
-                let timeout = PollTimeout::try_from(slice).unwrap_or(PollTimeout::ZERO);
-                match poll(&mut fds, timeout) {
-                    Ok(count) => count > 0,
-                    Err(nix::errno::Errno::EINTR) => false,
-                    Err(error) => return Err(CommandError::Os(error.into())),
-                }
-            };
-            if ready {
-                let mut buffer = [0; MAX_OUTPUT_BYTES];
-                match output.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(count) => text.extend_from_slice(buffer.get(..count).unwrap_or_default()),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(CommandError::Os(error)),
-                }
+/// Reads the output of a command to the end, or the first 4 KiB.
+fn read_output(mut output: ChildStdout, deadline: Deadline) -> Result<Vec<u8>, CommandError> {
+    let mut text = Vec::new();
+    while text.len() < MAX_OUTPUT_BYTES {
+        let slice = deadline.time_left().ok_or(CommandError::TimedOut)?.min(POLL_SLICE);
+        let ready = {
+            let mut fds = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+            let timeout = PollTimeout::try_from(slice).unwrap_or(PollTimeout::ZERO);
+            match poll(&mut fds, timeout) {
+                Ok(count) => count > 0,
+                Err(nix::errno::Errno::EINTR) => false,
+                Err(error) => return Err(CommandError::Os(error.into())),
+            }
+        };
+        if ready {
+            let mut buffer = [0; MAX_OUTPUT_BYTES];
+            match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => text.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(CommandError::Os(error)),
             }
         }
-        Ok(text)
     }
-
-    /// The time that is left; fails when there is none, or after a stop.
-    fn time_left(&self, until: Instant) -> Result<Duration, CommandError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || self.is_stopped() { Err(CommandError::TimedOut) } else { Ok(left) }
-    }
-}
-
-/// A command and its process group, which is killed when this is dropped.
-struct ProcessGroup(Child);
-
-impl ProcessGroup {
-    fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.0.id()).unwrap_or(i32::MAX))
-    }
-
-    /// Whether the shell has ended. It remains a zombie, so that its pid is not reused before the group is killed.
-    fn has_exited(&self) -> io::Result<bool> {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        Ok(waitid(Id::Pid(self.pid()), flags)? != WaitStatus::StillAlive)
-    }
-}
-
-impl Drop for ProcessGroup {
-    fn drop(&mut self) {
-        // All of the group may have ended already.
-        let _ = killpg(self.pid(), Signal::SIGKILL);
-        let _ = self.0.wait();
-    }
+    Ok(text)
 }
 
 /// Why there is no total.
@@ -276,6 +236,9 @@ fn parse_total(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::signal::killpg;
+    use nix::unistd::Pid;
+
     use super::*;
 
     fn runner(command: &str) -> CommandRunner {

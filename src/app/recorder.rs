@@ -1,8 +1,11 @@
 //! Recordings that this program writes: sessions, file names, segments, the meta frame and sections.
 
+pub mod captures;
 mod error;
 mod frame_summary;
 mod names;
+mod own_directory;
+mod pending_records;
 pub mod segments;
 mod session;
 
@@ -14,7 +17,10 @@ use crate::sample::Host;
 use crate::units::format;
 pub use error::failure;
 pub use frame_summary::frame_summary;
-pub use names::{default_name, is_default_name, saved_name, screen_name, with_fallback_directory};
+pub use names::{
+    capture_name, default_name, free_name, is_capture_name, is_default_name, saved_name, screen_name, with_fallback_directory,
+};
+pub use pending_records::PendingRecords;
 pub use session::{Session, SharedSession};
 
 /// The section with the baselines at the start of the recording.

@@ -30,6 +30,9 @@ const SUB_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Two readings with less time between them show no progress: /proc/stat counts in ticks.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
+/// A sample out of turn comes at least so long after the one before: in less time, rates by clock ticks mean nothing.
+const MIN_SPACING: Duration = Duration::from_millis(100);
+
 /// Samples that may wait for the receiver. It never waits for the terminal, so that they queue only where it gets no CPU.
 const QUEUE_CAPACITY: usize = 16;
 
@@ -43,6 +46,8 @@ pub struct TimedSample {
 
 pub enum SamplerCommand {
     SetInterval(Duration),
+    /// Take a sample soon, beside those that are due: now, or `MIN_SPACING` after the last one
+    SampleNow,
     /// Take one more sample, now
     FinalSample,
     /// Take no more samples
@@ -64,6 +69,13 @@ impl SamplerControl {
     pub fn send(&self, command: SamplerCommand) {
         // The thread has ended only when its samples are no longer received.
         let _ = self.0.send(command);
+    }
+
+    /// A control without a thread, and what is sent to it.
+    #[cfg(test)]
+    pub fn for_test() -> (SamplerControl, mpsc::Receiver<SamplerCommand>) {
+        let (sender, commands) = mpsc::channel();
+        (SamplerControl(sender), commands)
     }
 }
 
@@ -109,7 +121,8 @@ impl SamplerThread {
         let (control, commands) = mpsc::channel();
         let sender = SampleSender { sender, missed: 0 };
         let jitter = Jitter::default();
-        let sampling = SamplingLoop { sampler, schedule, throttle, operations, jitter, sender, commands };
+        let last_started = Instant::now();
+        let sampling = SamplingLoop { sampler, schedule, last_started, throttle, operations, jitter, sender, commands };
         let run = move || {
             priority::raise();
             sampling.run();
@@ -139,6 +152,8 @@ fn new_sampler(root: Root) -> Result<Sampler, Failure> {
 struct SamplingLoop {
     sampler: Sampler,
     schedule: Schedule,
+    /// The start of the last sample
+    last_started: Instant,
     throttle: Option<Throttle>,
     operations: Option<LatestOperations>,
     jitter: Jitter,
@@ -160,6 +175,7 @@ impl SamplingLoop {
     /// False if no sample follows.
     fn take_sample(&mut self) -> bool {
         let started = Instant::now();
+        self.last_started = started;
         let late = self.schedule.lateness(started);
         self.sender.add_missed(self.schedule.missed(started));
         // Read before the sample, so that it is never newer than the sample.
@@ -199,6 +215,9 @@ impl SamplingLoop {
             let until = if wanted { sub_sample.at } else { next };
             match self.commands.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(SamplerCommand::SetInterval(interval)) => self.schedule.set_interval(interval, Instant::now()),
+                Ok(SamplerCommand::SampleNow) => {
+                    self.schedule.bring_forward(Instant::now().max(self.last_started + MIN_SPACING))
+                }
                 Ok(SamplerCommand::FinalSample) => self.schedule.end_at(Instant::now()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return false,

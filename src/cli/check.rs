@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::finding_options::{self, SuggestingParser};
+use super::on_finding::OnFinding;
 use super::value_parsers;
 use crate::findings::{Kind, Severity, ThresholdSetting};
 use crate::units::time_spec::TimeSpec;
@@ -49,6 +50,8 @@ pub struct Check {
     /// Save the evaluated samples to this new file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub on_finding: OnFinding,
 }
 
 impl Check {

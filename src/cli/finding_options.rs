@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 
 use super::value_parsers;
-use crate::findings::{Kind, RULES, THRESHOLDS, Threshold, ThresholdSetting, ThresholdUnit};
+use crate::findings::{Finding, Kind, RULES, Severity, THRESHOLDS, Threshold, ThresholdSetting, ThresholdUnit};
 
 /// A clap value parser for one of them.
 #[derive(Clone)]
@@ -38,6 +38,37 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for SuggestingParser<T> 
 pub fn parse_kind(word: &str) -> Result<Kind, String> {
     Kind::from_name(word).ok_or_else(|| format!("no such kind of finding{}", did_you_mean(word, kind_names())))
 }
+
+/// Findings of a kind, or of a severity and worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingSelector {
+    Kind(Kind),
+    Severity(Severity),
+}
+
+impl FindingSelector {
+    pub fn parse(word: &str) -> Result<FindingSelector, String> {
+        if let Some(severity) = SEVERITIES.into_iter().find(|severity| severity.as_str() == word) {
+            return Ok(FindingSelector::Severity(severity));
+        }
+        let kind = Kind::from_name(word).map(FindingSelector::Kind);
+        kind.ok_or_else(|| format!("no such kind of finding or severity{}", did_you_mean(word, FindingSelector::names())))
+    }
+
+    /// The words that it takes.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SEVERITIES.into_iter().map(Severity::as_str).chain(kind_names())
+    }
+
+    pub fn selects(self, finding: &Finding) -> bool {
+        match self {
+            FindingSelector::Kind(kind) => finding.kind == kind,
+            FindingSelector::Severity(severity) => finding.severity >= severity,
+        }
+    }
+}
+
+const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Critical];
 
 /// `disk-latency=5`, `latency-critical-multiple=20x`, `blocked-ratio=30%`.
 pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
@@ -108,6 +139,9 @@ mod tests {
     fn a_misspelling_is_reported_with_a_suggestion() {
         assert_eq!(parse_kind("disk-latency"), Ok(Kind::DiskLatency));
         assert_eq!(parse_kind("disk-latancy"), Err("no such kind of finding: did you mean 'disk-latency'?".to_owned()));
+        assert_eq!(FindingSelector::parse("warning"), Ok(FindingSelector::Severity(Severity::Warning)));
+        assert_eq!(FindingSelector::parse("oom-kill"), Ok(FindingSelector::Kind(Kind::OomKill)));
+        assert!(FindingSelector::parse("critcal").is_err_and(|why| why.ends_with("did you mean 'critical'?")));
         assert_eq!(parse_kind("zzz"), Err("no such kind of finding".to_owned()));
         assert!(parse_setting("idle-but-bloked=0.5").is_err_and(|why| why.ends_with("did you mean 'idle-but-blocked'?")));
         assert!(parse_setting("oom-kill=1").is_err_and(|why| why.contains("every occurrence")));

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::armed::Armed;
+use super::on_finding::OnFinding;
 use super::value_parsers;
 
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -21,7 +23,8 @@ pub struct Record {
     /// Record command names without their arguments, and no names of containers
     #[arg(long)]
     pub redact: bool,
-    /// Stop before the file grows larger, such as 1G; with --rotate, begin the next file
+    /// Stop before the file grows larger, such as 1G; with --rotate, begin the next file; with --armed, of all captures together
+    /// [default with --armed: 1G]
     #[arg(long, value_name = "SIZE", value_parser = value_parsers::size)]
     pub max_size: Option<u64>,
     /// FILE is a directory: begin a new recording in it after this time, such as 1d. `replay` reads the directory as one
@@ -34,6 +37,10 @@ pub struct Record {
     /// first word: `compare` then shows the cost of an operation. Killed after 5 s; the recording does not wait for it
     #[arg(long, value_name = "CMD")]
     pub ops: Option<OsString>,
+    #[command(flatten)]
+    pub on_finding: OnFinding,
+    #[command(flatten)]
+    pub armed: Armed,
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]

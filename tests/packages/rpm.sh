@@ -13,7 +13,8 @@ rpm --checksig "$first" | tee "$place/signature"
 grep -q 'digests OK' "$place/signature" || fail 'rpm --checksig'
 rpm --query --list --package "$first" >"$place/list"
 for file in /usr/bin/stalltop /etc/stalltop/config.toml /usr/lib/systemd/system/$service \
-  /usr/lib/systemd/system/stalltop-serve.service /usr/share/doc/stalltop/prometheus/stalltop.rules.yml /usr/share/man/man1/stalltop.1 \
+  /usr/lib/systemd/system/stalltop-armed.service /usr/lib/systemd/system/stalltop-serve.service \
+  /usr/share/doc/stalltop/prometheus/stalltop.rules.yml /usr/share/man/man1/stalltop.1 \
   /usr/share/bash-completion/completions/stalltop /usr/share/zsh/site-functions/_stalltop \
   /usr/share/licenses/stalltop/THIRD-PARTY.txt; do
   grep -qx "$file" "$place/list" || fail "$file is not in it"
@@ -58,7 +59,7 @@ package --erase stalltop
 recorded >/dev/null || fail 'erasing the package removes recordings'
 grep -q 'of the administrator' "$root/etc/stalltop/config.toml.rpmsave" || fail 'a changed configuration is lost'
 rm -r "$root/etc/stalltop"
-rm -rf "$root/var/lib/stalltop-record" "$root/var/lib/stalltop-serve" "$root/var/lib/stalltop"
+rm -rf "$root/var/lib/stalltop-record" "$root/var/lib/stalltop-armed" "$root/var/lib/stalltop-serve" "$root/var/lib/stalltop"
 files "$root" >"$place/after"
 # Directories of other packages, which a distribution with rpm has and this root has not, stay.
 others='^> ./usr/share/\(fish\|fish/vendor_completions.d\|licenses\|zsh/site-functions\)$'

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use crate::app::armed::triggered_command::TriggeredCommand;
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
 use crate::app::evaluated_recording::EvaluatedRecording;
@@ -49,6 +50,14 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
     if check.watch && check.format() == Format::Nagios {
         let why = "a plugin's status is one line, once";
         return Err(Failure::new(Exit::Usage, "cannot --watch with --format nagios", why, "use --format text or json"));
+    }
+    if !check.watch && (check.on_finding.on_finding.is_some() || check.on_finding.is_without_effect()) {
+        let why = "check prints its findings once, at the end";
+        return Err(Failure::new(Exit::Usage, "cannot use --on and --on-finding", why, "add --watch"));
+    }
+    if check.on_finding.is_without_effect() {
+        let why = "there is no --on-finding";
+        return Err(Failure::new(Exit::Usage, "cannot use --on", why, "add --on-finding CMD, or select with --only"));
     }
     if is_stream(check) && check.at.is_some() {
         let why = "a stream is evaluated as it arrives";
@@ -120,8 +129,12 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
 fn watch(source: EvaluationSource) -> Result<Exit, Failure> {
     let check = source.check;
     let mut log = FindingLog::new(kind_filter(check));
+    let mut command = TriggeredCommand::from_options(&check.on_finding)?;
     let ended = source.for_each_evaluation(&mut |evaluation| {
         let entries = log.update(evaluation);
+        if let Some(command) = &mut command {
+            command.update(evaluation, || check.file.as_ref().map(|file| file.to_string_lossy().into_owned()));
+        }
         let host = &evaluation.interval.host;
         match check.format() {
             _ if entries.is_empty() => Ok(ReaderState::Open),

@@ -56,13 +56,14 @@ pub const ENVIRONMENT: [(&str, &str); 13] = [
 ];
 
 /// Files that are read or written without being named on the command line.
-pub const FILES: [(&str, &str); 4] = [
+pub const FILES: [(&str, &str); 5] = [
     ("/etc/stalltop/config.toml, ~/.config/stalltop/config.toml", "configuration; the user's has precedence"),
     (
         "/var/lib/stalltop/baselines.toml, ~/.local/state/stalltop/baselines.toml",
         "learned latencies of disks: root's, a user's",
     ),
     ("/var/lib/stalltop-record", "recordings of the service stalltop-record"),
+    ("/var/lib/stalltop-armed", "captures of the service stalltop-armed"),
     ("HOST-YYYYMMDDTHHMMSS.stalltop", "recordings, in the current directory"),
 ];
 

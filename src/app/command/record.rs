@@ -1,15 +1,18 @@
 //! `record`: writes samples to a file, a directory of segments or a pipe, without a screen, until it is stopped.
 
+mod armed;
 mod destination;
 mod size_limit;
 
+use crate::app::armed::triggered_command::TriggeredCommand;
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
 use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::mark_socket::MarkSocket;
 use crate::app::operations_command::OperationsCommand;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::{signals, stdio};
+use crate::app::program::signals::TerminationSignals;
+use crate::app::program::stdio;
 use crate::app::recorder::{self, Session, SharedSession};
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::baseline::Baselines;
@@ -22,18 +25,17 @@ use destination::Destination;
 use size_limit::SizeLimit;
 
 pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Result<Exit, Failure> {
+    if let Some(directory) = &options.armed.directory {
+        return armed::record_armed(root, configuration, options, directory);
+    }
+    if options.on_finding.is_without_effect() {
+        let why = "there is neither --armed nor --on-finding";
+        return Err(Failure::new(Exit::Usage, "cannot use --on", why, "add --armed DIR or --on-finding CMD"));
+    }
+    let mut finding_command = TriggeredCommand::from_options(&options.on_finding)?;
     let destination = Destination::from_options(options)?;
-    let stop = signals::TerminationSignals::block()
-        .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let settings = Settings::load_and_warn(&root, configuration)?;
-    let learner = BaselineLearner::for_root(&root);
-    let operations = options.ops.as_deref().map(|command| OperationsCommand::start(command, options.interval)).transpose()?;
-    let latest = operations.as_ref().map(OperationsCommand::latest);
-    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, latest)?;
-    let control = sampler.control();
-    stop.on_signal(move || control.send(SamplerCommand::Stop))?;
-    let rule_config = settings.rule_config_for(&sampler.host);
-    let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
+    let stop = TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    let (mut evaluations, _operations) = start_sampling(root, configuration, options, stop)?;
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
     let meta = meta(options, &evaluations, &first.sample);
     let baselines = evaluations.pipeline().evaluator().baselines_for_recording(&first.sample);
@@ -50,8 +52,26 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
         max_size: options.max_size,
         size_limit: SizeLimit::new(options.max_size),
     };
-    recording.run(first, &mut evaluations);
+    recording.run(first, &mut evaluations, &mut finding_command);
     recording.finish(evaluations)
+}
+
+/// Starts to sample and evaluate this machine, until a signal. The second is the command of `--ops`.
+fn start_sampling(
+    root: Root,
+    configuration: &Configuration,
+    options: &Record,
+    stop: TerminationSignals,
+) -> Result<(LiveEvaluations, Option<OperationsCommand>), Failure> {
+    let settings = Settings::load_and_warn(&root, configuration)?;
+    let learner = BaselineLearner::for_root(&root);
+    let operations = options.ops.as_deref().map(|command| OperationsCommand::start(command, options.interval)).transpose()?;
+    let latest = operations.as_ref().map(OperationsCommand::latest);
+    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, latest)?;
+    let control = sampler.control();
+    stop.on_signal(move || control.send(SamplerCommand::Stop))?;
+    let rule_config = settings.rule_config_for(&sampler.host);
+    Ok((LiveEvaluations::new(sampler, rule_config, learner), operations))
 }
 
 /// The meta frame. The first sample says what could not be read.
@@ -91,7 +111,7 @@ enum NextStep {
 
 impl ActiveRecording {
     /// Records until sampling ends, the recording fails, or its size limit is reached.
-    fn run(&mut self, first: TimedSample, evaluations: &mut LiveEvaluations) {
+    fn run(&mut self, first: TimedSample, evaluations: &mut LiveEvaluations, command: &mut Option<TriggeredCommand>) {
         let mut next = Some(first);
         let mut next_step = NextStep::Continue;
         while next_step != NextStep::Stop
@@ -102,6 +122,9 @@ impl ActiveRecording {
                 self.rotate(at, &evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample));
             }
             let evaluation = evaluations.evaluate(&sample);
+            if let (Some(command), Some(evaluation)) = (command.as_mut(), &evaluation) {
+                command.update(evaluation, || self.session.with(|session| session.location()));
+            }
             next_step = match self.offer(sample, recorder::frame_summary(evaluation.as_ref())) {
                 Some(status) => self.next_step(at, &status),
                 None => NextStep::Stop,

@@ -28,8 +28,8 @@ pub fn send_mark(text: &str) -> io::Result<Vec<Delivery>> {
             Err(error) => failure = Some(error),
         }
     }
-    if let Some(service) = directory::of_service() {
-        deliveries.extend(send_mark_in(service, text).unwrap_or_default());
+    for service in directory::of_services() {
+        deliveries.extend(send_mark_in(Path::new(service), text).unwrap_or_default());
     }
     match failure {
         Some(error) if deliveries.is_empty() => Err(error),

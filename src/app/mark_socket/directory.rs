@@ -10,8 +10,8 @@ use nix::unistd::geteuid;
 /// The directory below a runtime directory.
 const SUBDIRECTORY: &str = "stalltop";
 
-/// The directory of assets/stalltop-record.service.
-const SERVICE_DIRECTORY: &str = "/run/stalltop/stalltop";
+/// The directories of assets/stalltop-record.service and stalltop-armed.service.
+const SERVICE_DIRECTORIES: [&str; 2] = ["/run/stalltop/stalltop", "/run/stalltop-armed/stalltop"];
 
 /// The directories in which sockets of this user may be, the preferred one first: below the runtime directory, or below /tmp.
 /// A runtime directory that the environment names is the only one.
@@ -29,11 +29,11 @@ pub fn candidates() -> Vec<PathBuf> {
         .collect()
 }
 
-/// For root, the directory of the recorder service. With `sudo -E` the environment may name another user's runtime directory.
-pub fn of_service() -> Option<&'static Path> {
+/// For root, the directories of the recorder services. With `sudo -E` the environment may name another user's runtime directory.
+pub fn of_services() -> &'static [&'static str] {
     let uid = geteuid();
     let is_default = || custom_runtime_directory(runtime_directories_from_env(), uid.as_raw()).is_none();
-    (uid.is_root() && is_default()).then(|| Path::new(SERVICE_DIRECTORY))
+    if uid.is_root() && is_default() { &SERVICE_DIRECTORIES } else { &[] }
 }
 
 /// The directory of this process's socket. It is created if it is missing, and refused if others may enter it.

@@ -1,8 +1,8 @@
 //! Drops the privileges that the command does not need, before any file is read or thread is started.
 //!
 //! Root remains root, without the capabilities to load modules, mount, change users or access devices, and no program that it
-//! executes gains any (no_new_privs). A command of the user (`table -- COMMAND`, `record --ops`) has the user's privileges, so
-//! these two keep them.
+//! executes gains any (no_new_privs). A command of the user (`table -- COMMAND`, `record --ops`, `--on-finding`) has the user's
+//! privileges, so that these keep them.
 
 use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::{getegid, geteuid, getgid, getuid};
@@ -39,6 +39,9 @@ const NAMESPACE_CAPABILITY: Capability = 21;
 /// CAP_KILL, to send signals to processes of other users as root: only with `--allow-signals`.
 const SIGNAL_CAPABILITY: Capability = 5;
 
+/// CAP_SYS_RESOURCE, for pressure triggers with any window: only for `record --armed`, until they are registered.
+const RESOURCE_CAPABILITY: Capability = 24;
+
 /// For the loader of the task iterator.
 const BPF_CAPABILITIES: [Capability; 2] = [38, 39];
 
@@ -55,7 +58,8 @@ pub fn refuse_setuid() -> Result<(), Failure> {
 pub fn drop_privileges_for(command: &Command) {
     let runs_command = match command {
         Command::Table(table) => !table.command.is_empty(),
-        Command::Record(record) => record.ops.is_some(),
+        Command::Record(record) => record.ops.is_some() || record.on_finding.on_finding.is_some(),
+        Command::Check(check) => check.on_finding.on_finding.is_some(),
         _ => false,
     };
     if runs_command {
@@ -74,11 +78,19 @@ pub fn drop_privileges_for(command: &Command) {
         _ => false,
     };
     let sends_signals = matches!(command, Command::Live(live) if live.allow_signals);
+    let registers_triggers = matches!(command, Command::Record(record) if record.armed.directory.is_some());
+    let resource = [RESOURCE_CAPABILITY].iter().filter(|_| registers_triggers);
     let monitoring = MONITORING_CAPABILITIES.iter().filter(|_| samples_machine);
     let signals = [SIGNAL_CAPABILITY].iter().filter(|_| sends_signals);
-    let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals));
+    let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals).chain(resource));
     let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
     drop_all_except(effective, effective | only_permitted);
+}
+
+/// After the pressure triggers have been registered. Applies to the calling thread, so that it must be the only one.
+pub fn drop_resource_capability() {
+    let others = !(1 << RESOURCE_CAPABILITY);
+    restrict_sets(others, others);
 }
 
 /// For the process that loads the task iterator.
@@ -100,6 +112,10 @@ fn drop_all_except(effective: u64, permitted: u64) {
             break;
         }
     }
+    restrict_sets(effective, permitted);
+}
+
+fn restrict_sets(effective: u64, permitted: u64) {
     let _ = capget().and_then(|held| {
         capset(CapabilitySets {
             effective: held.effective & effective,

@@ -7,7 +7,7 @@ use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
 
 use super::exit::Failure;
-use super::threads;
+use super::{priority, threads};
 use crate::app::sys;
 
 /// A write beyond the file size limit then fails with EFBIG and does not end the program. (Rust's start-up code ignores
@@ -18,8 +18,14 @@ pub fn ignore_sigxfsz() {
 
 /// Has a command start with the signal actions and mask that it would have without stalltop.
 pub fn restore_default_signals(command: &mut Command) -> &mut Command {
-    sys::reset_signals_in_child(command, Signal::SIGXFSZ, &TERMINATING)
+    sys::reset_signals_in_child(command, Signal::SIGXFSZ, &BLOCKED)
 }
+
+/// What a thread waits for, and the others have blocked.
+const BLOCKED: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, CAPTURE];
+
+/// Starts a capture of `record --armed`.
+const CAPTURE: Signal = Signal::SIGUSR1;
 
 /// The signals that end a command without a screen.
 const TERMINATING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -100,6 +106,30 @@ impl TerminationSignals {
             body();
         };
         threads::spawn("signals", wait).map(drop)
+    }
+}
+
+/// The signal that starts a capture, blocked in all threads. Blocked before any other thread is started, because threads inherit the
+/// mask.
+pub struct CaptureSignal(SigSet);
+
+impl CaptureSignal {
+    pub fn block() -> io::Result<CaptureSignal> {
+        let set = SigSet::from(CAPTURE);
+        set.thread_block()?;
+        Ok(CaptureSignal(set))
+    }
+
+    /// Calls `body` after each of them. It must not block.
+    pub fn on_each(self, mut body: impl FnMut() + Send + 'static) -> Result<(), Failure> {
+        let wait = move || {
+            // It must run when nothing else does.
+            priority::raise();
+            while self.0.wait().is_ok() {
+                body();
+            }
+        };
+        threads::spawn("capture signal", wait).map(drop)
     }
 }
 

@@ -1,9 +1,10 @@
 //! File names of recordings.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::recording::RecordingError;
+use crate::recording::{DirHandle, RecordingError};
 use crate::sample::Host;
 
 /// HOST-YYYYMMDDTHHMMSS.stalltop, in local time.
@@ -13,23 +14,53 @@ pub fn default_name(host: &Host) -> String {
 
 /// HOST-YYYYMMDDTHHMMSS-saved.stalltop, which differs from the name of a recording that starts in the same second.
 pub fn saved_name(host: &Host) -> String {
-    format!("{}-saved.stalltop", file_stem(host))
+    format!("{}-{SAVED}.stalltop", file_stem(host))
 }
+
+/// The word at the end of a saved recording's name.
+const SAVED: &str = "saved";
 
 /// HOST-YYYYMMDDTHHMMSS-screen, without extension; `host` is unknown before the first sample.
 pub fn screen_name(host: Option<&Host>) -> String {
     format!("{}-{}-screen", host.map_or_else(|| "stalltop".to_owned(), host_prefix), local_time())
 }
 
+/// HOST-YYYYMMDDTHHMMSS-WORDS.stalltop: a capture of `record --armed`. The words begin with a letter.
+pub fn capture_name(host: &Host, words: &str) -> String {
+    format!("{}-{words}.stalltop", file_stem(host))
+}
+
 /// Whether this is a name from `default_name`, with or without a number at its end.
 pub fn is_default_name(host: &Host, name: &str) -> bool {
-    let rest = name.strip_prefix(&format!("{}-", host_prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
-    let mut words = rest.unwrap_or_default().split('-');
-    let time = words.next().unwrap_or_default();
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_time =
-        time.split_once('T').is_some_and(|(day, time)| day.len() == 8 && time.len() == 6 && digits(day) && digits(time));
-    is_time && words.all(digits)
+    words_after_time(host, name).is_some_and(|mut words| words.all(is_number))
+}
+
+/// Whether this is a name from `capture_name`.
+pub fn is_capture_name(host: &Host, name: &str) -> bool {
+    // Not what `w` saves.
+    let is_of_trigger = |word: &str| word.starts_with(|first: char| first.is_ascii_alphabetic()) && word != SAVED;
+    words_after_time(host, name).is_some_and(|mut words| words.next().is_some_and(is_of_trigger))
+}
+
+/// The words between the time and the extension of a name that begins with host and time.
+fn words_after_time<'a>(host: &Host, name: &'a str) -> Option<impl Iterator<Item = &'a str>> {
+    let rest = name.strip_prefix(&format!("{}-", host_prefix(host)))?.strip_suffix(".stalltop")?;
+    let mut words = rest.split('-');
+    let (day, time) = words.next()?.split_once('T')?;
+    (day.len() == 8 && time.len() == 6 && is_number(day) && is_number(time)).then_some(words)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name, or if it is taken, the same with a number: other recorders may start in the same second.
+pub fn free_name(folder: &DirHandle, name: &str) -> OsString {
+    let stem = name.trim_end_matches(".stalltop");
+    let numbered = (2..).map(|number: u32| format!("{stem}-{number}.stalltop"));
+    let names = std::iter::once(name.to_owned()).chain(numbered).map(OsString::from);
+    let mut free = names.take(100).filter(|name| folder.entry_path(name).symlink_metadata().is_err());
+    free.next().unwrap_or_else(|| OsString::from(name))
 }
 
 fn file_stem(host: &Host) -> String {
@@ -82,6 +113,22 @@ pub fn with_fallback_directory<T>(
 mod tests {
     use super::*;
     use crate::recording::Location;
+
+    #[test]
+    fn names_of_captures_and_of_other_recordings_differ() {
+        let root = tempfile::tempdir().unwrap();
+        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
+        let capture = capture_name(&host, "mark-42");
+        let numbered = capture.replace(".stalltop", "-2.stalltop");
+        let is = |name: &str| (is_capture_name(&host, name), is_default_name(&host, name));
+        assert_eq!([is(&capture), is(&numbered)], [(true, false); 2], "{capture}");
+        assert_eq!(
+            [is(&default_name(&host)), is(&default_name(&host).replace(".stalltop", "-2.stalltop"))],
+            [(false, true); 2]
+        );
+        let others = [saved_name(&host), format!("x{capture}"), capture.replace('T', "-"), capture.replace("mark", ".mark")];
+        assert_eq!(others.map(|name| is(&name)), [(false, false); 4]);
+    }
 
     /// The current directory may not be writable.
     #[test]

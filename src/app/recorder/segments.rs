@@ -1,19 +1,17 @@
 //! `record --rotate`: a directory of recordings, when the next one begins, and which old ones are deleted.
 //!
 //! A recording is deleted only if it is of this machine, lies in this directory, belongs to this user, has a name of this
-//! program, was closed, and has no damage in its headers and index. The directory is held open, so that replacing its path
-//! changes neither where files are written nor where they are deleted.
+//! program, was closed, and has no damage in its headers and index (`own_directory`).
 
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::ffi::OsString;
+use std::fs::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::stdio;
-use crate::app::recorder;
+use crate::app::recorder::{self, own_directory};
 use crate::recording::{DirHandle, Replayer, Tail};
 use crate::sample::{Host, Instant};
 
@@ -42,16 +40,7 @@ const CLOCK_JUMP: Duration = Duration::from_secs(60);
 impl Segments {
     /// Creates the directory with mode 0700 if it is missing.
     pub fn create(directory: &Path, rotate: Duration, keep: Option<Duration>) -> Result<Segments, Failure> {
-        let cannot = |why: String, remedy: &str| {
-            Failure::new(Exit::CannotWrite, format!("cannot record into {}", quoted(directory)), why, remedy)
-        };
-        if !directory.is_dir() {
-            let made = DirBuilder::new().mode(0o700).create(directory);
-            made.map_err(|error| cannot(error.to_string(), "give the name of a directory: --rotate creates files in it"))?;
-        }
-        let folder = DirHandle::open(directory).map_err(recorder::failure)?;
-        check_private(&folder)?;
-        let folder = Arc::new(folder);
+        let folder = own_directory::open_or_create(directory, "--rotate")?;
         Ok(Segments {
             folder,
             rotate_every: rotate,
@@ -68,13 +57,7 @@ impl Segments {
 
     /// A name that does not exist in the directory.
     pub fn next_name(&self, host: &Host) -> OsString {
-        let name = recorder::default_name(host);
-        let stem = name.trim_end_matches(".stalltop");
-        let numbered = (2..).map(|number: u32| format!("{stem}-{number}.stalltop"));
-        let names = std::iter::once(name.clone()).chain(numbered).map(OsString::from);
-        // Other recorders may start in the same second.
-        let mut free = names.take(100).filter(|name| self.folder.entry_path(name).symlink_metadata().is_err());
-        free.next().unwrap_or_else(|| OsString::from(&name))
+        recorder::free_name(&self.folder, &recorder::default_name(host))
     }
 
     /// Whether the sample after this one begins a new segment: the current one is long enough, or has reached its size limit
@@ -111,9 +94,8 @@ impl Segments {
             return;
         }
         self.steady_clock = Some((now.boottime_ns, offset_ns));
-        let Ok(entries) = fs::read_dir(self.folder.entry_path(OsStr::new("."))) else { return };
-        let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-        for name in names.iter().filter(|name| self.is_own_recording(name, host) && self.is_unmodified_for(name, keep)) {
+        let names = own_directory::own_files(&self.folder, |name| recorder::is_default_name(host, name));
+        for (name, _) in names.iter().filter(|(_, metadata)| is_unmodified_for(metadata, keep)) {
             if recording_age(&self.folder.entry_path(name), host, now).is_some_and(|age| age > keep)
                 && let Err(error) = self.folder.remove_file(name)
             {
@@ -121,39 +103,11 @@ impl Segments {
             }
         }
     }
-
-    /// Whether the file has not been modified for that long; others are not opened.
-    fn is_unmodified_for(&self, name: &OsStr, keep: Duration) -> bool {
-        let written = self.folder.entry_path(name).symlink_metadata().and_then(|metadata| metadata.modified());
-        written.is_ok_and(|written| written.elapsed().is_ok_and(|elapsed| elapsed >= keep))
-    }
-
-    /// Whether it has a name of this program, and is a regular file of this user.
-    fn is_own_recording(&self, name: &OsStr, host: &Host) -> bool {
-        let named = recorder::is_default_name(host, name.to_str().unwrap_or_default());
-        let own = nix::unistd::geteuid().as_raw();
-        named
-            && self.folder.entry_path(name).symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.uid() == own)
-    }
 }
 
-/// Refuses a directory that others can write to: no files are deleted there. For root, that includes its group and its owner.
-fn check_private(folder: &DirHandle) -> Result<(), Failure> {
-    let path = folder.path();
-    let refused = |why: String| {
-        let what = format!("cannot record into {}", quoted(path));
-        Failure::new(Exit::Refused, what, why, "give a directory that only this user may write to")
-    };
-    let metadata = folder.entry_path(OsStr::new(".")).metadata().map_err(|error| refused(error.to_string()))?;
-    let own = nix::unistd::geteuid();
-    let others = if own.is_root() { 0o022 } else { 0o002 };
-    if metadata.mode() & others != 0 {
-        return Err(refused(format!("others may write to it (mode {:o})", metadata.mode() & 0o7777)));
-    }
-    if own.is_root() && metadata.uid() != 0 {
-        return Err(refused(format!("it belongs to user {} (mode {:o})", metadata.uid(), metadata.mode() & 0o7777)));
-    }
-    Ok(())
+/// Whether the file has not been modified for that long; others are not opened.
+fn is_unmodified_for(metadata: &Metadata, keep: Duration) -> bool {
+    metadata.modified().is_ok_and(|written| written.elapsed().is_ok_and(|elapsed| elapsed >= keep))
 }
 
 /// The age of the last sample of a recording of this machine; `None` for another machine's, a damaged one, or one that was not
@@ -179,7 +133,10 @@ fn as_nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::app::program::exit::Exit;
     use crate::baseline::Baselines;
     use crate::recording::Redaction;
     use crate::sample::{Name, Sample};

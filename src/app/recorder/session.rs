@@ -75,7 +75,20 @@ impl Session {
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::new(Recorder::create_in(folder, name, meta, RecorderOptions { max_bytes, ..recorder_options(baselines) })?))
+        Session::create_in_with_history(FrameBacklog::default(), max_bytes, folder, name, meta, baselines)
+    }
+
+    /// The same, and begins with the samples in memory.
+    pub fn create_in_with_history(
+        history: FrameBacklog,
+        max_bytes: Option<u64>,
+        folder: &Arc<DirHandle>,
+        name: &OsStr,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        let options = RecorderOptions { backlog: history, max_bytes, ..recorder_options(baselines) };
+        Ok(Session::new(Recorder::create_in(folder, name, meta, options)?))
     }
 
     pub fn stream(

@@ -97,6 +97,13 @@ impl Schedule {
         (self.next, self.end) = (now, Some(now));
     }
 
+    /// The next sample is due at that time, unless it is due earlier; those after it are due when they were.
+    pub fn bring_forward(&mut self, at: Instant) {
+        if at < self.next {
+            (self.next, self.skipped) = (at, 0);
+        }
+    }
+
     /// Another interval from now on.
     pub fn set_interval(&mut self, interval: Duration, now: Instant) {
         self.interval = interval;
@@ -172,6 +179,32 @@ mod tests {
             times.push((schedule.next_due() - start).as_millis());
         }
         assert_eq!(times, [250, 1000, 2100]);
+    }
+
+    #[test]
+    fn a_sample_out_of_turn_moves_no_other_and_hides_no_missed_one() {
+        let mut schedule = Schedule::new(Duration::from_secs(1), None);
+        let start = schedule.origin;
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        assert!(schedule.missed(at(1000)) == 0 && schedule.advance(at(1005), 1));
+        schedule.bring_forward(at(1400));
+        assert_eq!((schedule.next_due(), schedule.missed(at(1401))), (at(1400), 0));
+        schedule.advance(at(1406), 1);
+        schedule.bring_forward(at(2500));
+        assert_eq!((schedule.next_due(), schedule.missed(at(2000))), (at(2000), 0), "the next one is due earlier");
+        schedule.advance(at(2005), 3);
+        schedule.bring_forward(at(2200));
+        assert_eq!((schedule.next_due(), schedule.skipped()), (at(2200), 0));
+        schedule.missed(at(2200));
+        schedule.advance(at(2205), 1);
+        assert_eq!((schedule.next_due(), schedule.missed(at(5000))), (at(3000), 2), "those at 3 and 4 s");
+        let mut ending = Schedule::new(Duration::from_secs(1), Some(Duration::from_secs(1)));
+        let start = ending.origin;
+        ending.advance(start, 1);
+        ending.bring_forward(start + Duration::from_millis(100));
+        assert!(ending.advance(ending.next_due(), 1));
+        assert_eq!(ending.next_due(), start + Duration::from_secs(1));
+        assert!(!ending.advance(ending.next_due(), 1));
     }
 
     #[test]

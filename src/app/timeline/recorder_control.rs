@@ -2,30 +2,21 @@
 
 use super::background_jobs::{BackgroundJobs, JobResult, SHUTDOWN_TIMEOUT, ShutdownStep};
 use crate::app::program::stdio;
-use crate::app::recorder::{self, Session};
+use crate::app::recorder::{self, PendingRecords, Session};
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
-use crate::recording::{FrameSummary, Gap, GapReason, HistoryRing, Meta, RecorderStatus, Timestamp};
+use crate::recording::{FrameSummary, Gap, HistoryRing, Meta, RecorderStatus, Timestamp};
 use crate::report::formatting::pluralize;
 use crate::state::{Event, Notice, RecorderState};
-
-/// Samples, gaps and marks that are queued while the disk has not yet created the recording.
-const MAX_PENDING_RECORDS: usize = 64;
 
 pub struct RecorderControl {
     meta: Meta,
     session: Option<Session>,
     /// While a recording is being created: what it is to contain beside the samples in memory then
-    pending_records: Option<Vec<PendingRecord>>,
+    pending_records: Option<PendingRecords>,
     jobs: BackgroundJobs,
     /// The last status that was sent to the screen
     reported: RecorderState,
-}
-
-enum PendingRecord {
-    Sample(TimedSample, FrameSummary),
-    Gap(Gap),
-    Mark(Timestamp, String),
 }
 
 impl RecorderControl {
@@ -49,7 +40,9 @@ impl RecorderControl {
         if let Some(session) = &mut self.session {
             session.offer(sample.clone(), summary);
         }
-        self.queue(|| PendingRecord::Sample(sample.clone(), summary));
+        if let Some(pending) = &mut self.pending_records {
+            pending.offer(sample, summary);
+        }
     }
 
     /// Records that samples are missing.
@@ -57,13 +50,17 @@ impl RecorderControl {
         if let Some(session) = &mut self.session {
             session.gap(gap);
         }
-        self.queue(|| PendingRecord::Gap(gap.clone()));
+        if let Some(pending) = &mut self.pending_records {
+            pending.gap(gap);
+        }
     }
 
     /// Records the mark; the error says why the recording does not take it.
     pub fn mark(&mut self, at: Timestamp, text: &str) -> Result<(), &'static str> {
         let recorded = self.session.as_mut().map_or(Ok(()), |session| session.mark(at, text));
-        self.queue(|| PendingRecord::Mark(at, text.to_owned()));
+        if let Some(pending) = &mut self.pending_records {
+            pending.mark(at, text);
+        }
         recorded
     }
 
@@ -92,7 +89,7 @@ impl RecorderControl {
         if self.pending_records.is_some() {
             return vec![Event::Notice(Notice::failure("the recording is being created: its disk has not answered yet"))];
         }
-        self.pending_records = Some(Vec::new());
+        self.pending_records = Some(PendingRecords::default());
         let name = recorder::default_name(&self.meta.host);
         self.jobs.start_recording(ring.backlog(), name, self.meta.clone(), baselines.clone());
         Vec::new()
@@ -156,39 +153,9 @@ impl RecorderControl {
         }
     }
 
-    /// Queues a record for the recording that is being created. Where the queue is full, samples become a gap.
-    fn queue(&mut self, record: impl FnOnce() -> PendingRecord) {
-        let Some(pending) = &mut self.pending_records else { return };
-        let record = record();
-        if pending.len() < MAX_PENDING_RECORDS {
-            return pending.push(record);
-        }
-        let PendingRecord::Sample(sample, _) = record else { return };
-        let (lost, at) = (sample.missed.saturating_add(1), sample.sample.at.into());
-        match pending.last_mut() {
-            Some(PendingRecord::Gap(gap)) if gap.reason == GapReason::DiskTooSlow => {
-                gap.lost_samples = gap.lost_samples.saturating_add(lost);
-                gap.to = at;
-            }
-            _ => {
-                let reason = GapReason::DiskTooSlow;
-                pending.push(PendingRecord::Gap(Gap { samples_before: 0, lost_samples: lost, from: at, to: at, reason }));
-            }
-        }
-    }
-
     /// Gives a recording that has just been created the queued records.
     fn write_pending(&mut self, mut session: Session) -> Session {
-        for record in self.pending_records.take().unwrap_or_default() {
-            match record {
-                PendingRecord::Sample(sample, summary) => session.offer(sample, summary),
-                PendingRecord::Gap(gap) => session.gap(&gap),
-                PendingRecord::Mark(at, text) => {
-                    // The mark is in memory, and the screen has shown that.
-                    let _ = session.mark(at, &text);
-                }
-            }
-        }
+        self.pending_records.take().unwrap_or_default().write_to(&mut session);
         session
     }
 }

@@ -1,0 +1,98 @@
+//! The last minutes in memory, with the baselines at their beginning: a capture begins with them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::app::sampling::TimedSample;
+use crate::baseline::Baselines;
+use crate::recording::{FrameBacklog, FrameSummary, HistoryRing, Redaction, Timestamp};
+
+/// Samples between two copies of the baselines.
+const BASELINES_EVERY: u64 = 32;
+
+/// The ring takes at most this part of the space that captures may have: a capture is mostly its pre-roll.
+const MAX_SHARE_OF_CAPTURES: u64 = 8;
+
+/// The most bytes in memory, for any time and interval.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Half the time between two samples of an event.
+const TOLERANCE_NS: u64 = 50_000_000;
+
+/// The samples of the ordinary interval. During a capture, those between them are left out.
+pub struct History {
+    ring: HistoryRing,
+    interval_ns: u64,
+    /// Numbers of samples, with the baselines before them
+    baselines: VecDeque<(u64, Baselines)>,
+    last_kept_ns: Option<u64>,
+}
+
+impl History {
+    /// `capture_bytes`: what all captures may have on the disk.
+    pub fn new(pre_roll: Duration, interval: Duration, capture_bytes: u64, redaction: Redaction) -> History {
+        let samples = pre_roll.as_nanos().div_ceil(interval.as_nanos().max(1)) + 1;
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(MAX_BYTES.min(capture_bytes / MAX_SHARE_OF_CAPTURES)).unwrap_or(usize::MAX);
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        let ring = HistoryRing::new(samples, bytes, redaction);
+        History { ring, interval_ns, baselines: VecDeque::new(), last_kept_ns: None }
+    }
+
+    /// Adds a sample. With `thinned`, only if an ordinary interval has passed since the last one. `baselines` are those before it.
+    pub fn add(&mut self, sample: &TimedSample, summary: FrameSummary, thinned: bool, baselines: impl FnOnce() -> Baselines) {
+        let at = sample.sample.at;
+        // A sample may be some milliseconds early.
+        let is_early = |last_ns: u64| at.boottime_ns.saturating_sub(last_ns) + TOLERANCE_NS < self.interval_ns;
+        if thinned && self.last_kept_ns.is_some_and(is_early) {
+            return;
+        }
+        self.last_kept_ns = Some(at.boottime_ns);
+        self.ring.add_missed(sample.missed, at.into());
+        let number = self.ring.evicted() + self.ring.len() as u64;
+        if number.is_multiple_of(BASELINES_EVERY) {
+            self.baselines.push_back((number, baselines()));
+        }
+        self.ring.push_with_summary(&sample.sample, summary);
+        // The newest ones at or before the oldest sample stay.
+        while self.baselines.get(1).is_some_and(|(number, _)| *number <= self.ring.evicted()) {
+            self.baselines.pop_front();
+        }
+    }
+
+    /// Adds a mark after the newest sample.
+    pub fn mark(&mut self, at: Timestamp, text: &str) {
+        self.ring.add_mark(at, text);
+    }
+
+    /// All that is kept, and the baselines at its beginning.
+    pub fn backlog(&self) -> (FrameBacklog, Baselines) {
+        let baselines = self.baselines.front().map(|(_, baselines)| baselines.clone());
+        (self.ring.backlog(), baselines.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sample::{Instant, Sample};
+
+    fn sample(ms: u64) -> TimedSample {
+        let at = Instant { boottime_ns: ms * 1_000_000, monotonic_ns: ms * 1_000_000, realtime_ns: 0 };
+        TimedSample { sample: Arc::new(Sample::empty(at)), missed: 0 }
+    }
+
+    #[test]
+    fn an_event_does_not_push_the_minutes_before_it_out() {
+        let mut history = History::new(Duration::from_secs(60), Duration::from_secs(1), 1 << 30, Redaction::Nothing);
+        let mut add = |ms: u64, thinned: bool| history.add(&sample(ms), FrameSummary::default(), thinned, Baselines::default);
+        (0..60).for_each(|second| add(second * 1000, false));
+        (0..300).for_each(|tenth| add(60_000 + tenth * 100, true));
+        assert_eq!(history.ring.evicted() + history.ring.len() as u64, 60 + 30);
+        let index = 60 - history.ring.evicted();
+        assert_eq!(history.ring.timestamp(usize::try_from(index).unwrap()).unwrap().boottime_ns, 60_000_000_000);
+        assert_eq!(history.baselines.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 32, 64]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Pressure triggers of the kernel: a thread waits in poll(2) on files of /proc/pressure, and wakes when tasks have stalled for long
+//! enough within a window, whenever the next sample is due. Documentation/accounting/psi.rst.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::inbox::Inbox;
+use super::trigger::TriggerCause;
+use crate::app::program::exit::Failure;
+use crate::app::program::{priority, privileges, threads};
+use crate::cli::pressure_trigger::PressureTrigger;
+
+/// Without CAP_SYS_RESOURCE, windows must be multiples of this (Linux 6.5 and later; before, there are none).
+const UNPRIVILEGED_WINDOW: Duration = Duration::from_secs(2);
+
+/// The longest window that the kernel takes.
+const MAX_WINDOW: Duration = Duration::from_secs(10);
+
+/// The triggers that the kernel has accepted. Each is removed when its file is closed.
+pub struct PressureTriggers {
+    files: Vec<(PressureTrigger, File)>,
+}
+
+impl PressureTriggers {
+    /// Registers the triggers, and drops the capability that is needed only for that: to be called before other threads are started.
+    /// The lines say which were refused or changed, and why.
+    pub fn register(triggers: &[PressureTrigger]) -> (PressureTriggers, Vec<String>) {
+        let (mut files, mut problems) = (Vec::new(), Vec::new());
+        for trigger in triggers {
+            match register(*trigger) {
+                Ok((accepted, file)) => {
+                    if accepted != *trigger {
+                        let why = "without CAP_SYS_RESOURCE a window is a multiple of 2s";
+                        problems.push(format!("the pressure trigger '{trigger}' is '{accepted}' here: {why}"));
+                    }
+                    files.push((accepted, file));
+                }
+                Err(error) => {
+                    problems.push(format!("no pressure trigger '{trigger}': {}: armed without it", refusal(&error)));
+                }
+            }
+        }
+        privileges::drop_resource_capability();
+        (PressureTriggers { files }, problems)
+    }
+
+    /// Starts the thread, which lasts until the program ends.
+    pub fn watch(self, inbox: Inbox) -> Result<(), Failure> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        let body = move || {
+            // It must run when nothing else does.
+            priority::raise();
+            wait(self.files, &inbox);
+        };
+        threads::spawn("pressure", body).map(drop)
+    }
+}
+
+/// With a longer window where the kernel refuses this one.
+fn register(trigger: PressureTrigger) -> io::Result<(PressureTrigger, File)> {
+    let window_ns = trigger.window.as_nanos().next_multiple_of(UNPRIVILEGED_WINDOW.as_nanos());
+    let wider = PressureTrigger { window: Duration::from_nanos(u64::try_from(window_ns).unwrap_or(u64::MAX)), ..trigger };
+    match open(trigger) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && wider != trigger && wider.window <= MAX_WINDOW => {
+            Ok((wider, open(wider)?))
+        }
+        file => Ok((trigger, file?)),
+    }
+}
+
+fn open(trigger: PressureTrigger) -> io::Result<File> {
+    let path = Path::new("/proc/pressure").join(trigger.resource.name());
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
+    // One write: the file takes one trigger.
+    let mut line = trigger.kernel_line().into_bytes();
+    line.push(0);
+    file.write_all(&line)?;
+    Ok(file)
+}
+
+/// Why there is no trigger, and what would change it.
+fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "this kernel has no PSI (CONFIG_PSI, or psi=1 on its command line)".to_owned(),
+        io::ErrorKind::PermissionDenied => "not permitted (before Linux 6.5 it needs CAP_SYS_RESOURCE)".to_owned(),
+        _ if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            "PSI is disabled (psi=1 on the kernel's command line)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Passes on each event, until no trigger is left.
+fn wait(mut files: Vec<(PressureTrigger, File)>, inbox: &Inbox) {
+    while !files.is_empty() {
+        let mut fds: Vec<PollFd> = files.iter().map(|(_, file)| PollFd::new(file.as_fd(), PollFlags::POLLPRI)).collect();
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(_) => return,
+        }
+        let events: Vec<PollFlags> = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty())).collect();
+        drop(fds);
+        for ((trigger, _), _) in files.iter().zip(&events).filter(|(_, events)| events.contains(PollFlags::POLLPRI)) {
+            // Where the inbox is full, enough has triggered.
+            inbox.add(TriggerCause::Pressure(*trigger));
+        }
+        let mut events = events.into_iter();
+        // The trigger is gone: its cgroup was removed, or PSI was switched off.
+        files.retain(|_| events.next().is_some_and(|events| !events.contains(PollFlags::POLLERR)));
+    }
+}

@@ -1,0 +1,205 @@
+//! `--on-finding CMD`: runs a command of the user when a finding begins, on a thread of its own: neither sampling nor recording waits
+//! for it.
+//!
+//! The command is a program and its arguments, separated by spaces; no shell reads it, so that names in a finding cannot become
+//! commands. It gets the finding as JSON on its standard input, as `check --watch --json` prints it, and as environment variables.
+//! One runs at a time; one that takes too long is killed with its process group (`child_process`).
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{AccessFlags, access};
+
+use crate::app::child_process::{ChildProcess, Deadline};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::{stdio, threads};
+use crate::findings::Finding;
+use crate::report::finding_log::{self, FindingChange, LogEntry};
+use crate::report::formatting::{printable, subject_label};
+use crate::sample::{Host, Instant as SampleInstant};
+
+/// A command that takes longer is killed.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Findings that wait while a command runs; further ones are dropped.
+const QUEUE_CAPACITY: usize = 16;
+
+/// How long the end of the program waits for the commands of the last findings.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the command is told of.
+pub struct FindingNotice {
+    pub host: Arc<Host>,
+    /// End of the interval that showed it
+    pub at: SampleInstant,
+    pub finding: Finding,
+    /// The recording that shows it, if there is one
+    pub file: Option<String>,
+}
+
+/// The thread that runs the command. Dropping this waits a few seconds for commands that still run, and then kills them.
+pub struct FindingCommand {
+    queue: Option<SyncSender<FindingNotice>>,
+    stop: Arc<AtomicBool>,
+    /// Closed when the thread ends
+    ended: Receiver<()>,
+}
+
+impl FindingCommand {
+    /// Fails if there is no such program.
+    pub fn start(words: &OsStr) -> Result<FindingCommand, Failure> {
+        let runner = CommandRunner { words: split(words)?, timeout: COMMAND_TIMEOUT, stop: Arc::default() };
+        let stop = Arc::clone(&runner.stop);
+        let (queue, notices) = sync_channel(QUEUE_CAPACITY);
+        let (running, ended) = channel::<()>();
+        let body = move || {
+            runner.run(&notices);
+            drop(running);
+        };
+        threads::spawn("on-finding", body)?;
+        Ok(FindingCommand { queue: Some(queue), stop, ended })
+    }
+
+    /// Runs the command as soon as those before it have ended. Never blocks.
+    pub fn notify(&self, notice: FindingNotice) {
+        let Some(queue) = &self.queue else { return };
+        if let Err(TrySendError::Full(notice)) = queue.try_send(notice) {
+            let kind = notice.finding.kind.as_str();
+            stdio::print_stderr(&format!("--on-finding is not run for {kind}: {QUEUE_CAPACITY} findings wait for it"));
+        }
+    }
+}
+
+impl Drop for FindingCommand {
+    fn drop(&mut self) {
+        self.queue = None;
+        if self.ended.recv_timeout(SHUTDOWN_TIMEOUT).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Timeout) {
+            self.stop.store(true, Ordering::SeqCst);
+            let _ = self.ended.recv_timeout(SHUTDOWN_TIMEOUT);
+        }
+    }
+}
+
+/// The program and its arguments. Fails unless the program can be executed: a command that first fails in an incident is of no use.
+fn split(words: &OsStr) -> Result<Vec<OsString>, Failure> {
+    let split = words.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let words: Vec<OsString> = split.map(|word| OsStr::from_bytes(word).to_owned()).collect();
+    let cannot = |name: &OsStr, why: &str| {
+        let what = format!("cannot run '{}' of --on-finding", name.to_string_lossy());
+        Err(Failure::new(Exit::Usage, what, why, "give a program and its arguments, separated by spaces; for more, a script"))
+    };
+    match words.first() {
+        None => cannot(OsStr::new(""), "it is empty"),
+        Some(name) if find_program(name).is_none() => cannot(name, "there is no such program that this user may execute"),
+        Some(_) => Ok(words),
+    }
+}
+
+/// Where the program is, as execvp(3) finds it.
+fn find_program(name: &OsStr) -> Option<PathBuf> {
+    let is_program = |path: &Path| path.is_file() && access(path, AccessFlags::X_OK).is_ok();
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+/// What the thread owns.
+struct CommandRunner {
+    /// The program and its arguments
+    words: Vec<OsString>,
+    timeout: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl CommandRunner {
+    fn run(&self, notices: &Receiver<FindingNotice>) {
+        while let Ok(notice) = notices.recv() {
+            if self.stop.load(Ordering::SeqCst) {
+                return;
+            }
+            if let Err(error) = self.run_once(&notice) {
+                let name = self.words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+                let kind = notice.finding.kind.as_str();
+                stdio::print_stderr(&format!("--on-finding was not told of {kind}: '{name}': {error}: monitoring goes on"));
+            }
+        }
+    }
+
+    fn run_once(&self, notice: &FindingNotice) -> Result<(), CommandError> {
+        let Some((program, arguments)) = self.words.split_first() else { return Ok(()) };
+        let deadline = Deadline { until: Instant::now() + self.timeout, stop: &self.stop };
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment(notice)).stdin(input(&json(notice))?).stdout(Stdio::null());
+        let child = ChildProcess::start(&mut command)?;
+        if !child.wait_until(deadline)? {
+            return Err(CommandError::TimedOut(self.timeout));
+        }
+        let status = child.end()?;
+        if status.success() { Ok(()) } else { Err(CommandError::Unsuccessful(status)) }
+    }
+}
+
+fn json(notice: &FindingNotice) -> String {
+    let FindingNotice { host, at, finding, .. } = notice;
+    finding_log::json(host, &LogEntry { at: *at, change: FindingChange::Begins, finding: finding.clone() })
+}
+
+/// The text as standard input. A file in memory: a command that does not read it cannot block this thread, as a pipe could.
+fn input(text: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create(c"finding", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// As Nagios tells its notification commands: HOSTNAME, SERVICEDESC, SERVICESTATE, SERVICESTATEID, SERVICEOUTPUT, TIMET.
+fn environment(notice: &FindingNotice) -> Vec<(&'static str, String)> {
+    let FindingNotice { host, at, finding, file } = notice;
+    vec![
+        ("STALLTOP_HOST", printable(&host.hostname.to_string_lossy())),
+        ("STALLTOP_KIND", finding.kind.as_str().to_owned()),
+        ("STALLTOP_SEVERITY", finding.severity.as_str().to_owned()),
+        ("STALLTOP_SEVERITY_ID", Exit::Found(finding.severity).code().to_string()),
+        ("STALLTOP_SUBJECT", subject_label(&finding.subject)),
+        ("STALLTOP_SENTENCE", printable(&finding.sentence)),
+        ("STALLTOP_TIME", (at.realtime_ns / 1_000_000_000).to_string()),
+        ("STALLTOP_FILE", file.clone().unwrap_or_default()),
+    ]
+}
+
+/// Why the command did not do its work.
+#[derive(Debug)]
+enum CommandError {
+    Os(io::Error),
+    TimedOut(Duration),
+    Unsuccessful(ExitStatus),
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> CommandError {
+        CommandError::Os(error)
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandError::Os(error) => write!(f, "{error}"),
+            CommandError::TimedOut(limit) => write!(f, "it took longer than {} s and was killed", limit.as_secs()),
+            // `exit status: 3`, `signal: 9 (SIGKILL)`
+            CommandError::Unsuccessful(status) => write!(f, "{status}"),
+        }
+    }
+}
