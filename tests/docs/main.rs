@@ -26,7 +26,8 @@ fn root() -> PathBuf {
 
 /// The pages with commands.
 fn pages_with_commands() -> Vec<PathBuf> {
-    let mut pages: Vec<PathBuf> = ["README.md", "docs/start.md", "docs/recipes.md"].map(|page| root().join(page)).to_vec();
+    let mut pages: Vec<PathBuf> =
+        ["README.md", "docs/start.md", "docs/recipes.md", "docs/armed.md"].map(|page| root().join(page)).to_vec();
     pages.extend(fs::read_dir(root().join("docs/symptoms")).unwrap().map(|entry| entry.unwrap().path()));
     pages.sort();
     pages
