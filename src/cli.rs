@@ -8,6 +8,7 @@ pub mod compare;
 pub mod demo;
 pub mod export;
 pub mod finding_options;
+pub mod fleet;
 pub mod help;
 pub mod mark;
 pub mod nicstat;
@@ -33,6 +34,7 @@ use crate::units::time_spec::TimeSpec;
 pub use bug_report::BugReport;
 pub use check::Check;
 pub use demo::Demo;
+pub use fleet::Fleet;
 pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use serve::Serve;
@@ -108,6 +110,11 @@ pub enum Command {
                             Another machine: ssh db1 stalltop record - --for 10s | stalltop check -\n\
                             As a log: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
+    /// Show many hosts over ssh: a row each, the worst first, findings grouped by cause
+    #[command(after_help = "Example: stalltop fleet web1 web2 db1\n\
+                            Hosts of a file, for a script: stalltop fleet --hosts hosts.txt --json\n\
+                            Recorded, and replayed: stalltop fleet --hosts hosts.txt --record night; stalltop fleet --replay night")]
+    Fleet(Fleet),
     /// Serve metrics of this machine to Prometheus, at http://127.0.0.1:9709/metrics
     #[command(after_help = "Example: stalltop serve\n\
                             To be scraped from another machine: stalltop serve --listen 10.0.0.7:9709 --allow-remote")]

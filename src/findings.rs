@@ -9,6 +9,7 @@
 
 mod causes;
 pub mod cgroups;
+mod common_cause;
 pub mod cross_checks;
 mod device_waiters;
 mod disk_latency;
@@ -43,6 +44,7 @@ mod wait_chain;
 
 use std::sync::Arc;
 
+pub use common_cause::common_cause;
 pub use evaluator::Evaluator;
 pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
 pub use formatting::short_path;

@@ -3,6 +3,7 @@
 pub mod baselines;
 pub mod comparison;
 pub mod finding_log;
+pub mod fleet;
 pub mod formatting;
 pub mod html;
 pub mod json;

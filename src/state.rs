@@ -10,6 +10,7 @@ pub mod demo;
 pub mod event;
 mod filter;
 pub mod finding_history;
+pub mod fleet;
 pub mod graph_columns;
 mod graph_window;
 pub mod history;
@@ -89,6 +90,10 @@ pub enum Source {
     Pipe {
         name: String,
     },
+    /// Another machine, through the fleet; `name` is displayed in the header
+    Host {
+        name: String,
+    },
     /// A recording; `name` is displayed in the header
     Replay {
         name: String,
@@ -157,6 +162,8 @@ pub struct State {
     pub source_status: SourceStatus,
     /// Current time, as of the last `Event::Now`
     pub now: Option<Instant>,
+    /// Another machine, whose clock is another: the first `Event::Now` after its newest interval
+    waiting_since: Option<Instant>,
     pub screen: Screen,
     /// Rows of the list on the displayed screen
     pub rows: Vec<Row>,
@@ -186,6 +193,8 @@ pub struct State {
     pub signal_question: Option<SignalQuestion>,
     /// Live: whether signals can be sent to processes
     pub allows_signals: bool,
+    /// Esc leads back to the fleet
+    pub leads_back: bool,
     pub chosen_columns: ChosenColumns,
     /// The themes that the palette offers
     pub themes: Vec<ThemeChoice>,
@@ -228,7 +237,7 @@ impl State {
     pub fn new(setup: Setup) -> State {
         let history = match setup.source {
             Source::Replay { .. } => History::of_recording(),
-            Source::Live | Source::Pipe { .. } => History::default(),
+            Source::Live | Source::Pipe { .. } | Source::Host { .. } => History::default(),
         };
         State {
             setup,
@@ -252,6 +261,7 @@ impl State {
             notice_intervals_left: 0,
             source_status: SourceStatus::Open,
             now: None,
+            waiting_since: None,
             screen: Screen::Overview,
             rows: Vec::new(),
             held_order: None,
@@ -269,6 +279,7 @@ impl State {
             column_chooser: None,
             signal_question: None,
             allows_signals: false,
+            leads_back: false,
             chosen_columns: ChosenColumns::default(),
             themes: Vec::new(),
         }
@@ -299,9 +310,13 @@ impl State {
     /// Live: seconds since the newest sample, if the next one is overdue.
     pub fn late_seconds(&self) -> Option<f64> {
         let newest = self.newest.as_ref().or(self.current.as_ref())?;
-        let waited = self.now?.seconds_since(newest.interval.at());
+        let arrived = match self.setup.source {
+            Source::Live => newest.interval.at(),
+            Source::Host { .. } => self.waiting_since?,
+            Source::Pipe { .. } | Source::Replay { .. } => return None,
+        };
+        let waited = self.now?.seconds_since(arrived);
         let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.setup.source == Source::Live && self.source_status == SourceStatus::Open && waited > due * 1.5 + 1.0)
-            .then_some(waited)
+        (self.source_status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
     }
 }

@@ -31,6 +31,7 @@ mod details;
 mod disk;
 mod finding_time;
 mod findings;
+mod fleet;
 mod header;
 mod help;
 mod list;
@@ -52,6 +53,7 @@ mod wait_location;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
+use crate::state::fleet::FleetState;
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
 use crate::state::{ClickTarget, Screen, SourceStatus, State};
@@ -62,15 +64,16 @@ use pane::Pane;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use safe_text::SafeText;
+use safe_line::SafeLine;
 use theme::{StyleRole, Theme};
 
 /// The longest message about the required size that fits into a line.
-fn too_small_message(width: u16, height: u16) -> SafeText {
-    let needs = safe!("{}×{}", MIN_SIZE.0, MIN_SIZE.1);
+fn too_small_message(width: u16, height: u16, required: (u16, u16)) -> SafeLine {
+    let needs = safe!("{}×{}", required.0, required.1);
     let ways =
         [safe!("stalltop needs {needs}, this is {width}×{height}"), safe!("stalltop needs {needs}"), safe!("needs {needs}")];
-    ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
+    let message = ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs);
+    SafeLine::new(message, StyleRole::Plain)
 }
 
 /// How a screen is drawn. What it lists is in `state::screen`.
@@ -121,6 +124,22 @@ pub fn render_into(state: &State, buffer: &mut Buffer) -> Vec<HitArea> {
     hit_areas
 }
 
+/// Draws a frame of the fleet; returns what a click on each part does.
+pub fn render_fleet(state: &FleetState, frame: &mut Frame) -> Vec<HitArea> {
+    render_fleet_into(state, frame.buffer_mut())
+}
+
+/// Draws a frame of the fleet into an empty buffer.
+pub fn render_fleet_into(state: &FleetState, buffer: &mut Buffer) -> Vec<HitArea> {
+    let theme = Theme::new(state.terminal);
+    let mut hit_areas = Vec::new();
+    fleet::draw(state, &mut Pane::new(buffer, &mut hit_areas, theme));
+    if theme.is_ascii() {
+        theme::replace_with_ascii(buffer);
+    }
+    hit_areas
+}
+
 /// A frame of its own, as large as the terminal, for what is not drawn on it.
 pub fn drawn_frame(state: &State) -> (Buffer, Vec<HitArea>) {
     let (width, height) = state.setup.size;
@@ -133,7 +152,7 @@ fn draw_frame(state: &State, pane: &mut Pane) {
     pane.fill();
     let (width, height) = (pane.width(), pane.height());
     if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
-        pane.line(0, (too_small_message(width, height), StyleRole::Plain));
+        pane.line(0, too_small_message(width, height, MIN_SIZE));
         return;
     }
     let layout = ScreenLayout::new(state);

@@ -23,7 +23,7 @@ mod serve;
 mod table;
 
 use super::program::exit::{Exit, Failure};
-use super::{full_screen, terminal};
+use super::{fleet, full_screen, terminal};
 use crate::cli::{Command, Invocation};
 use crate::kernel::Root;
 
@@ -43,6 +43,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { command } => manual::man_page(&command),
         Command::Record(record) => record::record(root, &configuration, &record),
+        Command::Fleet(options) => fleet::fleet(&configuration, &options),
         Command::Serve(options) => serve::serve(root, &configuration, &options),
         Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {

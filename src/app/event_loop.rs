@@ -9,15 +9,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use crate::app::console::{self, Console, Left};
 use crate::app::demo_playlist::Playlist;
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::signals::{self, SignalEvent, SignalEvents};
+use crate::app::program::signals::{self, SignalEvent};
 use crate::app::saved_lists;
 use crate::app::saved_screen::SavedScreens;
-use crate::app::terminal::keyboard::{self, Input};
+use crate::app::terminal;
+use crate::app::terminal::keyboard::Input;
 use crate::app::terminal::line_speed::LineSpeed;
-use crate::app::terminal::{self, Terminal};
 use crate::app::timeline::Timeline;
 use crate::kernel;
 use crate::state::{ClickTarget, Effect, Event, Key, Notice, Screen, State, update};
@@ -35,47 +36,35 @@ const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Shows the timeline until the user quits or a signal arrives, then the rest of the playlist.
 pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
-    let failed = |what: &str| {
-        let what = what.to_owned();
-        move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("cannot start"))?;
-    runtime.block_on(async {
-        let signals = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
-        let terminal = Terminal::init().map_err(failed("cannot use the terminal"))?;
-        let keys = keyboard::listen()?;
-        let mut event_loop = EventLoop {
-            state,
-            timeline,
-            terminal,
-            signals,
-            keys,
-            playlist,
-            frame_due: Some(Instant::now()),
-            last_drawn: None,
-            answers_input: false,
-            line_speed: LineSpeed::default(),
-            reinitialized: false,
-            hit_areas: Vec::new(),
-            dragged: None,
-            next_input: None,
-            saved_screens: SavedScreens::default(),
-        };
-        let ended = event_loop.run().await;
-        let EventLoop { timeline, terminal, saved_screens, .. } = event_loop;
-        drop(terminal);
-        saved_screens.close();
-        let failure = timeline.close();
-        ended.and_then(|exit| failure.map_or(Ok(exit), Err))
+    console::runtime()?.block_on(async {
+        let mut event_loop = EventLoop::new(Console::open()?, state, timeline, playlist);
+        let left = event_loop.run().await;
+        let (console, closing) = event_loop.into_parts();
+        drop(console.terminal);
+        let failure = closing.close();
+        left.and_then(|_| failure.map_or(Ok(Exit::Success), Err))
     })
 }
 
-struct EventLoop {
+/// What a loop leaves: screens that are being saved, recordings.
+pub struct Closing {
+    saved_screens: SavedScreens,
+    timeline: Timeline,
+}
+
+impl Closing {
+    /// Waits for the files; returns what failed, or that the recording is damaged.
+    pub fn close(self) -> Option<Failure> {
+        self.saved_screens.close();
+        self.timeline.close()
+    }
+}
+
+/// The screens of one timeline, or of a playlist.
+pub struct EventLoop {
     state: State,
     timeline: Timeline,
-    terminal: Terminal,
-    signals: SignalEvents,
-    keys: mpsc::Receiver<Input>,
+    console: Console,
     /// In the demo
     playlist: Option<Playlist>,
     /// When to draw the next frame; `None` while nothing has changed
@@ -112,17 +101,44 @@ enum LoopEvent {
 enum LoopControl {
     Continue,
     Quit,
+    /// To the fleet
+    Leave,
 }
 
 impl EventLoop {
-    async fn run(&mut self) -> Result<Exit, Failure> {
+    pub fn new(console: Console, state: State, timeline: Timeline, playlist: Option<Playlist>) -> EventLoop {
+        EventLoop {
+            state,
+            timeline,
+            console,
+            playlist,
+            frame_due: Some(Instant::now()),
+            last_drawn: None,
+            answers_input: false,
+            line_speed: LineSpeed::default(),
+            reinitialized: false,
+            hit_areas: Vec::new(),
+            dragged: None,
+            next_input: None,
+            saved_screens: SavedScreens::default(),
+        }
+    }
+
+    pub fn into_parts(self) -> (Console, Closing) {
+        let EventLoop { console, saved_screens, timeline, .. } = self;
+        (console, Closing { saved_screens, timeline })
+    }
+
+    /// Runs until the user quits, goes back to the fleet, or a signal arrives.
+    pub async fn run(&mut self) -> Result<Left, Failure> {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
             self.timeline.show_stretch(self.state.stretch_of_intervals());
             self.timeline.follow_process(self.state.followed_process(), |process| self.state.history.lacks_process(process));
             let event = {
                 let draw = self.next_draw();
-                let EventLoop { signals, keys, next_input, timeline, saved_screens, .. } = self;
+                let EventLoop { console, next_input, timeline, saved_screens, .. } = self;
+                let Console { signals, keys, .. } = console;
                 tokio::select! {
                     signal = signals.next() => LoopEvent::Signal(signal),
                     input = receive(next_input, keys) => LoopEvent::Input(input),
@@ -146,9 +162,10 @@ impl EventLoop {
                 }
                 Ok(LoopControl::Continue) => {}
                 Ok(LoopControl::Quit) if self.open_next()? => {}
-                Ok(LoopControl::Quit) => return Ok(Exit::Success),
+                Ok(LoopControl::Quit) => return Ok(Left::Quit),
+                Ok(LoopControl::Leave) => return Ok(Left::Back),
                 // The terminal cannot be written to: it has hung up.
-                Err(_) => return Ok(Exit::Success),
+                Err(_) => return Ok(Left::Quit),
             }
         }
     }
@@ -180,7 +197,7 @@ impl EventLoop {
             LoopEvent::Signal(SignalEvent::Continue) if self.reinitialized => {}
             LoopEvent::Signal(SignalEvent::Continue) => self.resume()?,
             LoopEvent::Signal(SignalEvent::Resize) => {
-                self.terminal.resize()?;
+                self.console.terminal.resize()?;
                 let (width, height) = terminal::size();
                 return self.apply(Event::Resize { width, height });
             }
@@ -195,8 +212,9 @@ impl EventLoop {
             LoopEvent::ScreenSaved(notice) => return self.apply(Event::Notice(notice)),
             LoopEvent::Timeline(events) => {
                 for event in events {
-                    if let LoopControl::Quit = self.apply(event)? {
-                        return Ok(LoopControl::Quit);
+                    match self.apply(event)? {
+                        LoopControl::Continue => {}
+                        end => return Ok(end),
                     }
                 }
             }
@@ -208,7 +226,7 @@ impl EventLoop {
 
     /// Moves the time displayed. Of several motions that wait, only the last one counts: a jump may take longer than a motion.
     fn drag(&mut self, mut column: u16) -> io::Result<LoopControl> {
-        while let Ok(input) = self.keys.try_recv() {
+        while let Ok(input) = self.console.keys.try_recv() {
             let Input::Drag { column: later } = input else {
                 self.next_input = Some(input);
                 break;
@@ -242,6 +260,7 @@ impl EventLoop {
         match effect {
             Effect::Nothing | Effect::Redraw => {}
             Effect::Quit => return Ok(LoopControl::Quit),
+            Effect::Leave => return Ok(LoopControl::Leave),
             Effect::Suspend => self.suspend()?,
             Effect::CopySelection => return self.copy(view::copied_text(&self.state), "nothing is selected: ↑ ↓ select a row"),
             Effect::CopyCommand => {
@@ -265,8 +284,9 @@ impl EventLoop {
             }
             effect => {
                 for event in self.timeline.act(effect) {
-                    if let LoopControl::Quit = self.apply(event)? {
-                        return Ok(LoopControl::Quit);
+                    match self.apply(event)? {
+                        LoopControl::Continue => {}
+                        end => return Ok(end),
                     }
                 }
             }
@@ -278,7 +298,7 @@ impl EventLoop {
     fn copy(&mut self, text: Option<String>, missing: &str) -> io::Result<LoopControl> {
         let notice = match text {
             Some(text) => {
-                let copied = self.terminal.copy(&text)?;
+                let copied = self.console.terminal.copy(&text)?;
                 let first = copied.lines().next().unwrap_or_default();
                 let cut = if copied.len() < text.len() { ", cut" } else { "" };
                 Notice::new(format!("copied {} characters{cut}: {first}", copied.chars().count()))
@@ -289,21 +309,21 @@ impl EventLoop {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        if self.terminal.has_pending() {
-            self.terminal.write_pending()?;
+        if self.console.terminal.has_pending() {
+            self.console.terminal.write_pending()?;
             self.measure_speed();
-            if self.terminal.has_pending() || self.frame_due.is_none() {
+            if self.console.terminal.has_pending() || self.frame_due.is_none() {
                 self.last_drawn = Some(Instant::now());
                 return Ok(());
             }
         }
         let (state, hit_areas) = (&self.state, &mut self.hit_areas);
-        if self.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
+        if self.console.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
             self.frame_due = None;
             self.answers_input = false;
             self.reinitialized = false;
-            self.line_speed.frame_begins(self.terminal.accepted(), Instant::now());
+            self.line_speed.frame_begins(self.console.terminal.accepted(), Instant::now());
             self.measure_speed();
         }
         self.last_drawn = Some(Instant::now());
@@ -312,7 +332,8 @@ impl EventLoop {
 
     /// After each write.
     fn measure_speed(&mut self) {
-        let is_slow = self.line_speed.is_slow(self.terminal.accepted(), self.terminal.has_pending(), Instant::now());
+        let is_slow =
+            self.line_speed.is_slow(self.console.terminal.accepted(), self.console.terminal.has_pending(), Instant::now());
         if is_slow && !self.state.setup.terminal.is_slow {
             update(&mut self.state, Event::TerminalIsSlow);
             self.frame_due.get_or_insert_with(Instant::now);
@@ -321,14 +342,18 @@ impl EventLoop {
 
     /// When to draw a frame or write pending bytes; `None` if neither is needed.
     fn next_draw(&self) -> Option<Instant> {
-        let interval = match (self.terminal.has_pending(), self.answers_input, self.state.setup.terminal.is_slow) {
+        let interval = match (self.console.terminal.has_pending(), self.answers_input, self.state.setup.terminal.is_slow) {
             (true, ..) => WRITE_RETRY_INTERVAL,
             (false, true, _) => MIN_ANSWER_INTERVAL,
             (false, false, true) => self.line_speed.slow_frame_interval(),
             (false, false, false) => MIN_FRAME_INTERVAL,
         };
         let earliest = self.last_drawn.map(|drawn| drawn + interval);
-        let due = if self.terminal.has_pending() { Some(self.frame_due.unwrap_or_else(Instant::now)) } else { self.frame_due };
+        let due = if self.console.terminal.has_pending() {
+            Some(self.frame_due.unwrap_or_else(Instant::now))
+        } else {
+            self.frame_due
+        };
         due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
     }
 
@@ -339,7 +364,7 @@ impl EventLoop {
     }
 
     fn resume(&mut self) -> io::Result<()> {
-        self.terminal.reinit()?;
+        self.console.terminal.reinit()?;
         self.reinitialized = true;
         let (width, height) = terminal::size();
         self.apply(Event::Resize { width, height })?;

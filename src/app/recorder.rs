@@ -18,7 +18,8 @@ use crate::units::format;
 pub use error::failure;
 pub use frame_summary::frame_summary;
 pub use names::{
-    capture_name, default_name, free_name, is_capture_name, is_default_name, saved_name, screen_name, with_fallback_directory,
+    capture_name, default_name, directory_name, free_name, host_of_recording, is_capture_name, is_default_name, recording_name,
+    saved_name, screen_name, with_fallback_directory,
 };
 pub use pending_records::PendingRecords;
 pub use session::{Session, SharedSession};

@@ -282,6 +282,7 @@ impl Timeline {
             Effect::Nothing
             | Effect::Redraw
             | Effect::Quit
+            | Effect::Leave
             | Effect::Suspend
             | Effect::CopySelection
             | Effect::CopyCommand

@@ -16,7 +16,7 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   report      a page for a ticket         compare     recordings: what got worse
   export      CSV, JSON lines, Parquet    info        what a recording contains
   cut, cat    copy a part, join parts     mark        a mark in all recordings
-  serve       metrics for Prometheus, at http://127.0.0.1:9709/metrics
+  serve       metrics for Prometheus          fleet       many hosts over ssh
   doctor      what cannot be read, why    baseline    learned disk latencies
   bug-report  an archive to send          completions, man   for packages
 

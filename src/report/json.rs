@@ -16,9 +16,13 @@ use crate::interval::cgroup_names::{CgroupName, NameKind};
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
-    let report = CheckJson::new(window);
+    to_line(&CheckJson::new(window))
+}
+
+/// One object, one line.
+pub(super) fn to_line(object: &impl Serialize) -> String {
     // Strings, numbers and lists cannot fail to become JSON.
-    escape_unprintable(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+    escape_unprintable(&serde_json::to_string(object).unwrap_or_default()) + "\n"
 }
 
 /// `report --format json`: one object, one line.
@@ -45,7 +49,7 @@ pub fn report(data: &ReportData) -> String {
         gaps: data.gaps.iter().map(GapJson::new).collect(),
         cut: data.truncation,
     };
-    escape_unprintable(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+    to_line(&report)
 }
 
 /// Rows of commands in a report.
@@ -120,7 +124,7 @@ pub(super) fn escape_unprintable(json: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct CheckJson {
+pub(super) struct CheckJson {
     schema: &'static str,
     host: Option<String>,
     from: Option<String>,
@@ -133,7 +137,7 @@ struct CheckJson {
 }
 
 impl CheckJson {
-    fn new(window: &Window) -> CheckJson {
+    pub(super) fn new(window: &Window) -> CheckJson {
         let (from, to) = window.time_range().map_or((None, None), |(from, to)| (Some(rfc3339(from)), Some(rfc3339(to))));
         CheckJson {
             schema: "stalltop/1",

@@ -81,7 +81,7 @@ impl State {
             Action::Back if self.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
                 return self.end_span();
             }
-            Action::Back => self.close_details_or_clear_filter(),
+            Action::Back => return self.close_details_or_clear_filter(),
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
             Action::ToggleCpuOrder => {
@@ -176,6 +176,7 @@ impl State {
             ClickTarget::PaletteEntry(_)
             | ClickTarget::ColumnChoice(_)
             | ClickTarget::Signal(_)
+            | ClickTarget::FleetHost(_)
             | ClickTarget::Times { .. } => return Effect::Nothing,
             ClickTarget::Time(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
         }
@@ -236,12 +237,16 @@ impl State {
         }
     }
 
-    fn close_details_or_clear_filter(&mut self) {
+    fn close_details_or_clear_filter(&mut self) -> Effect {
         if self.shows_zoomed_pane() {
             self.leave_zoom();
         } else if self.details.take().is_none() {
+            if self.leads_back && self.filter().is_empty() {
+                return Effect::Leave;
+            }
             self.set_filter(String::new());
         }
+        Effect::Redraw
     }
 
     /// Opens the filter prompt. The overview has no list to filter: there it filters tasks.

@@ -98,6 +98,8 @@ pub enum ClickTarget {
     ColumnChoice(usize),
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
+    /// Index in `FleetState::hosts`
+    FleetHost(usize),
     /// The times of the columns of a graph or of the timeline, in nanoseconds since the Unix epoch
     Times {
         start_ns: i64,
@@ -113,6 +115,8 @@ pub enum Effect {
     Nothing,
     Redraw,
     Quit,
+    /// Esc on the screens of a host of the fleet: back to the fleet
+    Leave,
     /// Ctrl-Z
     Suspend,
     /// Move forward by this number of samples (negative: back); the reply is `Event::SeekCompleted`

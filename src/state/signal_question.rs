@@ -49,7 +49,7 @@ impl State {
     fn signal_question(&self) -> Result<SignalQuestion, &'static str> {
         match self.setup.source {
             _ if self.demo.is_some() => return Err("no signals in the demo: its processes are not on this machine"),
-            Source::Replay { .. } | Source::Pipe { .. } => {
+            Source::Replay { .. } | Source::Pipe { .. } | Source::Host { .. } => {
                 return Err("no signals in a replay: its processes may be gone, or on another machine");
             }
             Source::Live if !self.allows_signals => {

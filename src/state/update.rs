@@ -52,6 +52,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::Now(now) => {
             let displayed = state.late_seconds().map(|late| late as u64);
             state.now = Some(now);
+            state.waiting_since.get_or_insert(now);
             if state.late_seconds().map(|late| late as u64) == displayed {
                 return Effect::Nothing;
             }
@@ -69,6 +70,7 @@ impl State {
     /// The next interval in time order.
     fn append_evaluation(&mut self, evaluation: Evaluation) {
         self.add_to_history(&evaluation);
+        self.waiting_since = None;
         self.notice_intervals_left = self.notice_intervals_left.saturating_sub(1);
         if self.notice_intervals_left == 0 {
             self.notice = None;

@@ -44,7 +44,9 @@ pub fn draw(state: &State, pane: &mut Pane) {
         (key_and_word(safe!("{}", screen.digit()), label, role), ClickTarget::Screen(screen))
     });
     let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
-    for item in key_line_items(used, pane.width(), hints(state)) {
+    let back = (state.leads_back && state.details.is_none() && state.span.is_none()).then_some(FLEET_HINT);
+    let hints: Vec<KeyHint> = back.into_iter().chain(hints(state).iter().copied()).collect();
+    for item in key_line_items(used, pane.width(), &hints) {
         let mut part = pane.subarea(item.x, 0, item.width, 1);
         part.on_click(ClickTarget::Action(item.action));
         part.line(0, item.line());
@@ -64,6 +66,7 @@ fn key_and_word(key: impl Into<SafeText>, word: &'static str, role: StyleRole) -
 /// A key and what it does: in a word, and as an action.
 type KeyHint = (&'static str, &'static str, Action);
 
+const FLEET_HINT: KeyHint = ("Esc", "fleet", Action::Back);
 const TIME_HINT: KeyHint = ("[ ]", "time", Action::SampleBack);
 const SAVE_HINT: KeyHint = ("w", "save", Action::Save);
 const SPAN_HINT: KeyHint = ("v", "span", Action::ToggleSpan);

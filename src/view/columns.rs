@@ -109,6 +109,7 @@ impl CellContent<'_> {
     pub fn text_over_rest(self, text: impl Into<SafeText>, role: StyleRole) {
         self.cell.line = SafeLine::new(text, role);
         self.cell.over_rest = true;
+        self.cell.right_aligned = false;
     }
 }
 

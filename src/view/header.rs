@@ -38,7 +38,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     pane.line(0, left);
     pane.line_right(0, right);
     // The screen does not change: that must not be overlooked.
-    if state.setup.source == Source::Live && state.paused {
+    if matches!(state.setup.source, Source::Live | Source::Host { .. }) && state.paused {
         pane.highlight_rows(0, 1);
     }
 }
@@ -59,7 +59,8 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     }
     parts.push((SafeText::from_name(&interval.host.kernel), StyleRole::Dim));
     parts.push((safe!("up {}", time::duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
-    if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
+    if let (Source::Pipe { name } | Source::Host { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100)
+    {
         parts.push((safe!("{name}"), StyleRole::Dim));
     }
     if width >= MIN_WIDTH_FOR_OVERHEAD {
@@ -93,7 +94,7 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     }
     parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
-        Source::Live => {
+        Source::Live | Source::Host { .. } => {
             parts.push((safe!(" {} ", time::duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
             match (&state.newest, state.paused) {
                 (_, false) if state.source_status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),

@@ -16,6 +16,7 @@ mod cgroup_tasks;
 mod clocks;
 mod colors;
 mod demo;
+mod fleet;
 mod golden;
 mod hostile;
 mod keys;

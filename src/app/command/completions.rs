@@ -73,6 +73,7 @@ fn completer(command: &str, argument: &str, words: &[OsString]) -> Option<Comple
         ("nicstat", "interfaces") => words_of(interfaces),
         ("nicstat", "speeds") => words_of(|| with_end(interfaces(), ":")),
         (_, "nic_speed") => words_of(|| with_end(interfaces(), "=")),
+        ("fleet", "hosts") => words_of(ssh_hosts),
         ("man", "command") => {
             words_of(|| cli::clap_command().get_subcommands().map(|below| below.get_name().to_owned()).collect())
         }
@@ -86,6 +87,8 @@ fn completer(command: &str, argument: &str, words: &[OsString]) -> Option<Comple
             })))
         }
         ("replay" | "check", "file") => Some(Completer::Files(recordings().stdio())),
+        ("fleet", "hosts_file") => Some(Completer::Files(PathCompleter::file())),
+        ("fleet", "record" | "replay") => Some(Completer::Files(PathCompleter::dir())),
         ("info" | "report" | "cut" | "export", "file") | ("cat", "files") | ("compare", "base" | "new") | ("table", "from") => {
             Some(Completer::Files(recordings()))
         }
@@ -103,6 +106,26 @@ fn recordings() -> PathCompleter {
 
 fn is_recording(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "stalltop")
+}
+
+/// The hosts of the user's ssh configuration, without patterns, and those that were connected to.
+fn ssh_hosts() -> Vec<String> {
+    let read = |file: &str| {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        home.and_then(|home| fs::read_to_string(home.join(".ssh").join(file)).ok()).unwrap_or_default()
+    };
+    let (config, known) = (read("config"), read("known_hosts"));
+    let of_config = config.lines().filter_map(|line| {
+        let (word, names) = line.trim().split_once(char::is_whitespace)?;
+        word.eq_ignore_ascii_case("host").then(|| names.split_whitespace())
+    });
+    // Hashed names begin with |, marked lines with @, and a name with a port with [.
+    let of_known = known.lines().filter_map(|line| line.split_whitespace().next()).flat_map(|names| names.split(','));
+    let is_name = |name: &&str| !name.contains(['*', '?', '!', '|', '@', '[', '#']);
+    let mut hosts: Vec<String> = of_config.flatten().chain(of_known).filter(is_name).map(str::to_owned).collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts
 }
 
 fn disks() -> Vec<String> {

@@ -60,6 +60,8 @@ pub fn drop_privileges_for(command: &Command) {
         Command::Table(table) => !table.command.is_empty(),
         Command::Record(record) => record.ops.is_some() || record.on_finding.on_finding.is_some(),
         Command::Check(check) => check.on_finding.on_finding.is_some(),
+        // ssh, and what its configuration names.
+        Command::Fleet(_) => true,
         _ => false,
     };
     if runs_command {

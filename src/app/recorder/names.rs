@@ -12,6 +12,25 @@ pub fn default_name(host: &Host) -> String {
     format!("{}.stalltop", file_stem(host))
 }
 
+/// HOST-YYYYMMDDTHHMMSS.stalltop of a host that the user knows by this name.
+pub fn recording_name(host: &str) -> String {
+    format!("{}-{}.stalltop", safe_prefix(host), local_time())
+}
+
+/// NAME-YYYYMMDDTHHMMSS, of a directory.
+pub fn directory_name(name: &str) -> String {
+    format!("{name}-{}", local_time())
+}
+
+/// The name of the host in a name of `recording_name` or `saved_name`, without extension; else `None`.
+pub fn host_of_recording(stem: &str) -> Option<&str> {
+    let stem = stem.strip_suffix("-saved").unwrap_or(stem);
+    let (host, time) = stem.rsplit_once('-')?;
+    // A number after the time.
+    let (host, time) = if time.contains('T') { (host, time) } else { host.rsplit_once('-')? };
+    is_local_time(time).then_some(host)
+}
+
 /// HOST-YYYYMMDDTHHMMSS-saved.stalltop, which differs from the name of a recording that starts in the same second.
 pub fn saved_name(host: &Host) -> String {
     format!("{}-{SAVED}.stalltop", file_stem(host))
@@ -46,8 +65,7 @@ pub fn is_capture_name(host: &Host, name: &str) -> bool {
 fn words_after_time<'a>(host: &Host, name: &'a str) -> Option<impl Iterator<Item = &'a str>> {
     let rest = name.strip_prefix(&format!("{}-", host_prefix(host)))?.strip_suffix(".stalltop")?;
     let mut words = rest.split('-');
-    let (day, time) = words.next()?.split_once('T')?;
-    (day.len() == 8 && time.len() == 6 && is_number(day) && is_number(time)).then_some(words)
+    is_local_time(words.next()?).then_some(words)
 }
 
 fn is_number(text: &str) -> bool {
@@ -63,6 +81,11 @@ pub fn free_name(folder: &DirHandle, name: &str) -> OsString {
     free.next().unwrap_or_else(|| OsString::from(name))
 }
 
+/// YYYYMMDDTHHMMSS
+fn is_local_time(time: &str) -> bool {
+    time.split_once('T').is_some_and(|(day, time)| day.len() == 8 && time.len() == 6 && is_number(day) && is_number(time))
+}
+
 fn file_stem(host: &Host) -> String {
     format!("{}-{}", host_prefix(host), local_time())
 }
@@ -73,10 +96,12 @@ fn local_time() -> String {
 
 /// The host name with only characters that are safe in a file name.
 fn host_prefix(host: &Host) -> String {
-    let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
-        .collect();
+    safe_prefix(&String::from_utf8_lossy(host.hostname.as_bytes()))
+}
+
+fn safe_prefix(host: &str) -> String {
+    let host: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect();
     // A file that begins with a dot is hidden, and a dash begins an option.
     let host = host.trim_start_matches(['.', '-']);
     if host.is_empty() { "stalltop".to_owned() } else { host.to_owned() }

@@ -96,7 +96,8 @@ pub fn from_stream(mut stream: RecordingStream) -> Result<SampleSource, Failure>
     Ok(SampleSource::Pipe(events))
 }
 
-fn source_event(event: StreamEvent) -> Option<SourceEvent> {
+/// What of a stream the screens take.
+pub fn source_event(event: StreamEvent) -> Option<SourceEvent> {
     Some(match event {
         // A gap follows as an event of its own.
         StreamEvent::Sample(sample) => SourceEvent::Sample(TimedSample { sample, missed: 0 }),

@@ -61,6 +61,10 @@ pub struct StreamReader<R> {
 
 const READ_BYTES: usize = 64 << 10;
 
+/// Bytes before the header that are skipped, and how many of them are kept.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
+const MAX_KEPT_TEXT_BYTES: usize = 1 << 10;
+
 /// After so many bytes searched without success, and no fewer than have arrived, damaged payloads are not searched any more:
 /// with nested headers each byte would be checked once for each header.
 const MAX_FAILED_CHECKSUM_BYTES: u64 = 64 << 20;
@@ -68,7 +72,22 @@ const MAX_FAILED_CHECKSUM_BYTES: u64 = 64 << 20;
 impl<R: Read> StreamReader<R> {
     /// Reads the file header; blocks until it has arrived.
     pub fn open(from: R) -> Result<StreamReader<R>, RecordingError> {
-        let mut reader = StreamReader {
+        let mut reader = StreamReader::new(from);
+        reader.read_file_header()?;
+        Ok(reader)
+    }
+
+    /// The same where other output may come before the header, such as the banner of a login shell. `text` gets the last bytes of it,
+    /// also where no header follows: then they say why. Fails after a megabyte.
+    pub fn open_after_text(from: R, text: &mut Vec<u8>) -> Result<StreamReader<R>, RecordingError> {
+        let mut reader = StreamReader::new(from);
+        reader.skip_to_header(text)?;
+        reader.read_file_header()?;
+        Ok(reader)
+    }
+
+    fn new(from: R) -> StreamReader<R> {
+        StreamReader {
             reader: from,
             header: FileHeader::new([0; 16], 0),
             buffer: Vec::new(),
@@ -83,19 +102,42 @@ impl<R: Read> StreamReader<R> {
             ended: false,
             at_eof: false,
             failed_checksum_bytes: 0,
-        };
-        reader.fill(file_header::LENGTH * 2).map_err(|source| reader.read_error(source))?;
-        let start = reader.unread().get(..file_header::LENGTH * 2).unwrap_or(reader.unread());
+        }
+    }
+
+    fn read_file_header(&mut self) -> Result<(), RecordingError> {
+        self.fill(file_header::LENGTH * 2).map_err(|source| self.read_error(source))?;
+        let start = self.unread().get(..file_header::LENGTH * 2).unwrap_or(self.unread());
         let (header, damaged) = parse_file_header(start, &Location::Stream)?;
-        reader.header = header;
-        reader.decoder = SampleDecoder::new(SampleParts::All);
+        self.header = header;
         if damaged {
             let bytes = 0..file_header::LENGTH as u64 * 2;
             let damage = Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None };
-            reader.pending_events.push(StreamEvent::Damage(damage));
+            self.pending_events.push(StreamEvent::Damage(damage));
         }
-        reader.advance(file_header::LENGTH * 2);
-        Ok(reader)
+        self.advance(file_header::LENGTH * 2);
+        Ok(())
+    }
+
+    /// Skips bytes up to the magic number of a file header, or to the end of the stream.
+    fn skip_to_header(&mut self, text: &mut Vec<u8>) -> Result<(), RecordingError> {
+        const MAGIC: &[u8] = &file_header::MAGIC;
+        while !self.at_eof && self.offset <= MAX_TEXT_BYTES {
+            // At least one byte more than there is.
+            self.fill(self.unread().len().max(MAGIC.len() - 1) + 1).map_err(|source| self.read_error(source))?;
+            let unread = self.unread();
+            let found = unread.windows(MAGIC.len()).position(|bytes| bytes == MAGIC);
+            // The last bytes may be the beginning of the magic number.
+            let last = if self.at_eof { unread.len() } else { unread.len().saturating_sub(MAGIC.len() - 1) };
+            let skipped = found.unwrap_or(last);
+            text.extend_from_slice(unread.get(..skipped).unwrap_or_default());
+            text.drain(..text.len().saturating_sub(MAX_KEPT_TEXT_BYTES));
+            self.advance(skipped);
+            if found.is_some() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the next event; blocks until it has arrived. `None` at the end of the stream. Frames before the first intact meta
@@ -124,6 +166,11 @@ impl<R: Read> StreamReader<R> {
                 None => self.skip_to_sync_word(1),
             }
         }
+    }
+
+    /// What it reads from.
+    pub fn get_mut(&mut self) -> &mut R {
+        &mut self.reader
     }
 
     fn read_error(&self, source: io::Error) -> RecordingError {

@@ -1,0 +1,130 @@
+//! `fleet`: many hosts at a time. Each one is a command, usually `ssh HOST stalltop record -`, whose output a thread reads, evaluates and
+//! keeps for the last minutes (`connection`). The screen takes the newest state of each (`host_link`).
+
+mod connection;
+mod event_loop;
+mod host_link;
+mod host_list;
+mod host_samples;
+mod host_screens;
+mod once;
+mod recorded_hosts;
+mod recording;
+mod replay;
+mod saving;
+mod source;
+mod transport;
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::app::config::Settings;
+use crate::app::console::{self, Console};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdio;
+use crate::app::screen_setup::setup;
+use crate::app::terminal;
+use crate::cli::{self, Configuration};
+use crate::kernel::Root;
+use crate::state::fleet::{FleetPlayback, FleetState};
+use crate::state::{Notice, Source};
+use connection::FleetContext;
+use event_loop::FleetLoop;
+use host_link::HostLink;
+use host_samples::HistoryLimits;
+use host_screens::HostScreens;
+use recorded_hosts::RecordedHosts;
+use recording::FleetRecorder;
+use replay::ReplayControl;
+use source::FleetSource;
+use transport::Transport;
+
+/// The screen of the fleet, or its result.
+pub fn fleet(configuration: &Configuration, options: &cli::Fleet) -> Result<Exit, Failure> {
+    let is_screen = !options.once && !options.json && terminal::is_available();
+    match &options.replay {
+        Some(directory) => {
+            let files = RecordedHosts::find(directory)?;
+            let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+            if is_screen { replay(options, &settings, files) } else { once::of_recordings(options, &settings, &files) }
+        }
+        None => live(configuration, options, is_screen),
+    }
+}
+
+fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) -> Result<Exit, Failure> {
+    let hosts = host_list::hosts(options)?;
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let (links, notify) = links(hosts.iter().map(String::as_str));
+    let context = Arc::new(FleetContext {
+        settings: settings.clone(),
+        transport: Transport::new(options.ssh.as_deref()),
+        interval: options.interval,
+        limits: HistoryLimits::for_hosts(links.len()),
+        recorder: options.record.as_deref().map(FleetRecorder::new).transpose()?,
+        once: !is_screen,
+    });
+    let remotes = links.iter().map(|_| record_command(&options.remote, options)).collect();
+    connection::start(&links, remotes, &context)?;
+    let exit = match is_screen {
+        true => screen(options, &settings, &links, notify, FleetSource::Live),
+        false => once::once(options, &links, &notify),
+    };
+    context.transport.end_all();
+    recording::finish(&links).iter().for_each(|line| stdio::print_stderr(line));
+    exit
+}
+
+fn replay(options: &cli::Fleet, settings: &Settings, files: RecordedHosts) -> Result<Exit, Failure> {
+    let (links, notify) = links(files.names());
+    let hosts = files.open(settings);
+    for (host, link) in hosts.iter().zip(&links) {
+        link.update(|state| *state = host.state());
+    }
+    let control = ReplayControl::start(files, hosts, links.clone(), options.speed)?;
+    screen(options, settings, &links, notify, FleetSource::Replay(control))
+}
+
+/// A link for each host, and what wakes the screen.
+fn links<'a>(names: impl Iterator<Item = &'a str>) -> (Vec<Arc<HostLink>>, Arc<Notify>) {
+    let notify = Arc::new(Notify::new());
+    let link = |name: &str| Arc::new(HostLink::new(name.to_owned(), Arc::clone(&notify)));
+    (names.map(link).collect(), notify)
+}
+
+/// Shows the fleet until the user quits.
+fn screen(
+    options: &cli::Fleet,
+    settings: &Settings,
+    links: &[Arc<HostLink>],
+    notify: Arc<Notify>,
+    source: FleetSource,
+) -> Result<Exit, Failure> {
+    let setup = setup(&options.appearance, Source::Live, options.interval);
+    let (_, theme, notices) = settings.themes(options.appearance.theme.as_deref())?;
+    let mut capabilities = setup.terminal;
+    capabilities.theme = theme;
+    let hosts = links.iter().map(|link| link.state()).collect();
+    let mut state = FleetState::new(capabilities, setup.time_zone, setup.size, hosts);
+    state.notice = notices.first().map(Notice::failure);
+    state.recorded_in = options.record.as_ref().map(|directory| directory.display().to_string());
+    if let FleetSource::Replay(_) = source {
+        state.playback = Some(FleetPlayback { paused: false, speed: options.speed, ended: false });
+    }
+    let host_screens = HostScreens { settings, appearance: &options.appearance };
+    console::runtime()?.block_on(async {
+        let mut fleet_loop = FleetLoop::new(state, links, notify, source, host_screens);
+        let (console, ended) = fleet_loop.run(Console::open()?).await;
+        drop(console.terminal);
+        if let Some(line) = fleet_loop.saved.close() {
+            return Err(Failure::new(Exit::CannotWrite, line, "", ""));
+        }
+        ended
+    })
+}
+
+/// What runs on a host: `stalltop record - -i 1000ms`
+fn record_command(stalltop: &str, options: &cli::Fleet) -> String {
+    format!("{stalltop} record - -i {}ms", options.interval.as_millis())
+}

@@ -1,0 +1,183 @@
+//! The samples of one host: evaluated, kept for the last minutes, recorded, and passed on to the host's own screens while they are open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, error::TrySendError};
+
+use super::recording::FleetRecorder;
+use crate::app::config::Settings;
+use crate::app::evaluation::SampleEvaluator;
+use crate::app::recorder::{self, Session};
+use crate::app::sampling::TimedSample;
+use crate::app::timeline::sample_source::SourceEvent;
+use crate::baseline::Baselines;
+use crate::findings::{Evaluation, Evaluator};
+use crate::recording::{Gap, HistoryRing, Mark, Meta, RecordingError};
+use crate::report::window::Window;
+use crate::sample::{Host, Sample};
+
+/// Samples that may wait for the screens of the host while they are being opened.
+const TAP_CAPACITY: usize = 256;
+
+/// What is kept of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    pub length: Duration,
+    pub bytes: usize,
+}
+
+impl HistoryLimits {
+    /// Bytes of all hosts together, and of one.
+    const ALL_BYTES: usize = 48 << 20;
+    const MAX_BYTES: usize = 16 << 20;
+    const MIN_BYTES: usize = 256 << 10;
+
+    /// Ten minutes, if they fit.
+    pub fn for_hosts(hosts: usize) -> HistoryLimits {
+        let bytes = (HistoryLimits::ALL_BYTES / hosts.max(1)).clamp(HistoryLimits::MIN_BYTES, HistoryLimits::MAX_BYTES);
+        HistoryLimits { length: Duration::from_secs(600), bytes }
+    }
+}
+
+/// Where the screens of a host get their samples from.
+pub struct Tap {
+    pub meta: Meta,
+    pub baselines: Baselines,
+    /// The samples in memory, as a recording
+    pub kept: Vec<u8>,
+    /// Those that follow
+    pub following: mpsc::Receiver<SourceEvent>,
+}
+
+/// The samples of a host.
+pub struct HostSamples {
+    meta: Meta,
+    host: Arc<Host>,
+    evaluator: SampleEvaluator,
+    ring: HistoryRing,
+    tap: Option<mpsc::Sender<SourceEvent>>,
+    session: Option<Session>,
+    /// All intervals, for a result
+    window: Window,
+}
+
+impl HostSamples {
+    /// From the first sample of a connection on. The line says why the host is not recorded.
+    pub fn new(
+        name: &str,
+        meta: Meta,
+        baselines: &Baselines,
+        settings: &Settings,
+        limits: HistoryLimits,
+        recorder: Option<&FleetRecorder>,
+    ) -> (HostSamples, Option<String>) {
+        let host = Arc::new(meta.host.clone());
+        let evaluator = Evaluator::new(baselines.clone()).with_rule_config(settings.rule_config_for(&host));
+        let samples = limits.length.as_nanos().div_ceil(meta.interval.as_nanos().max(1));
+        let ring = HistoryRing::new(usize::try_from(samples).unwrap_or(usize::MAX).max(2), limits.bytes, meta.redaction);
+        let (session, problem) = match recorder.map(|recorder| recorder.create(name, &meta, baselines)) {
+            None => (None, None),
+            Some(Ok(session)) => (Some(session), None),
+            Some(Err(error)) => (None, Some(recorder::failure(error).to_string())),
+        };
+        let evaluator = SampleEvaluator::new(Arc::clone(&host), evaluator);
+        let window = Window::default();
+        (HostSamples { meta, host, evaluator, ring, tap: None, session, window }, problem)
+    }
+
+    /// Whether samples of a new connection follow these: they are of the same boot, and recorded in the same way.
+    pub fn continues_with(&self, meta: &Meta) -> bool {
+        self.host.is_same_boot(&meta.host) && self.meta.redaction == meta.redaction
+    }
+
+    /// Begins a new connection to the same boot of the host.
+    pub fn continue_with(&mut self, meta: Meta) {
+        self.host = Arc::new(meta.host.clone());
+        self.meta = meta;
+    }
+
+    /// Evaluates the sample, records it and keeps it.
+    pub fn add(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
+        let evaluation = self.evaluator.evaluate_for_host(&self.host, Arc::clone(&sample));
+        let summary = recorder::frame_summary(evaluation.as_ref());
+        let timed = TimedSample { sample, missed: 0 };
+        if let Some(session) = &mut self.session {
+            session.offer(timed.clone(), summary);
+        }
+        self.ring.push_with_summary(&timed.sample, summary);
+        self.pass_on(SourceEvent::Sample(timed));
+        evaluation
+    }
+
+    /// Adds the interval to the result of `--once`.
+    pub fn add_to_result(&mut self, evaluation: &Evaluation) {
+        self.window.add(evaluation);
+    }
+
+    pub fn result(&self) -> &Window {
+        &self.window
+    }
+
+    pub fn add_gap(&mut self, gap: Gap) {
+        self.ring.add_gap(&gap);
+        if let Some(session) = &mut self.session {
+            session.gap(&gap);
+        }
+        self.pass_on(SourceEvent::Gap(gap));
+    }
+
+    pub fn add_mark(&mut self, mark: Mark) {
+        self.ring.add_mark(mark.at, &mark.text);
+        if let Some(session) = &mut self.session {
+            // Its recorder says why it has failed.
+            let _ = session.mark(mark.at, &mark.text);
+        }
+        self.pass_on(SourceEvent::Mark(mark.at, mark.text));
+    }
+
+    /// A change of its recording: a disk that is full, or failed.
+    pub fn recording_change(&mut self) -> Option<String> {
+        self.session.as_mut()?.status_change()
+    }
+
+    /// The recording, to be ended.
+    pub fn take_session(&mut self) -> Option<Session> {
+        self.session.take()
+    }
+
+    /// A recording of the samples in memory, its host, and their number.
+    pub fn kept(&self) -> Result<(Vec<u8>, usize), RecordingError> {
+        let mut bytes = Vec::new();
+        self.ring.write_to(&mut bytes, &self.meta, &recorder::sections(&self.baselines()))?;
+        Ok((bytes, self.ring.len()))
+    }
+
+    /// The samples in memory and those that follow.
+    pub fn open_tap(&mut self) -> Result<Tap, RecordingError> {
+        let (kept, _) = self.kept()?;
+        let (sender, following) = mpsc::channel(TAP_CAPACITY);
+        self.tap = Some(sender);
+        Ok(Tap { meta: self.meta.clone(), baselines: self.baselines(), kept, following })
+    }
+
+    /// The screens of the host get no more samples.
+    pub fn end_tap(&mut self, why: &str) {
+        self.pass_on(SourceEvent::Ended(Some(why.to_owned())));
+        self.tap = None;
+    }
+
+    /// As evaluated now, so that what is shown of these samples again is what was shown.
+    fn baselines(&self) -> Baselines {
+        self.evaluator.evaluator().baselines().clone()
+    }
+
+    /// Never waits.
+    fn pass_on(&mut self, event: SourceEvent) {
+        let Some(tap) = &self.tap else { return };
+        // Without room the sample is left out: the next interval is longer.
+        if let Err(TrySendError::Closed(_)) = tap.try_send(event) {
+            self.tap = None;
+        }
+    }
+}

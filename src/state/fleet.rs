@@ -1,0 +1,405 @@
+//! The state of the fleet screen: one row a host. As in `state`, `update` is the only function that changes it, and `app` carries out
+//! the effects that it returns.
+
+pub mod causes;
+pub mod host;
+pub mod keys;
+pub mod layout;
+mod order;
+
+use jiff::tz::TimeZone;
+use tui_input::Input;
+
+use super::event::Notice;
+use super::filter::{FilterMatcher, MatchMode};
+use super::key::Key;
+use super::prompt::edit_line;
+use super::terminal_capabilities::TerminalCapabilities;
+use causes::FleetCause;
+use host::{Condition, FleetHost};
+use keys::FleetAction;
+use layout::FleetLayout;
+
+/// How long a notice is shown, on the clock of `FleetState::now_ns`.
+const NOTICE_NS: u64 = 8_000_000_000;
+
+/// The fastest playback.
+const MAX_SPEED: f64 = 1000.0;
+
+/// Everything that a frame of the fleet depends on.
+#[derive(Clone, Debug)]
+pub struct FleetState {
+    pub terminal: TerminalCapabilities,
+    /// Time zone of all displayed times
+    pub time_zone: TimeZone,
+    /// Columns and rows of the terminal
+    pub size: (u16, u16),
+    /// In the order of the command line
+    pub hosts: Vec<FleetHost>,
+    /// Indices of all hosts, the worst first
+    order: Vec<usize>,
+    /// Those that the filter allows
+    pub rows: Vec<usize>,
+    pub causes: Vec<FleetCause>,
+    /// The host under the cursor; `None` until the user moves it, which then stays on the first row
+    selected: Option<usize>,
+    /// The first visible row
+    pub top: usize,
+    pub filter: String,
+    /// The filter that is being edited
+    pub prompt: Option<Input>,
+    pub help: bool,
+    pub notice: Option<Notice>,
+    notice_until_ns: u64,
+    /// The present time on the clock that samples arrive on: CLOCK_BOOTTIME, in a replay the time that is shown
+    pub now_ns: u64,
+    /// The same as a time of day, in nanoseconds since the Unix epoch
+    pub realtime_ns: i64,
+    /// Of recordings
+    pub playback: Option<FleetPlayback>,
+    /// The directory that the hosts are recorded in
+    pub recorded_in: Option<String>,
+}
+
+/// The state of a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FleetPlayback {
+    pub paused: bool,
+    /// 1.0 is real time
+    pub speed: f64,
+    /// All samples have been shown
+    pub ended: bool,
+}
+
+/// Input of `update`.
+#[derive(Clone, Debug)]
+pub enum FleetEvent {
+    Key(Key),
+    /// A click on the row of this host
+    ClickHost(usize),
+    /// Rows down; negative: up
+    Wheel(i64),
+    Resize {
+        width: u16,
+        height: u16,
+    },
+    /// Hosts that have changed, by their indices
+    Hosts(Vec<(usize, FleetHost)>),
+    /// The present time
+    Now {
+        now_ns: u64,
+        realtime_ns: i64,
+    },
+    /// The end of the recordings has been reached, or left again
+    PlaybackEnded(bool),
+    Notice(Notice),
+}
+
+/// What the program has to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FleetEffect {
+    Nothing,
+    Redraw,
+    Quit,
+    Suspend,
+    /// Draw all of the screen anew
+    Repaint,
+    /// Open the screens of this host
+    Open(usize),
+    /// Save the last minutes of all hosts
+    Save,
+    /// Pause or resume the replay
+    Pause(bool),
+    /// Play at this multiple of real time
+    Speed(f64),
+    /// Move the replay by this number of seconds
+    Step(i64),
+}
+
+/// Changes the state by an event.
+pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
+    match event {
+        FleetEvent::Key(key) => return state.on_key(key),
+        FleetEvent::ClickHost(host) => {
+            if state.selected_host() == Some(host) && state.selected.is_some() {
+                return FleetEffect::Open(host);
+            }
+            state.selected = Some(host);
+        }
+        FleetEvent::Wheel(rows) => state.move_by(rows),
+        FleetEvent::Resize { width, height } => state.size = (width, height),
+        FleetEvent::Hosts(hosts) => {
+            for (index, host) in hosts {
+                if let Some(known) = state.hosts.get_mut(index) {
+                    *known = host;
+                }
+            }
+            state.arrange();
+        }
+        FleetEvent::Now { now_ns, realtime_ns } => {
+            (state.now_ns, state.realtime_ns) = (now_ns, realtime_ns);
+            if now_ns >= state.notice_until_ns {
+                state.notice = None;
+            }
+            state.arrange();
+        }
+        FleetEvent::PlaybackEnded(ended) => {
+            if let Some(playback) = &mut state.playback {
+                playback.ended = ended;
+            }
+        }
+        FleetEvent::Notice(notice) => state.notify(notice),
+    }
+    state.scroll_to_cursor();
+    FleetEffect::Redraw
+}
+
+impl FleetState {
+    /// With these hosts, of which nothing is known yet.
+    pub fn new(terminal: TerminalCapabilities, time_zone: TimeZone, size: (u16, u16), hosts: Vec<FleetHost>) -> FleetState {
+        let order: Vec<usize> = (0..hosts.len()).collect();
+        FleetState {
+            terminal,
+            time_zone,
+            size,
+            hosts,
+            rows: order.clone(),
+            order,
+            causes: Vec::new(),
+            selected: None,
+            top: 0,
+            filter: String::new(),
+            prompt: None,
+            help: false,
+            notice: None,
+            notice_until_ns: 0,
+            now_ns: 0,
+            realtime_ns: 0,
+            playback: None,
+            recorded_in: None,
+        }
+    }
+
+    /// The host under the cursor.
+    pub fn selected_host(&self) -> Option<usize> {
+        self.rows.get(self.selected_row()).copied()
+    }
+
+    /// The row under the cursor.
+    pub fn selected_row(&self) -> usize {
+        let row = self.selected.and_then(|host| self.rows.iter().position(|&row| row == host));
+        row.unwrap_or(0)
+    }
+
+    /// Number of hosts in this condition.
+    pub fn count(&self, condition: Condition) -> usize {
+        self.hosts.iter().filter(|host| host.condition(self.now_ns) == condition).count()
+    }
+
+    /// Sorts the hosts, groups their causes, and applies the filter.
+    fn arrange(&mut self) {
+        order::sort(&mut self.order, &self.hosts, self.now_ns);
+        self.causes = causes::causes(self);
+        let mut matcher = FilterMatcher::new(&self.filter, MatchMode::Literal);
+        let hosts = &self.hosts;
+        let mut is_shown = |index: &usize| match hosts.get(*index) {
+            Some(host) if matcher.is_active() => matcher.matches_text(&filter_text(host, self.now_ns)),
+            host => host.is_some(),
+        };
+        self.rows = self.order.iter().copied().filter(&mut is_shown).collect();
+    }
+
+    fn on_key(&mut self, key: Key) -> FleetEffect {
+        if key == Key::Control('c') {
+            return FleetEffect::Quit;
+        }
+        if self.prompt.is_some() {
+            return self.edit_filter(key);
+        }
+        self.notice = None;
+        let Some(action) = keys::action(key, self.playback.is_some()) else {
+            let was_open = std::mem::take(&mut self.help);
+            if !was_open && let Key::Char(character) = key {
+                self.notify(Notice::new(format!("{character} does nothing here: ? shows all keys")));
+            }
+            return FleetEffect::Redraw;
+        };
+        if std::mem::take(&mut self.help) {
+            return FleetEffect::Redraw;
+        }
+        let page = i64::from(FleetLayout::new(self).host_rows.max(2)) - 1;
+        match action {
+            FleetAction::Up => self.move_by(-1),
+            FleetAction::Down => self.move_by(1),
+            FleetAction::PageUp => self.move_by(-page),
+            FleetAction::PageDown => self.move_by(page),
+            FleetAction::First => self.move_by(i64::from(i32::MIN)),
+            FleetAction::Last => self.move_by(i64::from(i32::MAX)),
+            FleetAction::Open => return self.selected_host().map_or(FleetEffect::Nothing, FleetEffect::Open),
+            FleetAction::Back => self.set_filter(String::new()),
+            FleetAction::Filter => self.prompt = Some(Input::new(self.filter.clone())),
+            FleetAction::Save if self.playback.is_some() => {
+                self.notify(Notice::new("these are recordings already"));
+            }
+            FleetAction::Save => return FleetEffect::Save,
+            FleetAction::TogglePause => return self.toggle_pause(),
+            FleetAction::Faster => return self.set_speed(2.0),
+            FleetAction::Slower => return self.set_speed(0.5),
+            FleetAction::Step(seconds) => return FleetEffect::Step(seconds),
+            FleetAction::Help => self.help = true,
+            FleetAction::Repaint => return FleetEffect::Repaint,
+            FleetAction::Suspend => return FleetEffect::Suspend,
+            FleetAction::Quit => return FleetEffect::Quit,
+        }
+        self.scroll_to_cursor();
+        FleetEffect::Redraw
+    }
+
+    /// A key while the filter is edited; it applies with each key.
+    fn edit_filter(&mut self, key: Key) -> FleetEffect {
+        let Some(mut input) = self.prompt.take() else { return FleetEffect::Nothing };
+        match key {
+            Key::Escape => self.set_filter(String::new()),
+            Key::Enter => {}
+            key => {
+                if edit_line(&mut input, key) {
+                    self.set_filter(input.value().to_owned());
+                }
+                self.prompt = Some(input);
+            }
+        }
+        FleetEffect::Redraw
+    }
+
+    fn set_filter(&mut self, filter: String) {
+        self.filter = filter;
+        self.arrange();
+        self.scroll_to_cursor();
+    }
+
+    fn toggle_pause(&mut self) -> FleetEffect {
+        let Some(playback) = &mut self.playback else { return FleetEffect::Nothing };
+        playback.paused = !playback.paused;
+        FleetEffect::Pause(playback.paused)
+    }
+
+    fn set_speed(&mut self, factor: f64) -> FleetEffect {
+        let Some(playback) = &mut self.playback else { return FleetEffect::Nothing };
+        playback.speed = (playback.speed * factor).clamp(1.0 / MAX_SPEED, MAX_SPEED);
+        FleetEffect::Speed(playback.speed)
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.notice = Some(notice);
+        self.notice_until_ns = self.now_ns.saturating_add(NOTICE_NS);
+    }
+
+    fn move_by(&mut self, rows: i64) {
+        let row = self.selected_row().saturating_add_signed(isize::try_from(rows).unwrap_or(0));
+        self.selected = self.rows.get(row.min(self.rows.len().saturating_sub(1))).copied();
+    }
+
+    /// Scrolls the least distance that makes the row under the cursor visible.
+    fn scroll_to_cursor(&mut self) {
+        let (row, height) = (self.selected_row(), usize::from(FleetLayout::new(self).host_rows).max(1));
+        self.top = self.top.clamp((row + 1).saturating_sub(height), row).min(self.rows.len().saturating_sub(height));
+    }
+}
+
+/// What the filter searches: the name, the condition, the causes and the headline.
+fn filter_text(host: &FleetHost, now_ns: u64) -> String {
+    let mut text = format!("{} {}", host.name, host.condition(now_ns).as_str());
+    if let Some(summary) = &host.summary {
+        for words in summary.causes.iter().map(|cause| &cause.words).chain(summary.headlines.last()) {
+            text.push(' ');
+            text.push_str(words);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Severity;
+    use host::{Connection, HostCause, HostSummary};
+
+    fn host(name: &str, worst: Option<Severity>, cause: &str) -> FleetHost {
+        let causes = worst.iter().map(|&severity| HostCause { severity, words: cause.to_owned() }).collect();
+        let summary = HostSummary { worst, causes, ..HostSummary::default() };
+        FleetHost { connection: Connection::Connected, summary: Some(summary), ..FleetHost::new(name) }
+    }
+
+    fn three_hosts() -> FleetState {
+        let names = ["web1", "web2", "db1"].map(FleetHost::new).to_vec();
+        let mut state = FleetState::new(TerminalCapabilities::default(), TimeZone::UTC, (80, 24), names);
+        let hosts = [
+            host("web1", None, ""),
+            host("web2", Some(Severity::Critical), "fsync on sdb"),
+            host("db1", Some(Severity::Warning), "fsync on sdb"),
+        ];
+        update(&mut state, FleetEvent::Hosts(hosts.into_iter().enumerate().collect()));
+        state
+    }
+
+    fn press(state: &mut FleetState, keys: &str) -> FleetEffect {
+        keys.chars().fold(FleetEffect::Nothing, |_, key| {
+            let key = match key {
+                '\n' => Key::Enter,
+                '\x1b' => Key::Escape,
+                other => Key::Char(other),
+            };
+            update(state, FleetEvent::Key(key))
+        })
+    }
+
+    #[test]
+    fn the_cursor_stays_on_its_host() {
+        let mut state = three_hosts();
+        assert_eq!((state.rows.as_slice(), state.selected_host()), ([1, 2, 0].as_slice(), Some(1)));
+        assert_eq!(press(&mut state, "j\n"), FleetEffect::Open(2));
+        update(
+            &mut state,
+            FleetEvent::Hosts(vec![(2, host("db1", None, "")), (0, host("web1", Some(Severity::Critical), ""))]),
+        );
+        assert_eq!(state.selected_host(), Some(2));
+        assert_eq!(press(&mut state, "G\n"), FleetEffect::Open(*state.rows.last().unwrap()));
+    }
+
+    #[test]
+    fn the_filter_finds_names_and_causes() {
+        let mut state = three_hosts();
+        press(&mut state, "/fsync");
+        assert_eq!(state.rows, [1, 2]);
+        press(&mut state, "\n");
+        assert!(state.prompt.is_none() && state.filter == "fsync");
+        press(&mut state, "\x1b/db1");
+        assert_eq!(state.rows, [2]);
+        press(&mut state, "\x1b");
+        assert_eq!(state.rows.len(), 3);
+    }
+
+    #[test]
+    fn causes_are_those_of_hosts_that_answer() {
+        let mut state = three_hosts();
+        assert_eq!(state.causes.first().map(|cause| cause.hosts.as_slice()), Some([1, 2].as_slice()));
+        let lost = Connection::Lost { why: "gone".into(), retry_at_ns: 0 };
+        let web2 = FleetHost { connection: lost, ..host("web2", Some(Severity::Critical), "fsync on sdb") };
+        update(&mut state, FleetEvent::Hosts(vec![(1, web2)]));
+        assert_eq!(state.causes.first().map(|cause| cause.hosts.as_slice()), Some([2].as_slice()));
+        assert_eq!((state.count(Condition::Unknown), state.count(Condition::Warning)), (1, 1));
+    }
+
+    #[test]
+    fn keys_of_a_replay_do_nothing_live() {
+        let mut state = three_hosts();
+        press(&mut state, " ");
+        assert!(state.notice.is_some());
+        state.playback = Some(FleetPlayback { paused: false, speed: 1.0, ended: false });
+        assert_eq!(press(&mut state, " "), FleetEffect::Pause(true));
+        assert_eq!(press(&mut state, "+"), FleetEffect::Speed(2.0));
+        assert_eq!(press(&mut state, "{"), FleetEffect::Step(-60));
+        assert_eq!(press(&mut state, "w"), FleetEffect::Redraw);
+        assert_eq!(press(&mut state, "q"), FleetEffect::Quit);
+    }
+}

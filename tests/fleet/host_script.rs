@@ -1,0 +1,72 @@
+//! The script that stands in place of ssh: `SCRIPT HOST COMMAND`. The name of the host says what happens.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::program;
+
+const SCRIPT: &str = r#"#!/bin/sh
+host=$1
+case $host in
+    banner*) printf 'Welcome to %s\n\033[31mlast login: never\033[0m\n' "$host";;
+    garbage*) exec head -c 300000 /dev/urandom;;
+    text*) echo 'you may not enter'; exit 1;;
+    refused*) echo 'ssh: connect to host: Connection refused' >&2; exit 255;;
+    missing*) exec sh -c "no-such-$(basename "$2")";;
+    # Of a recording, as of a host whose connection has died.
+    dying*) sh -c "$2 --for 300ms" 2>/dev/null; echo 'Connection reset by peer' >&2; exit 255;;
+    hanging*) sh -c "exec $2" & sleep 1; kill -STOP $!; wait;;
+esac
+exec sh -c "$2"
+"#;
+
+/// A directory with the script.
+pub struct Hosts {
+    pub directory: tempfile::TempDir,
+}
+
+impl Hosts {
+    pub fn new() -> Hosts {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("ssh");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+        Hosts { directory }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The arguments of `stalltop` for these hosts.
+    pub fn arguments(&self, words: &str) -> Vec<String> {
+        let mut arguments: Vec<String> =
+            format!("fleet {words} -i 100ms --remote").split_whitespace().map(str::to_owned).collect();
+        arguments.extend([program().to_owned(), "--ssh".to_owned(), self.path("ssh").to_str().unwrap().to_owned()]);
+        arguments
+    }
+
+    pub fn run(&self, words: &str) -> Output {
+        run(&self.arguments(words), self.directory.path())
+    }
+
+    /// The object that `--json` prints, and the exit code.
+    pub fn json(&self, words: &str) -> (Value, i32) {
+        let output = self.run(&format!("{words} --json"));
+        let parsed = serde_json::from_slice(&output.stdout);
+        let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        (parsed, output.status.code().unwrap())
+    }
+}
+
+/// Without the configuration and the baselines of the user who tests.
+pub fn run(arguments: &[impl AsRef<std::ffi::OsStr>], directory: &Path) -> Output {
+    let mut command = Command::new(program());
+    for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+        command.env(home, directory);
+    }
+    command.args(arguments).env("LC_ALL", "C.UTF-8").current_dir(directory).stdin(Stdio::null()).output().unwrap()
+}
