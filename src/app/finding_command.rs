@@ -34,6 +34,9 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Findings that wait while a command runs; further ones are dropped.
 const QUEUE_CAPACITY: usize = 16;
 
+/// The part of a text that becomes the value of a variable: the kernel refuses to execute with one of 128 KiB.
+const MAX_VALUE_BYTES: usize = 8192;
+
 /// How long the end of the program waits for the commands of the last findings.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -167,13 +170,18 @@ fn input(text: &str) -> io::Result<Stdio> {
 /// As Nagios tells its notification commands: HOSTNAME, SERVICEDESC, SERVICESTATE, SERVICESTATEID, SERVICEOUTPUT, TIMET.
 fn environment(notice: &FindingNotice) -> Vec<(&'static str, String)> {
     let FindingNotice { host, at, finding, file } = notice;
+    let bounded = |text: &str| {
+        let mut text = printable(text);
+        text.truncate(text.floor_char_boundary(MAX_VALUE_BYTES));
+        text
+    };
     vec![
-        ("STALLTOP_HOST", printable(&host.hostname.to_string_lossy())),
+        ("STALLTOP_HOST", bounded(&host.hostname.to_string_lossy())),
         ("STALLTOP_KIND", finding.kind.as_str().to_owned()),
         ("STALLTOP_SEVERITY", finding.severity.as_str().to_owned()),
         ("STALLTOP_SEVERITY_ID", Exit::Found(finding.severity).code().to_string()),
         ("STALLTOP_SUBJECT", subject_label(&finding.subject)),
-        ("STALLTOP_SENTENCE", printable(&finding.sentence)),
+        ("STALLTOP_SENTENCE", bounded(&finding.sentence)),
         ("STALLTOP_TIME", (at.realtime_ns / 1_000_000_000).to_string()),
         ("STALLTOP_FILE", file.clone().unwrap_or_default()),
     ]
@@ -201,5 +209,113 @@ impl fmt::Display for CommandError {
             // `exit status: 3`, `signal: 9 (SIGKILL)`
             CommandError::Unsuccessful(status) => write!(f, "{status}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::findings::{Kind, Severity, Subject};
+    use crate::ids::TaskId;
+    use crate::sample::Name;
+
+    fn notice(sentence: &str) -> FindingNotice {
+        let root = tempfile::tempdir().unwrap();
+        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
+        let id = TaskId { pid: 7, tid: 8, start_ticks: 1 };
+        let at = SampleInstant { boottime_ns: 5, monotonic_ns: 5, realtime_ns: 1_700_000_000_000_000_000 };
+        let finding = Finding {
+            kind: Kind::SaturatedThread,
+            severity: Severity::Warning,
+            subject: Subject::Task { id, name: Name::from("a\u{1b}[2J$(reboot)") },
+            since: at,
+            until: None,
+            value: 1.0,
+            threshold: 0.95,
+            unit: "ratio",
+            sentence: sentence.to_owned(),
+            evidence: Vec::new(),
+            next: Vec::new(),
+            explained_share: 0.5,
+            cgroup_name: None,
+            follows_from: None,
+        };
+        FindingNotice {
+            host: Arc::new(Host { hostname: Name::from("db1"), ..host }),
+            at,
+            finding,
+            file: Some("x.stalltop".to_owned()),
+        }
+    }
+
+    /// Runs a command once.
+    fn run(words: &[&str], timeout: Duration, notice: &FindingNotice) -> Result<(), String> {
+        let words = words.iter().map(OsString::from).collect();
+        let runner = CommandRunner { words, timeout, stop: Arc::default() };
+        runner.run_once(notice).map_err(|error| error.to_string())
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_finding_is_told_as_json_and_as_variables_that_act_on_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out").display().to_string();
+        let hostile = notice("a\u{1b}]0;x\u{7}\n$(touch /tmp/x) 'b'");
+        let script = format!("cat > {out}; env -0 | grep -z ^STALLTOP_ | sort -z | tr '\\0' '\\n' >> {out}");
+        run(&["sh", "-c", &script], LONG, &hostile).unwrap();
+        let told = fs::read_to_string(&out).unwrap();
+        let (json, variables) = told.split_once('\n').unwrap();
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(json["finding"]["sentence"], "a\u{1b}]0;x\u{7}\n$(touch /tmp/x) 'b'");
+        assert_eq!(
+            variables.lines().collect::<Vec<_>>(),
+            [
+                "STALLTOP_FILE=x.stalltop",
+                "STALLTOP_HOST=db1",
+                "STALLTOP_KIND=saturated-thread",
+                "STALLTOP_SENTENCE=a\\u{1b}]0;x\\u{7}\\n$(touch /tmp/x) 'b'",
+                "STALLTOP_SEVERITY=warning",
+                "STALLTOP_SEVERITY_ID=1",
+                "STALLTOP_SUBJECT=a\\u{1b}[2J$(reboot) (8)",
+                "STALLTOP_TIME=1700000000",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_command_that_fails_reads_nothing_or_does_not_end_is_reported() {
+        let large = notice(&"x".repeat(1 << 20));
+        let large = FindingNotice { finding: Finding { sentence: large.finding.sentence, ..notice("").finding }, ..notice("") };
+        assert_eq!(run(&["sh", "-c", "exit 3"], LONG, &notice("x")), Err("exit status: 3".to_owned()));
+        assert_eq!(run(&["/nonexistent/x"], LONG, &notice("x")), Err("No such file or directory (os error 2)".to_owned()));
+        let slow = run(&["sh", "-c", "sleep 1000 & sleep 1000"], Duration::from_millis(100), &notice("x"));
+        assert_eq!(slow, Err("it took longer than 0 s and was killed".to_owned()));
+        // More than a pipe holds, and more than a variable may have.
+        assert_eq!(run(&["true"], LONG, &large), Ok(()));
+    }
+
+    #[test]
+    fn the_words_are_a_program_that_can_be_executed() {
+        let split = |words: &str| split(OsStr::new(words)).map_err(|failure| failure.to_string());
+        assert_eq!(split("  sh -c\t$(x) 'a b'").unwrap(), ["sh", "-c", "$(x)", "'a", "b'"]);
+        for wrong in ["", "  ", "/etc/passwd", "/nonexistent/x", "no-such-program-anywhere -x", "/tmp"] {
+            assert!(split(wrong).is_err_and(|why| why.starts_with("cannot run '")), "{wrong}");
+        }
+    }
+
+    /// Nothing is lost at the end of the program, and nothing is waited for without end.
+    #[test]
+    fn the_last_findings_are_told_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        let told = folder.path().join("told");
+        fs::write(&script, format!("echo told >> {}", told.display())).unwrap();
+        let command = FindingCommand::start(OsStr::new(&format!("sh {}", script.display()))).unwrap();
+        (0..3).for_each(|_| command.notify(notice("x")));
+        drop(command);
+        assert_eq!(fs::read_to_string(told).unwrap(), "told\ntold\ntold\n");
     }
 }

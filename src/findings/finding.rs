@@ -261,6 +261,12 @@ impl Finding {
         FindingKey { kind: self.kind, subject: self.subject.clone() }
     }
 
+    /// The sentence without the words of its kind at its beginning, which one rule's has: for text that has named the kind.
+    pub fn sentence_without_kind(&self) -> &str {
+        let words = format!("{}: ", self.kind.as_str().replace('-', " "));
+        self.sentence.strip_prefix(&words).unwrap_or(&self.sentence)
+    }
+
     /// The finding that this one follows from, if it is among `findings` and was active at the same time.
     pub fn cause_among<'a>(&self, findings: &[&'a Finding]) -> Option<&'a Finding> {
         let cause = self.follows_from.as_ref()?;

@@ -30,11 +30,8 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
     match first {
         None => text.push_str(&window.no_problem_sentence().unwrap_or_default().replacen('N', "n", 1)),
         Some(first) => {
-            // One rule's sentence begins with the same words.
-            let words = format!("{}: ", first.kind.as_str().replace('-', " "));
-            let sentence = first.sentence.strip_prefix(&words).unwrap_or(&first.sentence);
             // Writing to a String cannot fail.
-            let _ = write!(text, "{}: {}", first.kind.as_str(), truncate(&escape_bars(sentence)));
+            let _ = write!(text, "{}: {}", first.kind.as_str(), truncate(&escape_bars(first.sentence_without_kind())));
             let others = findings.iter().filter(|other| other.severity > Severity::Note && !std::ptr::eq(**other, first));
             let others: Vec<&str> = others.map(|finding| finding.kind.as_str()).collect();
             if !others.is_empty() {

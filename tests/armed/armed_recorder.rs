@@ -122,10 +122,10 @@ pub fn times(replayer: &Replayer) -> Vec<u64> {
     (0..replayer.len()).map(|index| replayer.timestamp(index).unwrap().boottime_ns).collect()
 }
 
-/// Samples before a mark, and the time from the mark to the next sample.
+/// Samples until a mark, and the time from the mark to the next sample.
 pub fn around(replayer: &Replayer, mark: &Mark) -> (usize, Option<Duration>) {
     let times = times(replayer);
-    let before = times.iter().filter(|&&at_ns| at_ns < mark.at.boottime_ns).count();
+    let before = times.iter().filter(|&&at_ns| at_ns <= mark.at.boottime_ns).count();
     (before, times.get(before).map(|at_ns| Duration::from_nanos(at_ns - mark.at.boottime_ns)))
 }
 

@@ -7,7 +7,7 @@ use crate::armed_recorder::Place;
 
 /// Captures one mark, in a recorder of its own.
 fn capture(place: &Place, text: &str, options: &[&str]) {
-    let mut recorder = place.armed(&[&["-i", "200ms", "--psi", "none"], options].concat());
+    let mut recorder = place.armed(&[&["-i", "200ms", "--psi", "none", "--on", "disk-drift"], options].concat());
     place.mark(text);
     recorder.until_it_captures();
     recorder.end();

@@ -16,6 +16,9 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+mod armed;
+#[path = "../armed/armed_recorder.rs"]
+mod armed_recorder;
 mod attempt;
 mod baseline;
 mod blocked;

@@ -30,7 +30,7 @@ const MAX_SLUG_BYTES: usize = 100;
 
 impl Trigger {
     pub fn of_finding(at: Timestamp, finding: &Finding) -> Trigger {
-        let (severity, kind, sentence) = (finding.severity, finding.kind, finding.sentence.clone());
+        let (severity, kind, sentence) = (finding.severity, finding.kind, finding.sentence_without_kind().to_owned());
         Trigger { at, cause: TriggerCause::Finding { severity, kind, sentence } }
     }
 

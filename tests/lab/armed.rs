@@ -1,0 +1,71 @@
+//! `record --armed` while the load of 15 begins: one capture with the time before it, the cause, and the time after it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::armed_recorder::{Place, around, open, texts, times};
+use crate::blocked::start_convoy;
+use crate::scenario::{DISK_TOOLS, Lab};
+
+/// A finding needs two of three seconds; the load needs some to begin, and a machine that tests share some more.
+const TRIGGER_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Time, and the share of the host that was idle but blocked, of each interval.
+fn blocked_each(place: &Place, file: &str) -> Vec<(String, f64)> {
+    let output =
+        place.stalltop(&["export", file, "-o", "-", "--format", "jsonl", "--tables", "cpu"]).output().expect("stalltop");
+    let lines = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    let rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    rows.filter_map(|row| Some((row["time"].as_str()?.to_owned(), row["idle_but_blocked_ratio"].as_f64()?))).collect()
+}
+
+#[test]
+fn a_convoy_is_captured_with_the_time_before_it() {
+    let Some(lab) = Lab::open(DISK_TOOLS) else { return };
+    let place = Place::new();
+    // The tools that set the disk up are no idle-but-blocked threads of long.
+    let mut recorder = place.armed(&["--on", "idle-but-blocked", "--after", "5s"]);
+    // This is the time to be captured.
+    thread::sleep(Duration::from_secs(12));
+    assert!(place.captures().is_empty(), "nothing is written before: {}", recorder.told());
+    let (scenario, device) = start_convoy(&lab, 10_000);
+    let begun = Instant::now();
+    recorder.until_it_captures();
+    let took = begun.elapsed();
+    assert!(took < TRIGGER_TIMEOUT, "{took:?}");
+    recorder.until("has recorded it", |told| told.contains("stalltop: recorded "));
+    drop(scenario);
+    println!("{}", recorder.end());
+
+    let captures = place.captures();
+    let [file] = captures.as_slice() else { panic!("{captures:?}") };
+    assert!(file.to_str().expect("a name").contains("idle-but-blocked"), "{file:?}");
+    let replayer = open(file);
+    let mark = replayer.marks().first().expect("its sentence").clone();
+    let (before, delay) = around(&replayer, &mark);
+    println!("{:.1} s after the load began: {}", took.as_secs_f64(), mark.text);
+    println!("{before} samples before the mark, the next one {delay:?} after it; {} samples in all", replayer.len());
+    assert!(before >= 10 && texts(&replayer)[0].contains("convoy"), "{:?}", texts(&replayer));
+    // The event: half a minute at ten samples a second, some of which a busy machine may miss; then the ordinary interval.
+    let after = times(&replayer).split_off(before);
+    let event_end = mark.at.boottime_ns + 30_000_000_000;
+    let (event, rest): (Vec<u64>, Vec<u64>) = after.iter().partition(|&&at_ns| at_ns < event_end);
+    assert!((150..=310).contains(&event.len()) && (3..=8).contains(&rest.len()), "{} and {}", event.len(), rest.len());
+
+    let name = file.to_str().expect("a name");
+    let check = place.stalltop(&["check", name, "--json"]).output().expect("stalltop");
+    let check: Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    let findings = check["findings"].as_array().expect("findings");
+    let cause = findings.iter().find(|finding| finding["kind"] == "idle-but-blocked").expect("its cause");
+    let sentence = cause["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("convoy") && sentence.contains(&device), "{sentence}");
+
+    // The figures show the beginning: nothing was blocked ten seconds before, and most of the host is in the event.
+    let blocked = blocked_each(&place, name);
+    let mean = |rows: &[(String, f64)]| rows.iter().map(|row| row.1).sum::<f64>() / rows.len().max(1) as f64;
+    let (first, event) = (mean(&blocked[..6]), mean(&blocked[before..before + event.len() - 1]));
+    println!("idle but blocked: {first:.2} of the host before, {event:.2} in the event");
+    assert!(first < 0.1 && event > 0.4, "{first} and {event}");
+}
