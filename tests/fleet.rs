@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "fleet/copy.rs"]
+mod copy;
 #[allow(dead_code, reason = "shared with tests/pty.rs, which uses all of it")]
 #[path = "pty/harness.rs"]
 mod harness;

@@ -2,6 +2,7 @@
 //! keeps for the last minutes (`connection`). The screen takes the newest state of each (`host_link`).
 
 mod connection;
+mod copying;
 mod event_loop;
 mod host_link;
 mod host_list;
@@ -16,12 +17,14 @@ mod source;
 mod transport;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
 use crate::app::config::Settings;
 use crate::app::console::{self, Console};
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
 use crate::app::screen_setup::setup;
 use crate::app::terminal;
@@ -30,6 +33,7 @@ use crate::kernel::Root;
 use crate::state::fleet::{FleetPlayback, FleetState};
 use crate::state::{Notice, Source};
 use connection::FleetContext;
+use copying::RemoteCopies;
 use event_loop::FleetLoop;
 use host_link::HostLink;
 use host_samples::HistoryLimits;
@@ -55,21 +59,35 @@ pub fn fleet(configuration: &Configuration, options: &cli::Fleet) -> Result<Exit
 
 fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) -> Result<Exit, Failure> {
     let hosts = host_list::hosts(options)?;
+    // A signal ends it in order: copies are removed, recordings closed.
+    let signals = (!is_screen).then(TerminationSignals::block).transpose();
+    let signals = signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let transport = Transport::new(options.ssh.as_deref());
+    // Dropped, and removed, when all connections have ended.
+    let (_copies, stalltops) = RemoteCopies::new(options, &hosts, &transport)?;
     let (links, notify) = links(hosts.iter().map(String::as_str));
     let context = Arc::new(FleetContext {
         settings: settings.clone(),
-        transport: Transport::new(options.ssh.as_deref()),
+        transport,
         interval: options.interval,
         limits: HistoryLimits::for_hosts(links.len()),
         recorder: options.record.as_deref().map(FleetRecorder::new).transpose()?,
         once: !is_screen,
     });
-    let remotes = links.iter().map(|_| record_command(&options.remote, options)).collect();
+    let remotes = stalltops.iter().map(|stalltop| record_command(stalltop, options)).collect();
+    let stopped = Arc::new(AtomicBool::new(false));
+    if let Some(signals) = signals {
+        let (stopped, notify) = (Arc::clone(&stopped), Arc::clone(&notify));
+        signals.on_signal(move || {
+            stopped.store(true, Ordering::SeqCst);
+            notify.notify_one();
+        })?;
+    }
     connection::start(&links, remotes, &context)?;
     let exit = match is_screen {
         true => screen(options, &settings, &links, notify, FleetSource::Live),
-        false => once::once(options, &links, &notify),
+        false => once::once(options, &links, &notify, &stopped),
     };
     context.transport.end_all();
     recording::finish(&links).iter().for_each(|line| stdio::print_stderr(line));

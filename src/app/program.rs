@@ -7,6 +7,7 @@ pub mod panics;
 pub mod priority;
 pub mod privileges;
 pub mod progress;
+pub mod question;
 pub mod signals;
 pub mod stdio;
 pub mod threads;

@@ -24,11 +24,18 @@ pub struct Fleet {
     /// stalltop as the shell of the hosts finds it, such as /opt/stalltop or 'sudo -n stalltop'
     #[arg(long, value_name = "CMD", default_value = "stalltop")]
     pub remote: String,
+    /// Copy this program, or FILE, to hosts that lack stalltop, after a question: into a temporary directory that is removed at the
+    /// end; its SHA-256 is compared before it is run
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub copy: Option<Option<PathBuf>>,
+    /// Copy without a question
+    #[arg(long, requires = "copy")]
+    pub yes: bool,
     /// Record each host, into a file of this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
     /// Show the recordings of a directory together, in the order of time: of --record, or what the key w has saved
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["hosts", "hosts_file", "ssh"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["hosts", "hosts_file", "ssh", "copy"])]
     pub replay: Option<PathBuf>,
     /// Playback speed of --replay as a multiple of real time
     #[arg(long, default_value = "1", value_parser = value_parsers::speed)]

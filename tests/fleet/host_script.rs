@@ -1,5 +1,6 @@
 //! The script that stands in place of ssh: `SCRIPT HOST COMMAND`. The name of the host says what happens.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,6 +17,7 @@ case $host in
     text*) echo 'you may not enter'; exit 1;;
     refused*) echo 'ssh: connect to host: Connection refused' >&2; exit 255;;
     missing*) exec sh -c "no-such-$(basename "$2")";;
+    corrupt*) case $2 in *mktemp*) head -c 1000 | sh -c "$2"; exit;; esac;;
     # Of a recording, as of a host whose connection has died.
     dying*) sh -c "$2 --for 300ms" 2>/dev/null; echo 'Connection reset by peer' >&2; exit 255;;
     hanging*) sh -c "exec $2" & sleep 1; kill -STOP $!; wait;;
@@ -43,10 +45,19 @@ impl Hosts {
 
     /// The arguments of `stalltop` for these hosts.
     pub fn arguments(&self, words: &str) -> Vec<String> {
-        let mut arguments: Vec<String> =
-            format!("fleet {words} -i 100ms --remote").split_whitespace().map(str::to_owned).collect();
-        arguments.extend([program().to_owned(), "--ssh".to_owned(), self.path("ssh").to_str().unwrap().to_owned()]);
+        self.arguments_with_remote(words, program())
+    }
+
+    fn arguments_with_remote(&self, words: &str, remote: &str) -> Vec<String> {
+        let mut arguments: Vec<String> = format!("fleet {words} -i 100ms").split_whitespace().map(str::to_owned).collect();
+        let script = self.path("ssh").to_str().unwrap().to_owned();
+        arguments.extend(["--remote", remote, "--ssh", &script].map(str::to_owned));
         arguments
+    }
+
+    /// With this stalltop on the hosts.
+    pub fn command(&self, words: &str, remote: &str) -> Command {
+        command(&self.arguments_with_remote(words, remote), self.directory.path())
     }
 
     pub fn run(&self, words: &str) -> Output {
@@ -62,11 +73,16 @@ impl Hosts {
     }
 }
 
+pub fn run(arguments: &[impl AsRef<OsStr>], directory: &Path) -> Output {
+    command(arguments, directory).output().unwrap()
+}
+
 /// Without the configuration and the baselines of the user who tests.
-pub fn run(arguments: &[impl AsRef<std::ffi::OsStr>], directory: &Path) -> Output {
+fn command(arguments: &[impl AsRef<OsStr>], directory: &Path) -> Command {
     let mut command = Command::new(program());
     for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
         command.env(home, directory);
     }
-    command.args(arguments).env("LC_ALL", "C.UTF-8").current_dir(directory).stdin(Stdio::null()).output().unwrap()
+    command.args(arguments).env("LC_ALL", "C.UTF-8").current_dir(directory).stdin(Stdio::null());
+    command
 }

@@ -2,7 +2,7 @@
 //! short recording. It asks first, sends nothing, and leaves out the host name, arguments of commands and names of containers.
 
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Seek, Write};
+use std::io::{self, Seek};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
 use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::question;
 use crate::app::program::stdio::print_stderr;
 use crate::app::recorder::{self, Session, format_bytes};
 use crate::app::sampling::SamplerThread;
@@ -68,10 +69,6 @@ fn default_name() -> String {
 
 /// Says what is written, and reads the answer.
 fn is_confirmed(path: &Path, span: Duration) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        let why = "standard input is not a terminal";
-        return Err(Failure::new(Exit::Usage, "cannot ask whether to write a bug report", why, "--yes does not ask"));
-    }
     let question = format!(
         "This records for {} s, and writes\n{}. Nothing is sent.\n\
          It has names of processes, users, cgroups, mount points, disks (with serial\n\
@@ -81,10 +78,7 @@ fn is_confirmed(path: &Path, span: Duration) -> Result<bool, Failure> {
         span.as_secs_f64(),
         printable(&quoted(path))
     );
-    let mut answer = String::new();
-    let asked = io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().lock().read_line(&mut answer));
-    asked.map_err(|error| Failure::new(Exit::Failed, "cannot ask", error, "--yes does not ask"))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    question::is_confirmed(&question, "cannot ask whether to write a bug report")
 }
 
 /// Records into a file without a name, which is gone whatever happens.

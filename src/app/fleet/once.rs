@@ -1,6 +1,7 @@
 //! `fleet --once`: evaluates all hosts for some seconds, prints the result, and exits as `check` does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -21,14 +22,14 @@ use crate::state::fleet::host::Connection;
 /// How long the first sample of a host may take: a connection, and a slow machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits for the hosts, and prints.
-pub fn once(options: &cli::Fleet, links: &[Arc<HostLink>], notify: &Notify) -> Result<Exit, Failure> {
+/// Waits for the hosts, or until `stopped`, and prints.
+pub fn once(options: &cli::Fleet, links: &[Arc<HostLink>], notify: &Notify, stopped: &AtomicBool) -> Result<Exit, Failure> {
     let timer = Builder::new_current_thread().enable_time().build();
     let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
     let deadline = Instant::now() + options.span + CONNECT_TIMEOUT;
     // A sample may be some milliseconds late.
     let span = options.span.saturating_sub(options.interval / 2).as_secs_f64();
-    while !links.iter().all(|link| is_complete(link, span)) {
+    while !stopped.load(Ordering::SeqCst) && !links.iter().all(|link| is_complete(link, span)) {
         if timer.block_on(async { timeout_at(deadline, notify.notified()).await }).is_err() {
             break;
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
@@ -92,7 +92,41 @@ impl Transport {
 
     /// Starts it. `patience`: how long it may be silent.
     pub fn start(&self, host: &str, remote: &str, patience: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
-        let mut child = self.command(host, remote).spawn()?;
+        self.spawn(&mut self.command(host, remote), patience)
+    }
+
+    /// Runs it to its end, with that standard input; returns its standard output, or why it has failed.
+    pub fn run(&self, host: &str, remote: &str, input: Option<&[u8]>, patience: Duration) -> Result<Vec<u8>, String> {
+        const MAX_OUTPUT_BYTES: u64 = 1 << 16;
+        let mut command = self.command(host, remote);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        let (mut process, mut output) = self.spawn(&mut command, patience).map_err(|error| error.to_string())?;
+        let stdin = process.child.stdin.take();
+        let mut bytes = Vec::new();
+        let read = std::thread::scope(|scope| {
+            // What it has not read when it ends, it does not need.
+            scope.spawn(|| stdin.zip(input).map(|(mut stdin, input)| stdin.write_all(input)));
+            let read = (&mut output).take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
+            if read.is_err() {
+                // The thread that writes ends with it.
+                process.kill_group();
+            }
+            read
+        });
+        output.read_last_words();
+        let status = process.end();
+        match (read, status) {
+            (Ok(_), Some(status)) if status.success() => Ok(bytes),
+            (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => Err(format!("no answer in {} s", patience.as_secs())),
+            (_, status) => Err(output.words().text().unwrap_or_else(|| {
+                let code = status.and_then(|status| status.code());
+                code.map_or_else(|| "the command was killed".to_owned(), |code| format!("exit code {code}"))
+            })),
+        }
+    }
+
+    fn spawn(&self, command: &mut Command, patience: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
+        let mut child = command.spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = RemoteProcess { child, running: self.running.clone() };
         self.running.lock().insert(process.group());
@@ -124,6 +158,12 @@ impl RemoteProcess {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.kill()
+    }
+
+    fn kill_group(&self) {
+        if self.running.lock().contains(&self.group()) {
+            let _ = killpg(self.group(), Signal::SIGKILL);
+        }
     }
 
     /// What the command has started may have outlived it.
