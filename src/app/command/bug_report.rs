@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_archive_is_read_back() {
         let mut recording = tempfile::tempfile().unwrap();
-        recording.write_all(b"samples").unwrap();
+        std::io::Write::write_all(&mut recording, b"samples").unwrap();
         let bytes = archive(&mut recording, &[("version.txt", "1\n".to_owned())]).unwrap();
         let mut files = tar::Archive::new(zstd::Decoder::new(bytes.as_slice()).unwrap());
         let read: Vec<(String, String)> = files
