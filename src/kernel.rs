@@ -165,9 +165,14 @@ impl Sampler {
     /// Reads the owners of locks inside the kernel from now on, where this program may load an eBPF program and sees all tasks by
     /// their numbers in the initial pid namespace. `program` is this one: it is started once more, when threads wait for such locks.
     pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
-        if self.root.is_host() && self.scanner.files().is_in_initial_pid_namespace() {
+        if self.root.is_host() && self.is_in_initial_pid_namespace() {
             self.waits.enable_kernel_lock_owners(program);
         }
+    }
+
+    /// Whether the pids in /proc are those of the initial pid namespace.
+    pub fn is_in_initial_pid_namespace(&mut self) -> bool {
+        self.scanner.files().is_in_initial_pid_namespace()
     }
 
     /// Sets the CPU budget of sub-samples, as a share of one CPU; 0.01 by default.

@@ -339,7 +339,7 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant, interval: &Int
     Finding {
         kind: rule.kind,
         severity: candidate.severity,
-        next: next_steps(rule, &candidate.subject),
+        next: next_steps(rule, &candidate.subject, &candidate.evidence),
         subject: candidate.subject,
         since,
         until: None,

@@ -1,15 +1,25 @@
 //! The next steps of a finding: those of its rule, with the names of its subject in their commands.
 
-use super::finding::Subject;
+use super::finding::{Evidence, Subject, Value};
 use super::formatting::lossy_name;
 use super::rule::Rule;
 use crate::ids::GroupId;
 
-/// The steps, with PID, TID, IF, DEVICE and ADDRESS replaced where the subject says which.
-pub fn next_steps(rule: &Rule, subject: &Subject) -> Vec<String> {
-    let known = known_words(subject);
+/// The steps, with PID, TID, IF, DEVICE and ADDRESS replaced where the subject says which, or evidence of the names in `EVIDENCE`.
+pub fn next_steps(rule: &Rule, subject: &Subject, evidence: &[Evidence]) -> Vec<String> {
+    let mut known = known_words(subject);
+    for (word, name) in EVIDENCE {
+        let is_known = known.iter().any(|(known, _)| *known == word);
+        let value = evidence.iter().find(|evidence| evidence.name == name).map(|evidence| &evidence.value);
+        if let (false, Some(Value::Number(number))) = (is_known, value) {
+            known.push((word, format!("{number:.0}")));
+        }
+    }
     rule.next_steps.iter().map(|step| fill(step, &known)).collect()
 }
+
+/// Placeholders that evidence may replace, and its name.
+const EVIDENCE: [(&str, &str); 2] = [("PID", "pid"), ("TID", "holder_tid")];
 
 /// Placeholders and what stands for them.
 fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {

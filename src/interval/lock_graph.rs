@@ -8,13 +8,15 @@ use super::remote_waits::awaits_answer;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{FutexWait, KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits};
+use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, class};
 
 /// A lock, within one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockId {
     /// At an address of a process
     Futex { pid: u32, address: u64 },
+    /// At an address of the processes of a group, which share that memory: index into `Waits::groups`
+    SharedFutex { group: u16, address: u64 },
     /// `KernelLockOwner::lock`
     Kernel(u32),
 }
@@ -38,6 +40,10 @@ pub enum HolderActivity {
     Lock,
     /// Asleep for a lock of a deadlock
     Deadlock,
+    /// Asleep until there is room in a pipe, which its reader does not read
+    FullPipe,
+    /// Asleep until there is room in the send buffer of a socket, whose other end does not read
+    FullSocket,
     /// Stopped, traced or frozen
     Stopped,
     /// Runnable, on a CPU or not
@@ -50,6 +56,7 @@ pub enum HolderActivity {
 impl HolderActivity {
     /// Of one thread; that of `Lock` is decided by `LockGraph::chain_end`.
     fn new(owner: &BlockedThread, waits: &Waits) -> HolderActivity {
+        let is_in = |of_channel: fn(&[u8]) -> bool| owner.wchan.as_ref().is_some_and(|wchan| of_channel(wchan.as_bytes()));
         match (owner.state, owner.class) {
             (TaskState::Running, _) => HolderActivity::Running,
             (TaskState::Stopped | TaskState::Traced, _) | (_, WaitClass::Frozen) => HolderActivity::Stopped,
@@ -59,6 +66,8 @@ impl HolderActivity {
             (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
             (_, WaitClass::Timer) => HolderActivity::Timer,
             (_, WaitClass::Lock) => HolderActivity::Lock,
+            (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
+            (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
             (_, WaitClass::Net) => {
                 let asked = waits.socket_waiters.iter().find(|waiter| waiter.task == owner.task && awaits_answer(waiter));
                 asked.map_or(HolderActivity::Event, |waiter| HolderActivity::RemoteHost(waiter.remote))
@@ -88,19 +97,19 @@ impl Owner {
     fn of_futex(host: &Host, waits: &Waits, row: &LockOwner) -> Owner {
         let machine = host.machine.as_bytes();
         let thread = BlockedThread::new(machine, &row.owner);
-        let pid = row.owner.task.pid;
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
-        let futex = call.filter(|call| call.is_contended_futex()).and_then(Syscall::futex_wait).map(FutexWait::address);
+        let call = call.filter(|call| call.is_contended_futex());
+        let wanted = call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
         let sub_samples = waits.sub_samples.len().max(1) as f64;
         Owner {
-            lock: LockId::Futex { pid, address: row.futex_address },
+            lock: futex_lock(row, row.futex_address, row.is_shared),
             field: row.field,
             group: row.group,
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
             activity: HolderActivity::new(&thread, waits),
             thread,
-            wanted: futex.map(|address| LockId::Futex { pid, address }).or(row.kernel_lock.map(LockId::Kernel)),
+            wanted: wanted.or(row.kernel_lock.map(LockId::Kernel)),
         }
     }
 
@@ -117,6 +126,14 @@ impl Owner {
             thread,
             wanted: row.waits_for.map(LockId::Kernel),
         }
+    }
+}
+
+/// The lock at an address of the owner's process, or of the processes with which it shares memory.
+fn futex_lock(row: &LockOwner, address: u64, is_shared: bool) -> LockId {
+    match is_shared {
+        true => LockId::SharedFutex { group: row.group, address },
+        false => LockId::Futex { pid: row.owner.task.pid, address },
     }
 }
 

@@ -86,6 +86,8 @@ fn is_off_cpu(activity: HolderActivity) -> bool {
         HolderActivity::Timer
         | HolderActivity::RemoteHost(_)
         | HolderActivity::Child
+        | HolderActivity::FullPipe
+        | HolderActivity::FullSocket
         | HolderActivity::Stopped
         | HolderActivity::Uninterruptible => true,
         HolderActivity::Storage

@@ -7,7 +7,8 @@ use super::task::TaskSpan;
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
 use crate::sample::Host;
-use crate::sample::waits::{ObservedWait, PipeLink, Syscall, WaitClass, Waits};
+use crate::sample::task::Tasks;
+use crate::sample::waits::{ObservedWait, PipeLink, Syscall, WaitClass, Waits, class};
 use crate::units::SmallSort;
 
 /// A process waits in a pipe if one of its threads does so for this share of the time.
@@ -93,14 +94,33 @@ fn time_asleep(task: TaskId, waits: &Waits, counts: &WaitCounts, tasks: Option<&
     (asleep_count, asleep.clamp(0.0, 1.0))
 }
 
+/// The processes that wait, over any number of pipes, for room in a pipe which this stopped process reads, those at its own pipes first. Not
+/// those of which another process, one that may read, has the read end of the pipe, too.
+pub fn writers_behind(tasks: &Tasks, links: &[PipeLink], reader: u32) -> Vec<u32> {
+    let full = || links.iter().filter(|link| link.is_full);
+    let waits = |pid: u32| full().any(|link| link.writer == pid);
+    let may_read = |pid: u32| !waits(pid) && tasks.process(pid).is_some_and(|process| !process.is_stopped());
+    let has_other_reader = |writer: u32| full().any(|link| link.writer == writer && may_read(link.reader));
+    let mut found = Vec::new();
+    let mut readers = vec![reader];
+    while let Some(reader) = readers.pop() {
+        for link in full().filter(|link| link.reader == reader && !has_other_reader(link.writer)) {
+            if !found.contains(&link.writer) {
+                found.push(link.writer);
+                readers.push(link.writer);
+            }
+        }
+    }
+    found
+}
+
 /// By its wait channel or, where reading and writing sleep in one function, by the system call.
 fn wait_kind(wait: &ObservedWait, machine: &[u8]) -> Option<PipeWaitKind> {
     let wchan = wait.wchan.as_ref().map(|wchan| wchan.as_bytes()).unwrap_or_default();
-    let contains = |word: &[u8]| wchan.windows(word.len()).any(|part| part == word);
-    if contains(b"pipe_write") || contains(b"wait_for_space") {
+    if class::is_full_pipe(wchan) {
         return Some(PipeWaitKind::Write);
     }
-    if contains(b"pipe_read") {
+    if wchan.ends_with(b"pipe_read") {
         return Some(PipeWaitKind::Read);
     }
     match Syscall::from_number(machine, wait.syscall?)?.name {
@@ -166,7 +186,7 @@ mod tests {
             sub_samples: vec![SubSample::default(); 10],
             observed: (0..).zip(&channels).map(observed).collect(),
             threads: threads.iter().map(thread).collect(),
-            pipe_links: pipes.iter().map(|&(writer, reader)| PipeLink { writer, reader }).collect(),
+            pipe_links: pipes.iter().map(|&(writer, reader)| PipeLink { writer, reader, is_full: false }).collect(),
             ..Waits::default()
         };
         let host = synthetic::host();
@@ -183,6 +203,28 @@ mod tests {
         let three = [(1, "anon_pipe_write", 9), (2, "anon_pipe_write", 9), (4, "anon_pipe_read", 9)];
         let pipes = [(1, 2), (2, 3), (3, 4)];
         assert_eq!(found(&three, &pipes), [(2, Write, 3, 3), (4, Read, 3, 3), (1, Write, 2, 3)], "cat | pv | gzip | ssh");
+    }
+
+    /// The processes behind the stopped process 9, by pid and state, over full pipes.
+    fn behind(processes: &[(u32, TaskState)], pipes: &[(u32, u32)]) -> Vec<u32> {
+        let process = |&(pid, state): &(u32, TaskState)| {
+            synthetic::process(pid, "part").threads([synthetic::thread(pid, "part").state(state)]).build().into()
+        };
+        let tasks = Tasks { processes: processes.iter().map(process).collect(), ..Tasks::default() };
+        let links: Vec<PipeLink> = pipes.iter().map(|&(writer, reader)| PipeLink { writer, reader, is_full: true }).collect();
+        writers_behind(&tasks, &links, 9)
+    }
+
+    #[test]
+    fn writers_wait_for_a_stopped_reader_over_several_pipes() {
+        use TaskState::{Sleeping, Stopped};
+        let processes = [(1, Sleeping), (2, Sleeping), (9, Stopped)];
+        assert_eq!(behind(&processes, &[(1, 2), (2, 9)]), [2, 1]);
+        assert_eq!(behind(&processes, &[(1, 2)]), Vec::<u32>::new());
+        let workers = [(1, Sleeping), (8, Sleeping), (9, Stopped)];
+        assert_eq!(behind(&workers, &[(1, 9), (1, 8)]), Vec::<u32>::new(), "another process may read the pipe");
+        let all_stopped = [(1, Sleeping), (8, Stopped), (9, Stopped)];
+        assert_eq!(behind(&all_stopped, &[(1, 9), (1, 8)]), [1]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Servers that serve no request although it is not storage that they wait for: processes that are stopped or frozen, and processes
-//! behind a lock whose holder uses no CPU. docs/metrics.md, "Stuck servers".
+//! Servers that serve no request although it is not storage that they wait for: processes that are stopped or frozen, also those whose
+//! pipe is full, and processes behind a lock whose holder uses no CPU. docs/metrics.md, "Stuck servers".
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use super::idle_blocked::GroupLabel;
 use super::ipc_peers::IpcPeers;
+use super::pipelines::writers_behind;
 use super::server_connections::ServerState;
 use super::wait_counts::WaitCounts;
 use super::wait_queues::{WaitQueueKind, WaitQueueSpan, wait_queues};
@@ -23,8 +23,10 @@ pub struct StuckServers {
     /// Name of the first process that is stuck, their number, and the pid if it is one
     pub label: GroupLabel,
     pub cause: StuckCause,
-    /// Connections with unread or unanswered requests, and connections that are not accepted, at the sample; at least 1
+    /// Connections with unread or unanswered requests, and connections that are not accepted, at the sample
     pub connections: u32,
+    /// Processes that wait for room in pipes which a stopped process reads; if there is no connection at least one
+    pub pipe_writers: Vec<u32>,
 }
 
 /// Why a process serves nothing.
@@ -66,50 +68,64 @@ impl Halt {
 pub fn stuck_servers(newer: &Sample, counts: &WaitCounts) -> Vec<StuckServers> {
     let waits = &newer.waits;
     let Ok(tasks) = &newer.tasks else { return Vec::new() };
-    if waits.server_sockets.is_empty() {
+    if waits.server_sockets.is_empty() && waits.pipe_links.is_empty() {
         return Vec::new();
     }
     let on_storage = counts.groups_on_storage(waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
-    let mut sockets: FxHashMap<(u16, u32), Vec<&ServerSocket>> = FxHashMap::default();
+    let is_on_storage = |group: u16| on_storage.get(usize::from(group)).copied().unwrap_or(false);
+    let mut processes: BTreeMap<(GroupId, u32), Vec<&ServerSocket>> = BTreeMap::new();
     for socket in &waits.server_sockets {
-        sockets.entry((socket.group, socket.pid)).or_default().push(socket);
+        let Some(group) = waits.groups.get(usize::from(socket.group)) else { continue };
+        processes.entry((group.clone(), socket.pid)).or_default().push(socket);
     }
-    let mut processes: Vec<((u16, u32), Vec<&ServerSocket>)> = sockets.into_iter().collect();
-    processes.small_sort_by_key(|&(key, _)| key);
+    for link in &waits.pipe_links {
+        if let Some(reader) = tasks.process(link.reader).filter(|reader| reader.is_stopped()) {
+            processes.entry((reader.group(), reader.pid)).or_default();
+        }
+    }
     let mut found: Vec<StuckServers> = Vec::new();
-    for ((group, pid), sockets) in processes {
-        let (Some(id), Some(process)) = (waits.groups.get(usize::from(group)), tasks.process(pid)) else { continue };
-        let behind_storage = || on_storage.get(usize::from(group)).copied().unwrap_or(false);
-        let (cause, connections) = match Halt::of_process(process) {
-            Some(halt) => {
+    for ((id, pid), sockets) in processes {
+        let Some(process) = tasks.process(pid) else { continue };
+        let mut pipe_writers = Vec::new();
+        let (cause, connections) = match (Halt::of_process(process), sockets.first()) {
+            (Some(halt), _) => {
+                pipe_writers = writers_behind(tasks, &waits.pipe_links, pid);
                 let connections = halted_connections(tasks, process, &sockets);
                 (StuckCause::Halted(halt, halted_seconds(process, newer)), connections)
             }
-            None if behind_storage() => continue,
-            None => {
+            (None, Some(socket)) if !is_on_storage(socket.group) => {
                 let state = ServerState::behind_lock(counts, pid);
                 let connections = sockets.iter().map(|socket| state.waiting_connections(socket)).fold(0, u32::saturating_add);
-                let Some(queue) = lock_queue(newer, counts, group).filter(|_| connections > 0) else { continue };
+                let Some(queue) = lock_queue(newer, counts, socket.group).filter(|_| connections > 0) else { continue };
                 (StuckCause::Lock(queue), connections)
             }
+            (None, _) => continue,
         };
-        if connections == 0 {
+        if connections == 0 && pipe_writers.is_empty() {
             continue;
         }
-        match found.iter_mut().find(|known| known.group == *id && is_same_cause(&known.cause, &cause)) {
+        match found.iter_mut().find(|known| known.group == id && is_same_cause(&known.cause, &cause)) {
             Some(known) => {
                 known.connections = known.connections.saturating_add(connections);
+                known.pipe_writers.extend(pipe_writers);
                 known.label.processes = known.label.processes.saturating_add(1);
                 known.label.pid = None;
             }
             None => {
                 let label = GroupLabel { name: process.comm.clone(), processes: 1, pid: Some(pid) };
-                found.push(StuckServers { group: id.clone(), label, cause, connections });
+                found.push(StuckServers { group: id, label, cause, connections, pipe_writers });
             }
         }
     }
-    found.small_sort_by(|a, b| b.connections.cmp(&a.connections).then_with(|| a.group.cmp(&b.group)));
+    found.small_sort_by(|a, b| b.waiting().cmp(&a.waiting()).then_with(|| a.group.cmp(&b.group)));
     found
+}
+
+impl StuckServers {
+    /// Connections and processes that wait for it
+    pub fn waiting(&self) -> u32 {
+        self.connections.saturating_add(u32::try_from(self.pipe_writers.len()).unwrap_or(u32::MAX))
+    }
 }
 
 fn is_same_cause(one: &StuckCause, other: &StuckCause) -> bool {

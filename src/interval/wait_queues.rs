@@ -56,9 +56,11 @@ impl WaitQueueKind {
                 let may_be_lock = row.active && !wait.has_timeout;
                 [Some((WaitQueueKind::Mutex, row.at_shared_address)), may_be_lock.then_some((WaitQueueKind::Futex, alone))]
             }
-            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock, Some(FutexWait::PiLock { .. })) => {
-                [Some((WaitQueueKind::Mutex, row.threads)), None]
-            }
+            (
+                TaskState::Blocked | TaskState::Sleeping,
+                WaitClass::Lock,
+                Some(FutexWait::PiLock { .. } | FutexWait::OwnerWord { .. }),
+            ) => [Some((WaitQueueKind::Mutex, row.threads)), None],
             (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock, _) => {
                 let kind = if wait.is_file_lock { WaitQueueKind::FileLock } else { WaitQueueKind::KernelLock };
                 [Some((kind, row.threads)), None]

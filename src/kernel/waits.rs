@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod budget;
 pub mod file_locks;
+mod full_pipes;
 mod holder_wait;
 mod ipc_peers;
 mod kernel_lock_owners;
@@ -33,6 +34,7 @@ use super::task::files::TaskFiles;
 use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
+use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, Waits, class};
 
 /// The sub-samples since the last sample.
@@ -99,7 +101,8 @@ impl WaitCounter {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
                     if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
-                        self.lock_owners.add_waiter(group, process.pid, futex);
+                        let is_shared = thread.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]));
+                        self.lock_owners.add_waiter(group, process.pid, futex, is_shared);
                     }
                 }
             });

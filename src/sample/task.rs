@@ -159,6 +159,11 @@ impl Process {
         ProcessId { pid: self.pid, start_ticks: self.start_ticks }
     }
 
+    /// Whether every thread is stopped by a signal, traced, or frozen by its cgroup.
+    pub fn is_stopped(&self) -> bool {
+        !self.kernel_thread && !self.threads.is_empty() && self.threads.iter().all(Thread::is_stopped)
+    }
+
     pub fn task_id(&self, thread: &Thread) -> TaskId {
         TaskId { pid: self.pid, tid: thread.tid, start_ticks: thread.start_ticks }
     }

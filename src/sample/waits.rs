@@ -137,6 +137,8 @@ pub struct PipeLink {
     pub writer: u32,
     /// Pid
     pub reader: u32,
+    /// A thread of the writer was asleep in a write to it at the sample; false if that was not read
+    pub is_full: bool,
 }
 
 /// A group whose processes have sockets that are missing in `Waits::server_sockets`.

@@ -43,14 +43,21 @@ fn names_a_holder(said: &mut CheckResult, finding: &Value, thread: &str, holders
     said.expect(holders.iter().any(|holder| holder == tid), || format!("`{text}` names no holder"));
 }
 
+const GLIBC_FIELD: &str = "the owner field of the mutex (glibc)";
+
 fn held(mode: &str, words: &[&str], severity: &str, says: &str) {
+    held_by(mode, words, severity, ("worker/", GLIBC_FIELD), says);
+}
+
+fn held_by(mode: &str, words: &[&str], severity: &str, (holder, field): (&str, &str), says: &str) {
     check(mode, words, |said, holders| {
         let found = said.must("idle-but-blocked", "host", severity);
-        said.says(&found, &["threads wait for a lock (one mutex, by the futex call) behind worker/", says]);
-        said.word(&found, "lock_holder_basis", "the owner field of the mutex (glibc)");
-        names_a_holder(said, &found, "worker/", holders);
+        let behind = format!("threads wait for a lock (one mutex, by the futex call) behind {holder}");
+        said.says(&found, &[behind.as_str(), says]);
+        said.word(&found, "lock_holder_basis", field);
+        names_a_holder(said, &found, holder, holders);
         if !found.is_null() {
-            link(said, &found, says, "the owner field of the mutex (glibc)");
+            link(said, &found, says, field);
         }
         said.must_not("deadlock");
     });
@@ -92,6 +99,28 @@ fn a_holder_that_waits_for_an_answer() {
         }
     });
     held("answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (recvfrom)"));
+}
+
+#[test]
+fn a_holder_of_a_robust_mutex() {
+    let field = "the futex word, which names the owner";
+    held_by("robust", &[], "critical", ("worker/", field), "in turn), which sleeps for a fixed time (clock_nanosleep)");
+}
+
+#[test]
+fn a_holder_that_writes_to_a_stopped_process() {
+    held("full-pipe", &[], "critical", " reads, which is stopped (SIGSTOP)");
+}
+
+#[test]
+fn a_holder_that_sends_to_a_stopped_process() {
+    held("full-socket", &[], "critical", "which waits until the other end of a socket reads (write)");
+}
+
+/// Another process holds the mutex, which is in shared memory.
+#[test]
+fn a_holder_that_is_stopped() {
+    held_by("shared", &[], "critical", ("mutexes/", GLIBC_FIELD), "which is stopped");
 }
 
 #[test]

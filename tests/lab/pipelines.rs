@@ -46,3 +46,37 @@ fn the_reader_of_a_log_does_not_wait_for_the_program() {
         said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
     });
 }
+
+/// `cat | gzip | cat` whose middle part is stopped before stalltop begins: the first part waits at a full pipe, the last one for data.
+#[test]
+fn a_pipeline_whose_reader_is_stopped() {
+    let Some(_lab) = Lab::open(&["gzip"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = pipeline("cat /dev/zero | gzip -1 | cat > /dev/null");
+    let gzip = loop {
+        if let Some(&pid) = processes("gzip").iter().find(|&&pid| ticks(pid) >= 30) {
+            break pid;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    assert!(Command::new("kill").args(["-STOP", &gzip.to_string()]).status().expect("kill").success());
+    Attempt { seconds: 5, ..Attempt::new("pipeline-stopped", state.path()) }.check(|window, said| {
+        window.known("cat in a full pipe", window.mean(|place| place.channel.contains("pipe_write")), 0.9, 1.0);
+        let found = said.must("stuck-server", "gzip", "warning");
+        said.says(&found, &[&format!("gzip ({gzip}) is stopped (SIGSTOP)"), ": cat (", ") waits to write to its pipe"]);
+        said.value(&found, 1.0, 1.0);
+    });
+}
+
+/// A stopped reader whose pipe has room: the writer sleeps for a fixed time.
+#[test]
+fn a_stopped_reader_whose_pipe_has_room() {
+    let Some(_lab) = Lab::open(&[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = pipeline("(while :; do echo line; sleep 0.3; done) | (kill -STOP $(exec sh -c 'echo $PPID'); cat) > /dev/null");
+    Attempt { seconds: 5, ..Attempt::new("pipeline-stopped-room", state.path()) }.check(|window, said| {
+        window.known("in a full pipe", window.mean(|place| place.channel.contains("pipe_write")), 0.0, 0.0);
+        window.known("stopped", window.mean(|place| place.state == 'T'), 0.9, 3.0);
+        said.must_not("stuck-server");
+    });
+}

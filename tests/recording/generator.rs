@@ -250,6 +250,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             lock_owners: d.list(3, |d| LockOwner {
                 group: d.u16(),
                 futex_address: d.u64(),
+                is_shared: d.bool(),
                 field: if d.bool() { OwnerField::GlibcMutex } else { OwnerField::FutexWord },
                 waiters: d.u32(),
                 owner: blocked_wait(d),
@@ -272,7 +273,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 last_data_sent_ms: d.u32(),
                 last_data_received_ms: d.u32(),
             }),
-            pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32() }),
+            pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32(), is_full: d.bool() }),
             server_sockets: d.list(2, |d| ServerSocket {
                 group: d.u16(),
                 pid: d.u32(),

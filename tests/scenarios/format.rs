@@ -270,6 +270,9 @@ pub struct Pipe {
     /// Number of sub-samples in which it waits there
     #[serde(default = "all_sub_samples")]
     pub times: u16,
+    /// Of a write: a thread was asleep in it at the sample
+    #[serde(default)]
+    pub is_full: bool,
 }
 
 /// What threads of the group wait for, at every sub-sample

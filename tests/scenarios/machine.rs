@@ -675,8 +675,10 @@ fn add_unread_connections(phase: &Phase, waits: &mut Waits) {
 fn add_pipes(phase: &Phase, waits: &mut Waits) {
     for (process, pipe) in phase.process.iter().filter_map(|process| Some((process, process.pipe.as_ref()?))) {
         let (wait, link) = match pipe.call.as_str() {
-            "write" => (synthetic::waits::PIPE_WRITE, PipeLink { writer: process.pid, reader: pipe.other }),
-            "read" => (WaitClass::Pipe as u32, PipeLink { writer: pipe.other, reader: process.pid }),
+            "write" => {
+                (synthetic::waits::PIPE_WRITE, PipeLink { writer: process.pid, reader: pipe.other, is_full: pipe.is_full })
+            }
+            "read" => (WaitClass::Pipe as u32, PipeLink { writer: pipe.other, reader: process.pid, is_full: false }),
             other => panic!("no call {other} of a pipe"),
         };
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
@@ -770,6 +772,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
                 waits.lock_owners.push(LockOwner {
                     group,
                     futex_address: owner.lock,
+                    is_shared: false,
                     field: OwnerField::GlibcMutex,
                     waiters: owner.waiters * seen,
                     owner: wait,

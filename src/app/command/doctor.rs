@@ -65,7 +65,7 @@ impl DoctorReport {
         text.push_str(&priority_line(Remedies { is_root: sampler.host().privilege.effective_uid == 0 }));
         text.push_str(&configuration_lines(on_host, configuration));
         if on_host {
-            text.push_str(&bpf_iterator_line());
+            text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace()));
             text.push_str(&baselines_line());
         }
         Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
@@ -246,7 +246,12 @@ fn priority_line(remedies: Remedies) -> String {
 }
 
 /// Whether eBPF programs can be loaded: loads the task iterator.
-fn bpf_iterator_line() -> String {
+fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
+    if !in_initial_pid_namespace {
+        return "eBPF      holders of locks inside the kernel are not named: this is a pid namespace of its own, and the kernel names \
+                threads by their numbers on the host: docker run --pid=host, hostPID: true\n"
+            .to_owned();
+    }
     let loader =
         LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
     match loader.and_then(LoaderProcess::wait_for_result) {

@@ -6,6 +6,7 @@ use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use crate::interval::idle_blocked::{BlockedGroup, GroupLabel};
+use crate::interval::stuck_servers::Halt;
 use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::Syscall;
 
@@ -71,6 +72,15 @@ pub fn syscall_of(interval: &Interval, call: RawSyscall) -> Option<&'static str>
     match call.number {
         -1 => Some("a page fault"),
         _ => Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name),
+    }
+}
+
+/// `stopped (SIGSTOP)`
+pub fn describe_halt(halt: Halt) -> &'static str {
+    match halt {
+        Halt::Signal => "stopped (SIGSTOP)",
+        Halt::Debugger => "stopped by a debugger (ptrace)",
+        Halt::Freezer => "frozen by its cgroup (freezer)",
     }
 }
 

@@ -1,10 +1,14 @@
 //! The holder of a lock that the lock itself names (`interval::lock_holders`), as words.
 
+use std::sync::Arc;
+
 use crate::findings::formatting::{duration, lossy_name};
-use crate::findings::wait_chain::holder::{syscall_name, wait_location};
+use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
+use crate::interval::stuck_servers::Halt;
+use crate::sample::task::Process;
 use crate::sample::waits::OwnerField;
 
 /// How the holder is known.
@@ -58,12 +62,30 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::Timer => format!("sleeps for a fixed time{}{}", call(), since()),
         HolderActivity::RemoteHost(remote) => format!("waits for an answer of {remote}{}{}", call(), since()),
         HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),
+        HolderActivity::FullPipe => {
+            let readers = pipe_readers(interval, thread.task.pid);
+            let by = if readers.is_empty() { String::new() } else { format!(" that {readers}") };
+            format!("waits for room in a pipe{by}{}", since())
+        }
+        HolderActivity::FullSocket => format!("waits until the other end of a socket reads{}{}", call(), since()),
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::Stopped => format!("is stopped{}", since()),
         HolderActivity::Running => "computes while it holds the lock".into(),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
     }
+}
+
+/// `gzip (4711) reads`, `gzip (4711) reads, which is stopped (SIGSTOP)`; empty if the reader of a process's full pipe is not known.
+fn pipe_readers(interval: &Interval, writer: u32) -> String {
+    let links = interval.newer.waits.pipe_links.iter().filter(|link| link.writer == writer);
+    let reader = |pid: u32| interval.process(pid);
+    let mut known: Vec<&Arc<Process>> = links.filter_map(|link| reader(link.reader)).collect();
+    known.dedup_by_key(|process| process.pid);
+    // With several readers it is not known which of them should read.
+    let [process] = known.as_slice() else { return String::new() };
+    let halt = Halt::of_process(process).map_or_else(String::new, |halt| format!(", which is {}", describe_halt(halt)));
+    format!("{} ({}) reads{halt}", lossy_name(&process.comm), process.pid)
 }
 
 /// Seconds since the thread last had a CPU, from one second on.

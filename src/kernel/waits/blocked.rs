@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use rustc_hash::FxHashMap;
 
 use super::wait_queues::Waiter;
-use super::{IntervalWaits, file_locks, ipc_peers, pipelines, remote_waits, server_sockets};
+use super::{IntervalWaits, file_locks, full_pipes, ipc_peers, pipelines, remote_waits, server_sockets};
 use crate::ids::DiskId;
 use crate::kernel::disk::is_partition_name;
 use crate::kernel::mounts;
@@ -112,6 +112,7 @@ pub fn resolve_files(
         pipelines::trace_pipes(&mut waits, &ipc_threads, root, files);
         remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
+    full_pipes::trace_full_pipes(&mut waits, tasks, root, files, machine);
     server_sockets::read_server_sockets(&mut waits, tasks, root, files, machine);
     waits
 }

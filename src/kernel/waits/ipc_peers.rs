@@ -87,7 +87,8 @@ fn is_receive(call: Syscall) -> bool {
     matches!(call.name, "read" | "readv" | "recvfrom" | "recvmsg")
 }
 
-fn read_endpoint(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<Endpoint>> {
+/// The end of a pipe or socket that the thread reads or writes, by the descriptor of its system call.
+pub(super) fn read_endpoint(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<Endpoint>> {
     let TaskId { pid, .. } = task;
     let Some(call) = read_syscall(task, files, machine)? else { return Ok(None) };
     let reads = is_receive(call);

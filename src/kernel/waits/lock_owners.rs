@@ -12,16 +12,16 @@ use rustc_hash::FxHashMap;
 
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
+use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::task::files::TaskFiles;
+use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::units::SmallSort;
 
 /// Locks whose owner is read in one sub-sample, those with the most waiters first: each takes about 25 µs.
 const MAX_LOCKS: usize = 8;
-/// FUTEX_TID_MASK
-const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
-/// FUTEX_WAITERS: the lock has waiters in the kernel
-const FUTEX_WAITERS: u32 = 0x8000_0000;
+const TID_MASK: u32 = FUTEX_TID_MASK as u32;
+const WAITERS: u32 = FUTEX_WAITERS as u32;
 /// The futex word of a pthread mutex of glibc with waiters
 const CONTENDED: u32 = 2;
 
@@ -31,15 +31,28 @@ const LOCK_BYTES: usize = 12;
 /// The locks for which threads wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
 pub struct LockOwners {
-    /// Of the current sub-sample, by pid and futex address
-    locks: FxHashMap<(u32, u64), ContendedLock>,
+    /// Of the current sub-sample
+    locks: FxHashMap<LockPlace, ContendedLock>,
     rows: Vec<LockOwner>,
     tids: NamespaceTids,
+}
+
+/// Where threads wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum LockPlace {
+    /// At an address of a process with this pid
+    Private { pid: u32, address: u64 },
+    /// At the same address of the processes of a group, which share its memory
+    Shared { group: u16, address: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 struct ContendedLock {
     group: u16,
+    /// Of the thread seen last; of a shared lock its memory is read
+    pid: u32,
+    address: u64,
+    is_shared: bool,
     field: OwnerField,
     waiters: u32,
 }
@@ -50,24 +63,30 @@ impl LockOwners {
         self.locks.clear();
     }
 
-    /// Counts a thread that waits for a lock that another thread holds, by its futex call.
-    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait) {
+    /// Counts a thread that waits for a lock that another thread holds, by its futex call. `is_shared`: the lock is in memory that
+    /// processes share.
+    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, is_shared: bool) {
         let (field, address) = match wait {
             FutexWait::ContendedMutex { address } => (OwnerField::GlibcMutex, address),
-            FutexWait::PiLock { address } => (OwnerField::FutexWord, address),
+            FutexWait::PiLock { address } | FutexWait::OwnerWord { address } => (OwnerField::FutexWord, address),
             FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => return,
         };
-        let lock = self.locks.entry((pid, address)).or_insert(ContendedLock { group, field, waiters: 0 });
+        let place = match is_shared {
+            true => LockPlace::Shared { group, address },
+            false => LockPlace::Private { pid, address },
+        };
+        let lock = ContendedLock { group, pid, address, is_shared, field, waiters: 0 };
+        let lock = self.locks.entry(place).or_insert(lock);
         lock.waiters = lock.waiters.saturating_add(1);
     }
 
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
-        let mut locks: Vec<((u32, u64), ContendedLock)> = self.locks.drain().collect();
+        let mut locks: Vec<(LockPlace, ContendedLock)> = self.locks.drain().collect();
         locks.small_sort_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
-        for ((pid, address), lock) in locks.into_iter().take(MAX_LOCKS) {
-            if let Some(owner) = self.read_owner(files, (pid, address), lock) {
-                self.record(address, lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
+        for (_, lock) in locks.into_iter().take(MAX_LOCKS) {
+            if let Some(owner) = self.read_owner(files, lock) {
+                self.record(lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
     }
@@ -84,15 +103,23 @@ impl LockOwners {
         rows
     }
 
-    fn read_owner(&mut self, files: &mut TaskFiles, (pid, address): (u32, u64), lock: ContendedLock) -> Option<BlockedWait> {
-        let named = owner_tid(read_words(pid, address).ok()?, lock.field)?;
+    fn read_owner(&mut self, files: &mut TaskFiles, lock: ContendedLock) -> Option<BlockedWait> {
+        let ContendedLock { group, pid, address, is_shared, field, .. } = lock;
+        let named = owner_tid(read_words(pid, address).ok()?, field)?;
         let tid = self.tids.in_our_namespace(files, pid, named)?;
-        let wait = read_holder_wait(files, pid, tid, lock.group)?;
+        let wait = match read_holder_wait(files, pid, tid, group) {
+            None if is_shared => {
+                let process = read_process_of(files, tid)?;
+                read_holder_wait(files, process, tid, group)?
+            }
+            wait => wait?,
+        };
         // A lock that was passed on in between has an owner that did something else.
-        (owner_tid(read_words(pid, address).ok()?, lock.field) == Some(named)).then_some(wait)
+        (owner_tid(read_words(pid, address).ok()?, field) == Some(named)).then_some(wait)
     }
 
-    fn record(&mut self, address: u64, lock: ContendedLock, owner: BlockedWait) {
+    fn record(&mut self, lock: ContendedLock, owner: BlockedWait) {
+        let address = lock.address;
         let same = self
             .rows
             .iter_mut()
@@ -104,8 +131,16 @@ impl LockOwners {
                 row.owner.last_sub_sample = owner.last_sub_sample;
             }
             None => {
-                let ContendedLock { group, field, waiters } = lock;
-                self.rows.push(LockOwner { group, futex_address: address, field, waiters, owner, kernel_lock: None });
+                let ContendedLock { group, is_shared, field, waiters, .. } = lock;
+                self.rows.push(LockOwner {
+                    group,
+                    futex_address: address,
+                    is_shared,
+                    field,
+                    waiters,
+                    owner,
+                    kernel_lock: None,
+                });
             }
         }
     }
@@ -116,10 +151,16 @@ impl LockOwners {
 fn owner_tid([word, _, owner]: [u32; 3], field: OwnerField) -> Option<u32> {
     let tid = match field {
         OwnerField::GlibcMutex if word == CONTENDED => owner,
-        OwnerField::FutexWord if word & FUTEX_WAITERS != 0 => word & FUTEX_TID_MASK,
+        OwnerField::FutexWord if word & WAITERS != 0 => word & TID_MASK,
         _ => 0,
     };
     (tid != 0).then_some(tid)
+}
+
+/// The pid of the process with this thread; the line `Tgid:` of its status.
+fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
+    let status = files.read_once(format_args!("{tid}/status")).ok()?;
+    parse_u32(lines(status).find_map(|line| line.strip_prefix(b"Tgid:"))?.trim_ascii())
 }
 
 /// Three words of a process's memory.
@@ -149,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_lock_with_priority_inheritance_names_its_owner_in_the_futex_word() {
-        assert_eq!(owner_tid([FUTEX_WAITERS | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
+        assert_eq!(owner_tid([WAITERS | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
         // FUTEX_OWNER_DIED
-        assert_eq!(owner_tid([FUTEX_WAITERS | 0x4000_0000 | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
+        assert_eq!(owner_tid([WAITERS | 0x4000_0000 | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
         assert_eq!(owner_tid([4711, 7, 8], OwnerField::FutexWord), None, "no thread waits");
     }
 

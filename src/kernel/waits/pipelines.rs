@@ -32,7 +32,7 @@ pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root,
     if waiting.is_empty() {
         return;
     }
-    let busy = busy_processes(waits, (waits.sub_samples.len() as f64 * MIN_BUSY_SHARE).max(1.0));
+    let busy = busy_processes(waits);
     // A busy reader is seen in its pipe at times, too: it empties the pipe faster than its writer wakes.
     let processes: BTreeSet<u32> = waiting.iter().chain(&busy).copied().collect();
     if busy.is_empty() || processes.len() < 2 {
@@ -56,7 +56,8 @@ pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root,
         }
     }
     for (writers, readers) in ends.values() {
-        let pairs = writers.iter().flat_map(|&writer| readers.iter().map(move |&reader| PipeLink { writer, reader }));
+        let pairs =
+            writers.iter().flat_map(|&writer| readers.iter().map(move |&reader| PipeLink { writer, reader, is_full: false }));
         waits.pipe_links.extend(pairs.filter(|pair| pair.writer != pair.reader));
     }
     waits.pipe_links.sort_unstable();
@@ -64,7 +65,8 @@ pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root,
 }
 
 /// The processes whose threads were seen running or in D most.
-fn busy_processes(waits: &Waits, least: f64) -> Vec<u32> {
+pub(super) fn busy_processes(waits: &Waits) -> Vec<u32> {
+    let least = (waits.sub_samples.len() as f64 * MIN_BUSY_SHARE).max(1.0);
     let mut processes: FxHashMap<u32, u32> = FxHashMap::default();
     for row in &waits.threads {
         let state = waits.observed_wait(row.wait).map(|wait| wait.state);

@@ -19,7 +19,7 @@ use crate::kernel::fields::parse_u32;
 use crate::kernel::network::remote_hosts::Connection;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::task::{Process, TaskState, Tasks, Thread};
+use crate::sample::task::{TaskState, Tasks};
 use crate::sample::waits::{ServerSocket, UnreadServer, WaitClass, Waits, class};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::SmallSort;
@@ -131,10 +131,7 @@ fn blocked_processes(waits: &Waits, machine: &[u8]) -> Vec<Candidate> {
 /// Adds the processes of which every thread is stopped, traced or frozen, and their groups. They come first: they serve nothing.
 fn add_stopped_processes(candidates: &mut Vec<Candidate>, waits: &mut Waits, tasks: Option<&Tasks>) {
     let Some(tasks) = tasks else { return };
-    let is_stopped = |process: &&std::sync::Arc<Process>| {
-        !process.kernel_thread && !process.threads.is_empty() && process.threads.iter().all(Thread::is_stopped)
-    };
-    for process in tasks.processes.iter().filter(is_stopped) {
+    for process in tasks.processes.iter().filter(|process| process.is_stopped()) {
         let group = process.group();
         let place = waits.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
             waits.groups.push(group);

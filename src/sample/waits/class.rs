@@ -177,6 +177,18 @@ pub fn is_file_lock(channel: &[u8]) -> bool {
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
 }
 
+/// Whether a thread there waits for room in a pipe, which is full.
+pub fn is_full_pipe(channel: &[u8]) -> bool {
+    const NAMES: [&str; 4] = ["anon_pipe_write", "fifo_pipe_write", "pipe_write", "wait_for_space"];
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
+}
+
+/// Whether a thread there waits for room in the send buffer of a socket, whose other end does not read.
+pub fn is_full_socket(channel: &[u8]) -> bool {
+    const NAMES: [&str; 4] = ["sk_stream_wait_memory", "sock_alloc_send_pskb", "sock_wait_for_wmem", "unix_wait_for_peer"];
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
+}
+
 /// Whether a thread there is frozen by its cgroup.
 pub fn is_freezer(channel: &[u8]) -> bool {
     const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];

@@ -9,7 +9,7 @@ pub enum OwnerField {
     /// `pthread_mutex_t.__owner` of glibc: 8 bytes behind the futex word
     #[default]
     GlibcMutex,
-    /// The futex word of a lock with priority inheritance (`FUTEX_TID_MASK`)
+    /// The futex word of a lock with priority inheritance, of a robust mutex, or of a mutex of musl (`FUTEX_TID_MASK`)
     FutexWord,
     /// `mutex.owner` of the kernel
     KernelMutex,
@@ -41,6 +41,8 @@ pub struct LockOwner {
     pub group: u16,
     /// First argument of their futex call
     pub futex_address: u64,
+    /// The lock is in memory that processes share: the owner may be a thread of another process
+    pub is_shared: bool,
     pub field: OwnerField,
     /// Threads that waited at the address, summed over the sub-samples that `owner.seen_count` counts
     pub waiters: u32,

@@ -1,7 +1,7 @@
 //! Waits as sub-samples read them (stat, wchan, syscall), the counts of threads in them, and the class of a wait.
 
 use super::class::WaitClass;
-use super::syscall::{FutexWait, Syscall};
+use super::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS, FutexWait, Syscall};
 use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task_state::{RawSyscall, TaskState};
@@ -16,7 +16,7 @@ pub struct ObservedWait {
     /// wchan: the kernel function it sleeps in; `None` of a thread that does not sleep, or if it is hidden from this user
     pub wchan: Option<Name>,
     /// syscall, where it was read. Of its arguments only operation and value of a futex call are kept, a value above 3 as 3:
-    /// other values are sequence numbers.
+    /// other values are sequence numbers. Of the word of a lock that names its owner FUTEX_WAITERS and 1 are kept.
     pub syscall: Option<RawSyscall>,
     /// The fourth argument of a futex or semtimedop call is a timeout.
     pub has_timeout: bool,
@@ -30,7 +30,9 @@ impl ObservedWait {
     pub fn kept_syscall(call: RawSyscall, is_futex: bool) -> RawSyscall {
         let [_, operation, value] = call.arguments;
         // The upper half of an int argument may be anything.
-        let futex = [0, operation & 0xffff_ffff, (value & 0xffff_ffff).min(MAX_FUTEX_VALUE)];
+        let is_owner_word = value & FUTEX_WAITERS != 0 && value & FUTEX_TID_MASK != 0;
+        let value = if is_owner_word { FUTEX_WAITERS | 1 } else { (value & 0xffff_ffff).min(MAX_FUTEX_VALUE) };
+        let futex = [0, operation & 0xffff_ffff, value];
         RawSyscall { number: call.number, arguments: if is_futex { futex } else { [0; 3] } }
     }
 

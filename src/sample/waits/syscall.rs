@@ -17,6 +17,9 @@ pub enum FutexWait {
     /// Most likely such a lock: FUTEX_WAIT with value 2, that of a contended mutex of glibc or of the Go runtime. All waiters share the
     /// address; a condition variable of musl looks the same, with an address for each waiter.
     ContendedMutex { address: u64 },
+    /// A lock that another thread holds: FUTEX_WAIT with a value in which FUTEX_WAITERS and a thread id are set, that of a robust mutex of
+    /// glibc and of a mutex of musl.
+    OwnerWord { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
@@ -28,10 +31,16 @@ impl FutexWait {
     pub fn address(self) -> u64 {
         let (FutexWait::PiLock { address }
         | FutexWait::ContendedMutex { address }
+        | FutexWait::OwnerWord { address }
         | FutexWait::IdleRuntimeThread { address }
         | FutexWait::Unknown { address }) = self;
         address
     }
+}
+
+/// Whether an operation of futex, its second argument, is one on memory that processes share.
+pub fn is_shared_operation(operation: u64) -> bool {
+    operation & FUTEX_PRIVATE_FLAG == 0
 }
 
 const FUTEX_CMD_MASK: u64 = 0x7f;
@@ -39,6 +48,10 @@ const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_LOCK_PI: u64 = 6;
 const FUTEX_LOCK_PI2: u64 = 13;
+/// The lock has waiters in the kernel; include/uapi/linux/futex.h
+pub const FUTEX_WAITERS: u64 = 0x8000_0000;
+/// The thread id in the word of such a lock
+pub const FUTEX_TID_MASK: u64 = 0x3fff_ffff;
 /// 0 free, 1 held, 2 held with waiters: lowlevellock of glibc, and mutexes after Drepper, "Futexes Are Tricky".
 const CONTENDED_FUTEX_VALUE: u64 = 2;
 
@@ -98,6 +111,7 @@ impl Syscall {
         Some(match (command, value) {
             (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => FutexWait::PiLock { address },
             (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
+            (FUTEX_WAIT, _) if value & FUTEX_WAITERS != 0 && value & FUTEX_TID_MASK != 0 => FutexWait::OwnerWord { address },
             (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
             _ => FutexWait::Unknown { address },
         })
@@ -105,7 +119,15 @@ impl Syscall {
 
     /// Whether it is a futex call on a lock that another thread holds.
     pub fn is_contended_futex(self) -> bool {
-        matches!(self.futex_wait(), Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }))
+        matches!(
+            self.futex_wait(),
+            Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. })
+        )
+    }
+
+    /// Whether it is a futex call on memory that processes share.
+    pub fn is_shared_futex(self) -> bool {
+        self.name == "futex" && is_shared_operation(self.arguments[1])
     }
 
     /// Whether it is the futex call of an idle thread of a language runtime.
@@ -248,6 +270,10 @@ mod tests {
         assert_eq!(futex(0x80, 0), Some(FutexWait::IdleRuntimeThread { address: 0x1000 }), "an idle thread of the Go runtime");
         assert_eq!(futex(0, 0), Some(FutexWait::Unknown { address: 0x1000 }), "shared: a semaphore of musl");
         assert_eq!(futex(0x86, 0), Some(FutexWait::PiLock { address: 0x1000 }), "a mutex with priority inheritance");
+        let owner_word = Some(FutexWait::OwnerWord { address: 0x1000 });
+        assert_eq!(futex(0x80, 0x8000_1267), owner_word, "a robust mutex of glibc, a recursive mutex of musl");
+        assert_eq!(futex(0, 0x8000_0010), owner_word, "shared: a mutex of musl");
+        assert_eq!(futex(0x80, 0x8000_0000), Some(FutexWait::Unknown { address: 0x1000 }), "without a thread id");
         assert_eq!(futex(0x189, 3), Some(FutexWait::Unknown { address: 0x1000 }), "a read-write lock of glibc");
     }
 

@@ -7,13 +7,18 @@
 // condition variable: nothing is wrong).
 // sleep-behind: one thread holds the lock and waits for a second one, whose holder sleeps until the end; quick (a mutex handed over after
 // 20 µs, with pauses of 5 ms: nothing is wrong).
+// robust (the holder of a robust mutex sleeps 100 ms at a time); full-pipe, full-socket (the holder writes to a child process that is
+// stopped); shared (a child process holds a mutex in shared memory, and is stopped).
 // Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +31,8 @@ static pthread_barrier_t held;
 static const char *mode, *host;
 static int port, waiters, seconds, listener;
 static FILE *truth;
+static pthread_mutex_t *lock = locks;
+static int to_child[2];
 
 static void holds(void)
 {
@@ -62,8 +69,13 @@ static void ask(void)
 
 static void while_held(void)
 {
-	if (!strcmp(mode, "sleep"))
+	if (!strcmp(mode, "sleep") || !strcmp(mode, "robust"))
 		sleep_ms(100);
+	else if (!strncmp(mode, "full-", 5)) {
+		static char bytes[4096];
+		while (write(to_child[1], bytes, sizeof bytes) > 0)
+			;
+	}
 	else if (!strcmp(mode, "long-sleep"))
 		sleep_ms(seconds * 1000L);
 	else if (!strcmp(mode, "compute"))
@@ -94,10 +106,10 @@ static void *worker(void *number)
 			pthread_cond_wait(&work, &locks[0]);
 	}
 	for (;;) {
-		pthread_mutex_lock(&locks[0]);
+		pthread_mutex_lock(lock);
 		holds();
 		while_held();
-		pthread_mutex_unlock(&locks[0]);
+		pthread_mutex_unlock(lock);
 		if (!strcmp(mode, "quick"))
 			sleep_ms(5);
 	}
@@ -120,6 +132,24 @@ static void *knot(void *number)
 	return NULL;
 }
 
+// Stopped until the end of this process. With a lock it takes it first.
+static void stopped_child(int takes_lock)
+{
+	pid_t child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(to_child[1]);
+		if (takes_lock) {
+			pthread_mutex_lock(lock);
+			holds();
+		}
+		for (;;)
+			raise(SIGSTOP);
+	}
+	close(to_child[0]);
+	waitpid(child, NULL, WUNTRACED);
+}
+
 int main(int count, char **words)
 {
 	pthread_t thread;
@@ -139,6 +169,22 @@ int main(int count, char **words)
 		listener = socket(AF_INET, SOCK_STREAM, 0);
 		listen(listener, 16);
 	}
+	if (!strcmp(mode, "robust") || !strcmp(mode, "shared")) {
+		pthread_mutexattr_t kind;
+		pthread_mutexattr_init(&kind);
+		if (!strcmp(mode, "robust"))
+			pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+		else
+			pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+		lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		pthread_mutex_init(lock, &kind);
+	}
+	if (!strcmp(mode, "full-socket"))
+		socketpair(AF_UNIX, SOCK_STREAM, 0, to_child);
+	else if (pipe(to_child))
+		exit(1);
+	if (!strncmp(mode, "full-", 5) || !strcmp(mode, "shared"))
+		stopped_child(!strcmp(mode, "shared"));
 	if (!strcmp(mode, "deadlock") || !strcmp(mode, "sleep-behind"))
 		knots = 2;
 	if (!strcmp(mode, "circle"))

@@ -68,6 +68,7 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     });
     let evidence = vec![
         evidence_text("group", process.clone()),
+        evidence_number("pid", f64::from(pid)),
         evidence_number("deadlocked_threads", threads.len() as f64),
         evidence_number("other_waiting_threads", *others),
         evidence_text("waiting", count(threads.len() as f64 + others).as_str()),

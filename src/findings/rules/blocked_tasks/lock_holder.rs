@@ -2,7 +2,7 @@
 
 use crate::findings::formatting::lossy_name;
 use crate::findings::rule_context::RuleContext;
-use crate::findings::wait_chain::holder::syscall_of;
+use crate::findings::wait_chain::holder::{describe_halt, syscall_of};
 use crate::interval::stuck_servers::Halt;
 use crate::sample::Name;
 use crate::sample::task::Process;
@@ -15,15 +15,6 @@ pub fn describe_lock_holder(context: &RuleContext, pid: u32) -> String {
     match Halt::of_process(process) {
         Some(halt) => format!("{label}, which is {}", describe_halt(halt)),
         None => format!("{label}, which {}", activity(context, process)),
-    }
-}
-
-/// `stopped by a signal (SIGSTOP)`
-pub fn describe_halt(halt: Halt) -> &'static str {
-    match halt {
-        Halt::Signal => "stopped (SIGSTOP)",
-        Halt::Debugger => "stopped by a debugger (ptrace)",
-        Halt::Freezer => "frozen by its cgroup (freezer)",
     }
 }
 

@@ -1,19 +1,19 @@
 //! Rule stuck-server: connections wait for a process that is stopped or frozen, or behind a lock whose holder uses no CPU.
 //! `interval::stuck_servers` finds them.
 
-use super::lock_holder::{describe_halt, describe_lock_holder};
+use super::lock_holder::describe_lock_holder;
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{duration, lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::wait_chain::holder::describe_process_group;
+use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 
 pub const STUCK_SERVER: Rule = Rule {
     kind: Kind::StuckServer,
     title: "Stuck server",
-    meaning: "Connections of clients wait for a process that serves nothing: it is stopped by a signal (SIGSTOP, ^Z) or a debugger, \
+    meaning: "Connections of clients, or processes that write to its pipe, wait for a process that serves nothing: it is stopped by a signal (SIGSTOP, ^Z) or a debugger, \
               its cgroup is frozen, or its threads wait for a mutex or the lock of a file whose holder uses no CPU and is not on \
               storage. CPUs and disks look idle. (A server that waits for storage is idle-but-blocked.)",
     computed: "A stopped or frozen process: every thread is in state T or t, or in the kernel's freezer. A process behind a lock: its \
@@ -21,7 +21,8 @@ pub const STUCK_SERVER: Rule = Rule {
                of the sub-samples, run in at most a fifth, and its group has no thread on storage. Connections count at addresses at \
                which this host listens: with unread data, and those in the accept queue of its listening socket (of a stopped process \
                only if no related process of the same name runs, which may accept them); behind a lock also those whose request is \
-               read and not answered. A warning with one connection or behind a lock, critical with two connections of a stopped \
+               read and not answered. A process that writes counts if it waits in a pipe of which a stopped process has the read end, \
+               also over several pipes. A warning with one connection or behind a lock, critical with two connections of a stopped \
                process.",
     caveats: "A paused container or a process under a debugger may be stopped on purpose. Which thread holds a mutex is not known. \
               Clients that gave up, but whose connection is still open, count too.",
@@ -41,11 +42,12 @@ fn stuck_server(context: &RuleContext) -> Vec<Candidate> {
 fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
     let label = describe_process_group(&server.group, &server.label);
     let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
+    let waiters = describe_waiters(context, server);
     let sentence = match &server.cause {
         StuckCause::Halted(halt, seconds) => {
             let time = seconds.map_or_else(String::new, |seconds| format!(" for {}", duration(seconds)));
             let verb = if server.label.processes > 1 { "are" } else { "is" };
-            format!("{label} {verb} {}{time}: {connections} for it", describe_halt(*halt))
+            format!("{label} {verb} {}{time}: {waiters}", describe_halt(*halt))
         }
         StuckCause::Lock(queue) => format!("{label}: {}; {connections} for it", describe_queue(context, queue)),
     };
@@ -56,13 +58,37 @@ fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
             _ => Severity::Warning,
         },
         subject: Subject::Group { id: server.group.clone(), name: server.label.name.clone() },
-        value: f64::from(server.connections),
+        value: f64::from(server.waiting()),
         threshold: 1.0,
         unit: "count",
         sentence,
         evidence: evidence(server),
-        explained_share: available.min(f64::from(server.connections)) / context.cpu_count(),
+        explained_share: available.min(f64::from(server.waiting())) / context.cpu_count(),
     }
+}
+
+/// Processes that a sentence names.
+const MAX_NAMED: usize = 3;
+
+/// `2 connections wait for it`, `tar (4711) waits to write to its pipe`, or both
+fn describe_waiters(context: &RuleContext, server: &StuckServers) -> String {
+    let mut parts = Vec::new();
+    if server.connections > 0 {
+        parts.push(format!("{} for it", plural(f64::from(server.connections), "connection waits", "connections wait")));
+    }
+    if !server.pipe_writers.is_empty() {
+        let label = |pid: &u32| match context.process(*pid) {
+            Some(process) => format!("{} ({pid})", lossy_name(&process.comm)),
+            None => format!("process {pid}"),
+        };
+        let named: Vec<String> = server.pipe_writers.iter().take(MAX_NAMED).map(label).collect();
+        let more = server.pipe_writers.len().saturating_sub(MAX_NAMED);
+        let others =
+            if more == 0 { String::new() } else { format!(" and {}", plural(more as f64, "other process", "other processes")) };
+        let verb = if server.pipe_writers.len() == 1 { "waits" } else { "wait" };
+        parts.push(format!("{}{others} {verb} to write to its pipe", named.join(", ")));
+    }
+    parts.join("; ")
 }
 
 /// `4 threads wait for the lock of /srv/lock, held by backup (4711), which sleeps in clock_nanosleep`
@@ -86,6 +112,7 @@ fn evidence(server: &StuckServers) -> Vec<Evidence> {
     let mut list = vec![
         evidence_text("group", server.label.name.clone()),
         evidence_number("waiting_connections", f64::from(server.connections)),
+        evidence_number("waiting_pipe_writers", server.pipe_writers.len() as f64),
         evidence_number("stuck_processes", f64::from(server.label.processes)),
     ];
     match &server.cause {

@@ -213,9 +213,9 @@ columns! { BlockedWait: 32 {
     mount,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
-columns! { LockOwner: 40 { group, futex_address, field, waiters, owner, kernel_lock } }
+columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
-columns! { PipeLink: 4 { writer, reader } }
+columns! { PipeLink: 4 { writer, reader, is_full } }
 columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
     group,
