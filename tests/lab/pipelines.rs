@@ -47,24 +47,21 @@ fn the_reader_of_a_log_does_not_wait_for_the_program() {
     });
 }
 
-/// `cat | gzip | cat` whose middle part is stopped before stalltop begins: the first part waits at a full pipe, the last one for data.
+/// A shell that stops itself before it reads.
+const STOPPED: &str = "(kill -STOP $(exec sh -c 'echo $PPID'); cat)";
+
+/// A pipeline whose reader was stopped before stalltop began: both parts before it wait at full pipes.
 #[test]
 fn a_pipeline_whose_reader_is_stopped() {
     let Some(_lab) = Lab::open(&["gzip"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = pipeline("cat /dev/zero | gzip -1 | cat > /dev/null");
-    let gzip = loop {
-        if let Some(&pid) = processes("gzip").iter().find(|&&pid| ticks(pid) >= 30) {
-            break pid;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    };
-    assert!(Command::new("kill").args(["-STOP", &gzip.to_string()]).status().expect("kill").success());
+    let _load = pipeline(&format!("cat /dev/urandom | gzip -1 | {STOPPED} > /dev/null"));
     Attempt { seconds: 5, ..Attempt::new("pipeline-stopped", state.path()) }.check(|window, said| {
-        window.known("cat in a full pipe", window.mean(|place| place.channel.contains("pipe_write")), 0.9, 1.0);
-        let found = said.must("stuck-server", "gzip", "warning");
-        said.says(&found, &[&format!("gzip ({gzip}) is stopped (SIGSTOP)"), ": cat (", ") waits to write to its pipe"]);
-        said.value(&found, 1.0, 1.0);
+        window.known("in full pipes", window.mean(|place| place.channel.contains("pipe_write")), 1.8, 2.0);
+        window.known("stopped", window.mean(|place| place.state == 'T'), 0.9, 3.0);
+        let found = said.must("stuck-server", "sh", "warning");
+        said.says(&found, &["sh (", ") is stopped (SIGSTOP)", ": gzip (", "), cat (", ") wait to write to its pipe"]);
+        said.value(&found, 2.0, 2.0);
     });
 }
 
@@ -73,7 +70,7 @@ fn a_pipeline_whose_reader_is_stopped() {
 fn a_stopped_reader_whose_pipe_has_room() {
     let Some(_lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = pipeline("(while :; do echo line; sleep 0.3; done) | (kill -STOP $(exec sh -c 'echo $PPID'); cat) > /dev/null");
+    let _load = pipeline(&format!("(while :; do echo line; sleep 0.3; done) | {STOPPED} > /dev/null"));
     Attempt { seconds: 5, ..Attempt::new("pipeline-stopped-room", state.path()) }.check(|window, said| {
         window.known("in a full pipe", window.mean(|place| place.channel.contains("pipe_write")), 0.0, 0.0);
         window.known("stopped", window.mean(|place| place.state == 'T'), 0.9, 3.0);
