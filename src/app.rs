@@ -15,6 +15,8 @@ pub mod fleet;
 pub mod full_screen;
 pub mod live_pipeline;
 pub mod mark_socket;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod operations_command;
 pub mod process_signal;
 pub mod program;

@@ -60,7 +60,9 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
     // The state files of container runtimes.
-    ("serde_json", &["kernel", "figures", "report", "baseline"]),
+    // in app: the messages of tools for agents
+    ("serde_json", &["kernel", "figures", "report", "baseline", "app"]),
+    ("rmcp", &["app"]),
     ("csv", &["report"]),
     ("regex_lite", &["report"]),
     ("libm", &["state", "view", "report"]),

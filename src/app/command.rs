@@ -15,6 +15,8 @@ mod export;
 mod info;
 pub mod manual;
 mod mark;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod nicstat;
 mod output;
 mod record;
@@ -45,6 +47,8 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Record(record) => record::record(root, &configuration, &record),
         Command::Fleet(options) => fleet::fleet(&configuration, &options),
         Command::Serve(options) => serve::serve(root, &configuration, &options),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(options) => mcp::mcp(&options),
         Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {
             let why = "standard output is not a terminal, or TERM is not set or dumb";

@@ -16,13 +16,13 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   report      a page for a ticket         compare     recordings: what got worse
   export      CSV, JSON lines, Parquet    info        what a recording contains
   cut, cat    copy a part, join parts     mark        a mark in all recordings
-  serve       metrics for Prometheus          fleet       many hosts over ssh
+  serve       metrics for Prometheus      mcp         tools for agents
+  fleet       many hosts over ssh         bug-report  an archive to send
   doctor      what cannot be read, why    baseline    learned disk latencies
-  bug-report  an archive to send          completions, man   for packages
+  completions, man                        for packages
 
 Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
-         --no-color, --slow, --config FILE, --version
-         stalltop help options explains all of them
+         --no-color, --slow, --version; all of them: stalltop help options
 
 Example: ssh db1 stalltop record - | stalltop replay -
 Exit codes: 0 success, 1 failed, 2 wrong usage; more in stalltop man

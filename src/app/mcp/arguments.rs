@@ -1,0 +1,121 @@
+//! Reads the arguments of a call. A wrong type or value is an error that names the argument.
+
+use std::path::{Path, PathBuf};
+
+use super::program::Source;
+use super::tool::{Access, Arguments, ToolError};
+use serde_json::Value;
+
+/// Seconds for which a machine is evaluated.
+pub const DEFAULT_SECONDS: u64 = 5;
+pub const MAX_SECONDS: u64 = 60;
+
+/// A text; `None` if it is missing.
+pub fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, ToolError> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(ToolError::Argument(format!("{name}: not a string"))),
+    }
+}
+
+/// A text that must be there.
+pub fn required<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str, ToolError> {
+    text(arguments, name)?.ok_or_else(|| ToolError::Argument(format!("{name} is missing")))
+}
+
+/// A whole number within these bounds, or `default`.
+pub fn number(arguments: &Arguments, name: &str, default: u64, (least, most): (u64, u64)) -> Result<u64, ToolError> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(value) => value
+            .as_u64()
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| ToolError::Argument(format!("{name}: not a whole number from {least} to {most}"))),
+    }
+}
+
+/// The machine or recording that the tool reads: `recording`, `host`, or else this machine.
+pub fn source(arguments: &Arguments, access: &Access) -> Result<Source, ToolError> {
+    match (text(arguments, "recording")?, text(arguments, "host")?) {
+        (Some(_), Some(_)) => Err(ToolError::Argument("recording and host: give one of them".into())),
+        (Some(file), None) => Ok(Source::Recording(recording(Path::new(file), access)?)),
+        (None, Some(host)) if access.hosts.iter().any(|allowed| allowed == host) => Ok(Source::Host(host.to_owned())),
+        (None, Some(host)) => {
+            Err(ToolError::Argument(format!("host '{host}' is not allowed: start 'stalltop mcp --host {host}' to allow it")))
+        }
+        (None, None) => Ok(Source::ThisMachine),
+    }
+}
+
+/// A recording in one of the directories; a path without one is looked for in all of them.
+pub fn recording(file: &Path, access: &Access) -> Result<PathBuf, ToolError> {
+    let candidates = access.directories.iter().filter_map(|directory| {
+        let path = directory.join(file).canonicalize().ok()?;
+        path.starts_with(directory.canonicalize().ok()?).then_some(path)
+    });
+    candidates.into_iter().next().ok_or_else(|| {
+        let directories: Vec<String> = access.directories.iter().map(|directory| directory.display().to_string()).collect();
+        ToolError::Argument(format!(
+            "no recording '{}' in {}: the tool 'recordings' lists them; 'stalltop mcp --dir DIR' adds a directory",
+            file.display(),
+            directories.join(", ")
+        ))
+    })
+}
+
+/// `--at` and `--for` of a recording.
+pub fn time_options(arguments: &Arguments) -> Result<Vec<String>, ToolError> {
+    let mut options = Vec::new();
+    for (name, option) in [("at", "--at"), ("for", "--for")] {
+        if let Some(time) = text(arguments, name)? {
+            options.push(format!("{option}={time}"));
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn arguments(value: Value) -> Arguments {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn only_recordings_in_the_given_directories_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(inside.join("a.stalltop"), "").unwrap();
+        std::fs::write(folder.path().join("b.stalltop"), "").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("b.stalltop"), inside.join("link.stalltop")).unwrap();
+        let access = Access { directories: vec![inside.clone()], hosts: Vec::new() };
+        let source = |file: &str| source(&arguments(json!({ "recording": file })), &access);
+        assert!(matches!(source("a.stalltop"), Ok(Source::Recording(_))));
+        assert!(matches!(source(inside.join("a.stalltop").to_str().unwrap()), Ok(Source::Recording(_))));
+        for outside in ["../b.stalltop", "link.stalltop", "/etc/passwd", "missing.stalltop"] {
+            assert!(matches!(source(outside), Err(ToolError::Argument(_))), "{outside}");
+        }
+    }
+
+    #[test]
+    fn only_hosts_that_the_user_named_are_connected_to() {
+        let access = Access { directories: Vec::new(), hosts: vec!["db1".into()] };
+        assert!(matches!(source(&arguments(json!({ "host": "db1" })), &access), Ok(Source::Host(_))));
+        assert!(source(&arguments(json!({ "host": "-oProxyCommand=x" })), &access).is_err());
+        assert!(source(&arguments(json!({ "host": "db1", "recording": "a" })), &access).is_err());
+        assert!(matches!(source(&arguments(json!({})), &access), Ok(Source::ThisMachine)));
+    }
+
+    #[test]
+    fn wrong_values_name_the_argument() {
+        let error = |value: Value| number(&arguments(value), "seconds", 5, (1, 60)).unwrap_err().to_string();
+        assert_eq!(error(json!({ "seconds": 0 })), "seconds: not a whole number from 1 to 60");
+        assert_eq!(error(json!({ "seconds": "5" })), "seconds: not a whole number from 1 to 60");
+        assert_eq!(number(&arguments(json!({})), "seconds", 5, (1, 60)).unwrap(), 5);
+    }
+}

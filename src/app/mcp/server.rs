@@ -1,0 +1,89 @@
+//! The Model Context Protocol: lists the tools and calls them, one after the other.
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use tokio::sync::Mutex;
+
+use super::compare::compare;
+use super::diagnose::diagnose;
+use super::explain::explain;
+use super::recordings::recordings;
+use super::schema::TOOLS;
+use super::table::{history, table};
+use super::tool::{Access, Arguments, ToolError, ToolResult};
+
+const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call diagnose first: its findings are ordered by cause. \
+                            explain says what a kind of finding means; table and history have the figures. Nothing is changed on any \
+                            machine.";
+
+/// The server of one client.
+pub struct Server {
+    access: Access,
+    /// A client cannot make the monitor a load: one command at a time.
+    running: Mutex<()>,
+}
+
+impl Server {
+    pub fn new(access: Access) -> Server {
+        Server { access, running: Mutex::new(()) }
+    }
+
+    async fn call(&self, name: &str, arguments: &Arguments) -> Option<ToolResult> {
+        let _running = self.running.lock().await;
+        let access = &self.access;
+        Some(match name {
+            "diagnose" => diagnose(arguments, access).await,
+            "table" => table(arguments, access).await,
+            "history" => history(arguments, access).await,
+            "compare" => compare(arguments, access).await,
+            "explain" => explain(arguments),
+            "recordings" => {
+                let (arguments, access) = (arguments.clone(), access.clone());
+                match tokio::task::spawn_blocking(move || recordings(&arguments, &access)).await {
+                    Ok(result) => result,
+                    Err(error) => Err(ToolError::Command(error.to_string())),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("stalltop", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tool = |definition: &super::schema::ToolDefinition| {
+            Tool::new(definition.name, definition.description, definition.input_schema())
+                .with_title(definition.title)
+                .with_raw_output_schema(definition.output_schema().into())
+                .with_annotations(ToolAnnotations::new().read_only(true))
+        };
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(tool).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        match self.call(&request.name, &arguments).await {
+            Some(Ok(answer)) => Ok(CallToolResult::structured(answer).into()),
+            Some(Err(error)) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
+            None => Err(ErrorData::invalid_params(format!("no tool '{}'", request.name), None)),
+        }
+    }
+}
