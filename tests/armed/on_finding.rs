@@ -98,6 +98,23 @@ fn a_finding_starts_a_capture_and_the_command_is_told_of_it() {
     assert!(kinds.iter().any(|kind| *kind == "saturated-thread"), "{kinds:?}");
 }
 
+/// The directory is gone: nothing can be captured, but the command is told, and it goes on.
+#[test]
+fn the_command_is_told_of_a_finding_that_cannot_be_captured() {
+    let place = place_with_script();
+    let script = format!("sh {}", place.path("script").display());
+    let options = ["-i", "200ms", "--psi", "none", "--on", "saturated-thread", "--on-finding", &script];
+    let mut recorder = place.armed(&options);
+    fs::remove_dir(place.path("captures")).unwrap();
+    let _hog = Hog::start();
+    recorder.until("reports it", |told| told.contains("stalltop: nothing is captured of '"));
+    let (json, environment) = until_told(&place);
+    json_tells_the_same(&json, &environment);
+    assert_eq!(value(&environment, "STALLTOP_FILE"), "");
+    let told = recorder.end();
+    assert!(told.contains("No such file or directory"), "{told}");
+}
+
 /// A redacted recording has no sentence, which may name a container.
 #[test]
 fn a_redacted_capture_has_the_kind_only() {

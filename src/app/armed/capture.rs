@@ -105,15 +105,7 @@ impl Capture {
             let pending = std::mem::take(pending);
             self.created(session, pending);
         }
-        let file = match &self.state {
-            CaptureState::Recording(session) => Some(session.location()),
-            CaptureState::Creating(..) | CaptureState::Failed => None,
-        };
-        for notice in self.unreported.drain(..) {
-            if let Some(command) = command {
-                command.notify(FindingNotice { file: file.clone(), ..notice });
-            }
-        }
+        self.report_findings(command);
         match &mut self.state {
             CaptureState::Recording(session) => {
                 if let Some(change) = session.status_change() {
@@ -134,6 +126,7 @@ impl Capture {
             self.poll(command);
         }
         self.poll(command);
+        self.report_findings(command);
         match self.state {
             CaptureState::Recording(session) => {
                 let result = if last { session.finish_patiently() } else { session.finish() };
@@ -143,6 +136,19 @@ impl Capture {
                 stdio::print_stderr(&format!("nothing is captured of '{}': the disk does not answer", self.title));
             }
             CaptureState::Failed => {}
+        }
+    }
+
+    /// Runs the command for the findings that wait for it.
+    fn report_findings(&mut self, command: Option<&FindingCommand>) {
+        let file = match &self.state {
+            CaptureState::Recording(session) => Some(session.location()),
+            CaptureState::Creating(..) | CaptureState::Failed => None,
+        };
+        for notice in self.unreported.drain(..) {
+            if let Some(command) = command {
+                command.notify(FindingNotice { file: file.clone(), ..notice });
+            }
         }
     }
 
