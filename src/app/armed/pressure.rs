@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,6 +16,7 @@ use super::trigger::TriggerCause;
 use crate::app::program::exit::Failure;
 use crate::app::program::{priority, privileges, threads};
 use crate::cli::pressure_trigger::PressureTrigger;
+use crate::kernel::pressure::parse_pressure;
 
 /// Without CAP_SYS_RESOURCE, windows must be multiples of this (Linux 6.5 and later; before, there are none).
 const UNPRIVILEGED_WINDOW: Duration = Duration::from_secs(2);
@@ -23,16 +24,37 @@ const UNPRIVILEGED_WINDOW: Duration = Duration::from_secs(2);
 /// The longest window that the kernel takes.
 const MAX_WINDOW: Duration = Duration::from_secs(10);
 
-/// The triggers that the kernel has accepted. Each is removed when its file is closed.
+/// The triggers that the kernel has accepted.
 pub struct PressureTriggers {
-    files: Vec<(PressureTrigger, File)>,
+    registered: Vec<RegisteredTrigger>,
+}
+
+/// A trigger of the kernel, which is removed when its file is closed.
+struct RegisteredTrigger {
+    trigger: PressureTrigger,
+    file: File,
+    /// When it was registered, and the time of stall since boot then, until its first event. Without CAP_SYS_RESOURCE the kernel's first window begins
+    /// with the boot, not with the registration, so that the first moment of stall is an event (`psi_trigger_create` takes the total
+    /// of the other aggregator, seen in Linux 6.18).
+    unconfirmed: Option<(Instant, Duration)>,
+}
+
+impl RegisteredTrigger {
+    /// Whether this event is one: after the first, each is.
+    fn confirm(&mut self) -> bool {
+        let Some((since, before)) = self.unconfirmed.take() else { return true };
+        // The kernel looks every 2 s: what it reports is of one or two windows.
+        let windows = (since.elapsed().as_secs_f64() / self.trigger.window.as_secs_f64()).clamp(1.0, 2.0);
+        let wanted = self.trigger.stall.mul_f64(windows);
+        total_stall(self.trigger).is_none_or(|now| now.saturating_sub(before) >= wanted)
+    }
 }
 
 impl PressureTriggers {
     /// Registers the triggers, and drops the capability that is needed only for that: to be called before other threads are started.
     /// The lines say which were refused or changed, and why.
     pub fn register(triggers: &[PressureTrigger]) -> (PressureTriggers, Vec<String>) {
-        let (mut files, mut problems) = (Vec::new(), Vec::new());
+        let (mut registered, mut problems) = (Vec::new(), Vec::new());
         for trigger in triggers {
             match register(*trigger) {
                 Ok((accepted, file)) => {
@@ -40,7 +62,8 @@ impl PressureTriggers {
                         let why = "without CAP_SYS_RESOURCE a window is a multiple of 2s";
                         problems.push(format!("the pressure trigger '{trigger}' is '{accepted}' here: {why}"));
                     }
-                    files.push((accepted, file));
+                    let unconfirmed = total_stall(accepted).map(|total| (Instant::now(), total));
+                    registered.push(RegisteredTrigger { trigger: accepted, file, unconfirmed });
                 }
                 Err(error) => {
                     problems.push(format!("no pressure trigger '{trigger}': {}: armed without it", refusal(&error)));
@@ -48,18 +71,18 @@ impl PressureTriggers {
             }
         }
         privileges::drop_resource_capability();
-        (PressureTriggers { files }, problems)
+        (PressureTriggers { registered }, problems)
     }
 
     /// Starts the thread, which lasts until the program ends.
     pub fn watch(self, inbox: Inbox) -> Result<(), Failure> {
-        if self.files.is_empty() {
+        if self.registered.is_empty() {
             return Ok(());
         }
         let body = move || {
             // It must run when nothing else does.
             priority::raise();
-            wait(self.files, &inbox);
+            wait(self.registered, &inbox);
         };
         threads::spawn("pressure", body).map(drop)
     }
@@ -99,10 +122,18 @@ fn refusal(error: &io::Error) -> String {
     }
 }
 
+/// Time of stall since boot: `total` in the file.
+fn total_stall(trigger: PressureTrigger) -> Option<Duration> {
+    let bytes = std::fs::read(Path::new("/proc/pressure").join(trigger.resource.name())).ok()?;
+    let stall = parse_pressure(&bytes)?;
+    let line = if trigger.full { stall.full } else { stall.some };
+    line.map(|line| Duration::from_micros(line.total_us.0))
+}
+
 /// Passes on each event, until no trigger is left.
-fn wait(mut files: Vec<(PressureTrigger, File)>, inbox: &Inbox) {
-    while !files.is_empty() {
-        let mut fds: Vec<PollFd> = files.iter().map(|(_, file)| PollFd::new(file.as_fd(), PollFlags::POLLPRI)).collect();
+fn wait(mut registered: Vec<RegisteredTrigger>, inbox: &Inbox) {
+    while !registered.is_empty() {
+        let mut fds: Vec<PollFd> = registered.iter().map(|one| PollFd::new(one.file.as_fd(), PollFlags::POLLPRI)).collect();
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
@@ -110,12 +141,30 @@ fn wait(mut files: Vec<(PressureTrigger, File)>, inbox: &Inbox) {
         }
         let events: Vec<PollFlags> = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty())).collect();
         drop(fds);
-        for ((trigger, _), _) in files.iter().zip(&events).filter(|(_, events)| events.contains(PollFlags::POLLPRI)) {
-            // Where the inbox is full, enough has triggered.
-            inbox.add(TriggerCause::Pressure(*trigger));
+        for (one, _) in registered.iter_mut().zip(&events).filter(|(_, events)| events.contains(PollFlags::POLLPRI)) {
+            if one.confirm() {
+                // Where the inbox is full, enough has triggered.
+                inbox.add(TriggerCause::Pressure(one.trigger));
+            }
         }
         let mut events = events.into_iter();
-        // The trigger is gone: its cgroup was removed, or PSI was switched off.
-        files.retain(|_| events.next().is_some_and(|events| !events.contains(PollFlags::POLLERR)));
+        // The trigger is gone: PSI was switched off.
+        registered.retain(|_| events.next().is_some_and(|events| !events.contains(PollFlags::POLLERR)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A total of this machine's last hour is no event.
+    #[test]
+    fn a_first_event_without_stall_since_the_registration_is_none() {
+        let trigger =
+            PressureTrigger { stall: Duration::from_secs(10), window: Duration::from_secs(10), ..PressureTrigger::DEFAULT };
+        let Some(before) = total_stall(trigger) else { return println!("skipped: no PSI") };
+        let file = || File::open("/dev/null").unwrap();
+        let mut now = RegisteredTrigger { trigger, file: file(), unconfirmed: Some((Instant::now(), before)) };
+        assert_eq!([now.confirm(), now.confirm()], [false, true]);
     }
 }
