@@ -26,7 +26,7 @@ fn a_convoy_is_captured_with_the_time_before_it() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
     let place = Place::new();
     // The tools that set the disk up are no idle-but-blocked threads of long.
-    let mut recorder = place.armed(&["--on", "idle-but-blocked", "--after", "5s"]);
+    let mut recorder = place.armed(&["--on", "idle-but-blocked", "--psi", "none", "--after", "5s"]);
     // This is the time to be captured.
     thread::sleep(Duration::from_secs(12));
     assert!(place.captures().is_empty(), "nothing is written before: {}", recorder.told());
