@@ -192,3 +192,135 @@ fn parquet_is_read_by_duckdb() {
     assert_eq!(query("SELECT DISTINCT pid, command FROM FILE WHERE \"table\" = 'task'"), format!("200|{HOSTILE}\n"));
     assert_eq!(query("SELECT sum(cpu_ratio) FROM FILE WHERE \"table\" = 'task'"), "3.0\n");
 }
+
+/// What the query book queries: the demonstrations' recordings as a hive of files. `None` (and the reason is printed) without DuckDB.
+#[cfg(feature = "parquet")]
+fn hive() -> Option<tempfile::TempDir> {
+    let python = Command::new("python3").args(["-c", "import duckdb"]).output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        println!("skipped: python3 has no duckdb (pip install duckdb)");
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo");
+    let words = ["export", recordings.to_str().unwrap(), "--hive", directory.path().to_str().unwrap()];
+    assert_eq!(run(&words), (0, String::new(), String::new()));
+    Some(directory)
+}
+
+/// Runs statements in one connection of DuckDB; returns the rows of each that has some.
+#[cfg(feature = "parquet")]
+fn duckdb(statements: &[String]) -> Vec<Vec<Vec<String>>> {
+    const SCRIPT: &str = "import duckdb, json, sys\nconnection = duckdb.connect()\nresults = []\n\
+        for statement in json.load(sys.stdin):\n    connection.execute(statement)\n    \
+        results.append([[str(value) for value in row] for row in connection.fetchall()])\nprint(json.dumps(results))";
+    let mut child = Command::new("python3");
+    child.args(["-c", SCRIPT]).env("TZ", "UTC");
+    child.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    serde_json::to_writer(child.stdin.take().unwrap(), statements).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The files below a directory, and when each was written.
+#[cfg(feature = "parquet")]
+fn files(directory: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// The statements of docs/queries.md, in their order.
+#[cfg(feature = "parquet")]
+#[test]
+fn the_query_book_runs_on_an_export() {
+    let Some(directory) = hive() else { return };
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
+    let blocks = page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let place = directory.path().to_str().unwrap();
+    // None of these recordings has a mark.
+    let blocks = blocks.filter(|block| !block.contains("table=mark"));
+    let statements: Vec<String> = blocks.map(|block| block.replace("/srv/stalltop", place)).collect();
+    assert!(statements.len() >= 6, "{statements:#?}");
+    let results = duckdb(&statements);
+    for (statement, rows) in statements.iter().zip(&results).skip(1) {
+        println!("{} rows: {statement}", rows.len());
+        assert!(!rows.is_empty(), "{statement}");
+    }
+    let kinds: Vec<&str> = results[3].iter().map(|row| row[0].as_str()).collect();
+    for kind in ["idle-but-blocked", "disk-latency", "saturated-thread", "nic-saturated", "cpu-throttled"] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_hive_has_a_file_for_each_table_host_and_day_and_is_written_again_in_the_same_way() {
+    let Some(directory) = hive() else { return };
+    let first = files(directory.path());
+    assert!(first.keys().all(|path| {
+        let text = path.strip_prefix(directory.path()).unwrap().to_str().unwrap();
+        let parts: Vec<&str> = text.split('/').collect();
+        parts.len() == 4
+            && parts[0].starts_with("table=")
+            && parts[1].starts_with("host=")
+            && parts[2].starts_with("date=2026-11-2")
+            && parts[3].ends_with(".parquet")
+    }));
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo");
+    run(&["export", recordings.to_str().unwrap(), "--hive", directory.path().to_str().unwrap()]);
+    assert!(files(directory.path()) == first, "the same files and bytes");
+
+    let place = directory.path().display();
+    let of = |table: &str| format!("read_parquet('{place}/table={table}/**/*.parquet', hive_partitioning = true)");
+    let rows = duckdb(&[
+        format!("SELECT count(*), min(seconds) > 0 FROM {}", of("cpu")),
+        format!(
+            "SELECT count(*) FROM (SELECT time < lag(time) OVER (PARTITION BY filename ORDER BY file_row_number) AS back \
+                 FROM read_parquet('{place}/table=disk/**/*.parquet', filename = true, file_row_number = true)) WHERE back"
+        ),
+        format!("SELECT DISTINCT compression FROM parquet_metadata('{place}/table=disk/**/*.parquet')"),
+        format!(
+            "SELECT count(*) FROM parquet_metadata('{place}/table=disk/**/*.parquet') \
+                 WHERE path_in_schema = 'time' AND stats_min_value IS NULL"
+        ),
+    ]);
+    assert!(rows[0][0][0].parse::<u32>().unwrap() > 40 && rows[0][0][1] == "True", "{:?}", rows[0]);
+    assert_eq!(rows[1][0], ["0"], "rows are in the order of time");
+    assert_eq!(rows[2], [["ZSTD"]]);
+    assert_eq!(rows[3][0], ["0"], "each column chunk of time has statistics");
+}
+
+/// The same in an embedded ClickHouse.
+#[cfg(feature = "parquet")]
+#[test]
+fn the_query_book_runs_in_clickhouse() {
+    let python = Command::new("python3").args(["-c", "import chdb"]).output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        return println!("skipped: python3 has no chdb (pip install chdb)");
+    }
+    let Some(directory) = hive() else { return };
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
+    let blocks = page.split("```sql clickhouse\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let place = directory.path().to_str().unwrap();
+    let mut count = 0;
+    for block in blocks {
+        let statement = block.replace("/srv/stalltop", place);
+        let script = "import chdb, sys\nprint(chdb.query(sys.argv[1], 'CSV'))";
+        let output = Command::new("python3").args(["-c", script, &statement]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.lines().any(|line| line.contains("vm")), "{statement}: {output:?}");
+        println!("{} rows: {statement}", text.trim().lines().count());
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}

@@ -8,11 +8,15 @@ use super::table::TABLE_NAMES;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Export {
-    /// The recording
+    /// The recording; with --hive a directory of recordings, too
     pub file: PathBuf,
     /// The new file, `-` for standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "hive")]
+    pub output: Option<PathBuf>,
+    /// Instead of a file: a Parquet file a table, host and day, DIR/table=T/host=H/date=D/*.parquet, as DuckDB, ClickHouse and Spark
+    /// read them. Exporting a recording again replaces its files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "safe_formulas"])]
+    pub hive: Option<PathBuf>,
     /// Format [default: by the extension of the new file]
     #[arg(long, value_enum)]
     pub format: Option<Format>,

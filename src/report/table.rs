@@ -2,6 +2,7 @@
 
 mod csv_format;
 mod docs;
+mod event_rows;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod printer;
@@ -11,13 +12,14 @@ mod selection;
 mod wide_table;
 
 pub use docs::tables_page;
+pub use event_rows::{FINDING_COLUMNS, MARK_COLUMNS, finding_cells, mark_cells};
 #[cfg(feature = "parquet")]
-pub use parquet::ParquetWriter;
+pub use parquet::{ParquetLayout, ParquetWriter};
 pub use printer::{Format, Headings, Printer, RowTime};
 pub use resource_usage::ResourceUsage;
 pub use run_total::{RunAccumulator, RunTotal};
 pub use selection::{ColumnSelection, ResolvedSelection};
-pub use wide_table::WideTable;
+pub use wide_table::{WideColumn, WideTable, columns_of};
 
 #[cfg(test)]
 mod tests;

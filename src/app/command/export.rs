@@ -1,6 +1,10 @@
 //! `export`: every figure of every interval of a recording, for another tool.
 
+#[cfg(feature = "parquet")]
+mod hive;
+
 use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 
@@ -17,9 +21,16 @@ use crate::kernel::Root;
 use crate::report::table::{self, Headings, Printer, RowTime, WideTable};
 
 pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
-    let format = format(options)?;
+    let path = match (&options.output, &options.hive) {
+        (_, Some(directory)) => return export_hive(configuration, options, directory),
+        (Some(path), None) => path,
+        (None, None) => {
+            return Err(Failure::new(Exit::Usage, "cannot export", "no file is given", "give -o FILE or --hive DIR"));
+        }
+    };
+    let format = format(path, options.format)?;
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
-    let output = Output::for_path(&options.output)?;
+    let output = Output::for_path(path)?;
     let tables = selected_tables(options);
     let mut recorded = EvaluatedRecording::open(&options.file, &settings)?.for_tables(&tables);
     if let Output::NewFile(_) = output {
@@ -35,6 +46,31 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
+const WITHOUT_PARQUET: &str = "this stalltop was built without Parquet";
+const PARQUET_REMEDY: &str = "build it with --features parquet, or export .csv: DuckDB reads that too";
+
+#[cfg(not(feature = "parquet"))]
+fn export_hive(_: &Configuration, _: &Export, directory: &Path) -> Result<Exit, Failure> {
+    Err(Failure::new(Exit::Usage, format!("cannot export to {}", quoted(directory)), WITHOUT_PARQUET, PARQUET_REMEDY))
+}
+
+/// The recording, or each one of a directory.
+#[cfg(feature = "parquet")]
+fn export_hive(configuration: &Configuration, options: &Export, directory: &Path) -> Result<Exit, Failure> {
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let files = hive::recordings(&options.file)?;
+    let mut exit = Exit::Success;
+    for file in files {
+        let mut recorded = EvaluatedRecording::open(&file, &settings)?.with_progress();
+        hive::write(&mut recorded, &selected_tables(options), options, directory)?;
+        recorded.warn_of_damage();
+        if !recorded.replayer().damage().is_empty() {
+            exit = Exit::Damaged;
+        }
+    }
+    Ok(exit)
+}
+
 fn selected_tables(options: &Export) -> Vec<&'static dyn Table> {
     let wanted =
         |table: &&'static dyn Table| options.tables.is_empty() || options.tables.iter().any(|name| name == table.name());
@@ -42,26 +78,22 @@ fn selected_tables(options: &Export) -> Vec<&'static dyn Table> {
 }
 
 /// As the name says, unless it is said.
-fn format(options: &Export) -> Result<Format, Failure> {
-    let ending = lowercase_extension(&options.output);
-    let format = options.format.or(match ending.as_deref() {
+fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
+    let ending = lowercase_extension(path);
+    let format = given.or(match ending.as_deref() {
         Some("csv") => Some(Format::Csv),
         Some("jsonl" | "ndjson") => Some(Format::Jsonl),
         Some("parquet") => Some(Format::Parquet),
         _ => None,
     });
-    let wrong = |why: &str, remedy: &str| {
-        Err(Failure::new(Exit::Usage, format!("cannot export to {}", quoted(&options.output)), why, remedy))
-    };
+    let wrong =
+        |why: &str, remedy: &str| Err(Failure::new(Exit::Usage, format!("cannot export to {}", quoted(path)), why, remedy));
     match format {
         None if ending.as_deref() == Some("json") => {
             wrong("it writes one object per line, not one document", "name it .jsonl, or give --format jsonl")
         }
         None => wrong("its name ends in none of .csv, .jsonl, .parquet", "give one of these, or give --format"),
-        Some(Format::Parquet) if cfg!(not(feature = "parquet")) => wrong(
-            "this stalltop was built without Parquet",
-            "build it with --features parquet, or export .csv: DuckDB reads that too",
-        ),
+        Some(Format::Parquet) if cfg!(not(feature = "parquet")) => wrong(WITHOUT_PARQUET, PARQUET_REMEDY),
         Some(format) => Ok(format),
     }
 }
@@ -96,11 +128,11 @@ fn jsonl(wide: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Wr
 
 #[cfg(feature = "parquet")]
 fn parquet(wide: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
-    let mut file = table::ParquetWriter::new(&wide.columns, sink)?;
+    let mut file = table::ParquetWriter::new(&wide.columns, table::ParquetLayout::Wide, sink)?;
     for (stamp, evaluated) in intervals(recorded) {
         wide.for_each_row(&(&evaluated).into(), |table, cells| file.write_row(&stamp, table, cells))?;
     }
-    file.finish()
+    file.finish().map(drop)
 }
 
 #[cfg(not(feature = "parquet"))]

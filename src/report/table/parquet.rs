@@ -1,11 +1,12 @@
-//! The wide table as Parquet, in which empty cells take no space. Cargo feature `parquet`.
+//! Rows as Parquet, in which empty cells take no space: all tables in one file (the wide table), or one table. Cargo feature `parquet`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
+use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
@@ -17,9 +18,19 @@ use crate::figures::Cell;
 /// Rows per row group.
 const ROWS_PER_GROUP: usize = 16_384;
 
+/// What a file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParquetLayout {
+    /// Rows of all tables, the name of their table in a column; Snappy
+    Wide,
+    /// Rows of one table in the order of time; zstd
+    OneTable,
+}
+
 /// A file that is being written.
 pub struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
+    layout: ParquetLayout,
     columns: Vec<ColumnBuffer>,
     rows: usize,
 }
@@ -38,14 +49,17 @@ enum ColumnValues {
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    pub fn new(columns: &[WideColumn], sink: W) -> io::Result<ParquetWriter<W>> {
-        ParquetWriter::create(columns, sink).map_err(io::Error::other)
+    pub fn new(columns: &[WideColumn], layout: ParquetLayout, sink: W) -> io::Result<ParquetWriter<W>> {
+        ParquetWriter::create(columns, layout, sink).map_err(io::Error::other)
     }
 
     /// One row; cells as `columns` were.
     pub fn write_row(&mut self, time: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
         let end = Cell::Number((time.at.realtime_ns / 1_000) as f64);
-        let common = [end, Cell::Number(time.seconds), Cell::from(table)];
+        let mut common = vec![end, Cell::Number(time.seconds)];
+        if self.layout == ParquetLayout::Wide {
+            common.push(Cell::from(table));
+        }
         for (column, cell) in self.columns.iter_mut().zip(common.iter().chain(cells)) {
             column.push(cell);
         }
@@ -53,25 +67,34 @@ impl<W: Write + Send> ParquetWriter<W> {
         if self.rows >= ROWS_PER_GROUP { self.flush().map_err(io::Error::other) } else { Ok(()) }
     }
 
-    /// The rest, and the footer.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.flush().and_then(|()| self.writer.close().map(|_| ())).map_err(io::Error::other)
+    /// Writes the rest and the footer; returns the sink.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush().and_then(|()| self.writer.into_inner()).map_err(io::Error::other)
     }
 
-    fn create(columns: &[WideColumn], sink: W) -> Result<ParquetWriter<W>> {
+    fn create(columns: &[WideColumn], layout: ParquetLayout, sink: W) -> Result<ParquetWriter<W>> {
         let [time, seconds, table] = COMMON_COLUMNS;
-        let mut types =
-            vec![timestamp_type(time)?, leaf_type(seconds, ColumnType::Float)?, leaf_type(table, ColumnType::Text)?];
+        let mut types = vec![timestamp_type(time)?, leaf_type(seconds, ColumnType::Float)?];
+        let mut kinds = vec![ColumnType::Integer, ColumnType::Float];
+        if layout == ParquetLayout::Wide {
+            types.push(leaf_type(table, ColumnType::Text)?);
+            kinds.push(ColumnType::Text);
+        }
         for column in columns {
             types.push(leaf_type(column.name, column.kind)?);
+            kinds.push(column.kind);
         }
         let schema = Arc::new(Type::group_type_builder("stalltop").with_fields(types).build()?);
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
-        let kinds = [ColumnType::Integer, ColumnType::Float, ColumnType::Text]
-            .into_iter()
-            .chain(columns.iter().map(|column| column.kind));
-        Ok(ParquetWriter { writer, columns: kinds.map(ColumnBuffer::new).collect(), rows: 0 })
+        let properties = match layout {
+            ParquetLayout::Wide => WriterProperties::builder().set_compression(Compression::SNAPPY),
+            ParquetLayout::OneTable => {
+                let by_time = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
+                let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
+                properties.set_sorting_columns(Some(vec![by_time]))
+            }
+        };
+        let writer = SerializedFileWriter::new(sink, schema, Arc::new(properties.build()))?;
+        Ok(ParquetWriter { writer, layout, columns: kinds.into_iter().map(ColumnBuffer::new).collect(), rows: 0 })
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -109,6 +109,11 @@ impl WideTable {
     }
 }
 
+/// The columns of one table, and whether each is text or a number.
+pub fn columns_of(selection: &ResolvedSelection) -> Vec<WideColumn> {
+    selection.columns.iter().map(|column| WideColumn { name: column.key, kind: column_type(column) }).collect()
+}
+
 fn column_type(column: &ColumnDefinition) -> ColumnType {
     match column.unit {
         Unit::Name => ColumnType::Text,
