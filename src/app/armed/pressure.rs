@@ -33,9 +33,8 @@ pub struct PressureTriggers {
 struct RegisteredTrigger {
     trigger: PressureTrigger,
     file: File,
-    /// When it was registered, and the time of stall since boot then, until its first event. Without CAP_SYS_RESOURCE the kernel's first window begins
-    /// with the boot, not with the registration, so that the first moment of stall is an event (`psi_trigger_create` takes the total
-    /// of the other aggregator, seen in Linux 6.18).
+    /// When it was registered, and the time of stall since boot then, until its first event. On Linux 6.18, without CAP_SYS_RESOURCE,
+    /// a first event came though less had stalled since the registration: probably the kernel's first window begins with the boot.
     unconfirmed: Option<(Instant, Duration)>,
 }
 
