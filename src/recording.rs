@@ -24,7 +24,7 @@ pub use read::replayer::{Replayer, UnreadableFile};
 pub use read::stream::{StreamEvent, StreamReader};
 pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, save_recording};
 pub use write::copier::{Copier, CopyTotals};
-pub use write::frame_writer::Sections;
+pub use write::frame_writer::{SampleFrame, Sections};
 pub use write::history_ring::{FrameBacklog, HistoryRing};
 pub use write::recorder::{Recorder, RecorderOptions, RecorderStatus, RecordingProgress, THREAD_NAME as RECORDER_THREAD};
 

@@ -15,6 +15,7 @@ mod replay;
 mod saving;
 mod source;
 mod transport;
+mod work_slot;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

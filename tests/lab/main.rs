@@ -31,7 +31,11 @@ mod delays;
 mod disk;
 mod disk_load;
 mod figures;
+mod fleet;
 mod frozen;
+#[allow(dead_code, reason = "tests/pty.rs uses all of it")]
+#[path = "../pty/harness.rs"]
+mod harness;
 mod held;
 mod holders;
 mod kernel_holders;

@@ -129,7 +129,7 @@ impl HostThread {
                     stream.baselines = recorder::baselines(Some(&bytes));
                 }
                 StreamEvent::Section { .. } => {}
-                StreamEvent::Sample(sample) => self.add(sample, stream),
+                StreamEvent::Sample(sample) => self.add(sample, reader, stream),
                 StreamEvent::Gap(gap) => {
                     self.link.samples().iter_mut().for_each(|samples| samples.add_gap(gap.clone()));
                 }
@@ -143,12 +143,14 @@ impl HostThread {
         Ok(())
     }
 
-    fn add(&self, sample: Arc<Sample>, stream: &mut StreamState) {
+    fn add(&self, sample: Arc<Sample>, reader: &mut StreamReader<RemoteOutput>, stream: &mut StreamState) {
         let arrived = kernel::now();
         let at = sample.at;
         let mut samples = self.link.samples();
         let mut problem = None;
         if let Some(meta) = stream.meta.take() {
+            // The recording of the host is created on a disk.
+            reader.get_mut().release_work();
             let interval_ns = as_nanos(meta.interval);
             let other_version = Some(meta.version.clone()).filter(|version| version != env!("CARGO_PKG_VERSION"));
             problem = self.begin(&mut samples, meta, &stream.baselines);
@@ -159,7 +161,7 @@ impl HostThread {
         }
         let Some(samples) = samples.as_mut() else { return };
         stream.samples += 1;
-        let evaluation = samples.add(sample);
+        let evaluation = samples.add(sample, |summary| reader.last_sample_frame(summary));
         if let Some(evaluation) = evaluation.as_ref().filter(|_| self.context.once) {
             samples.add_to_result(evaluation);
         }

@@ -12,6 +12,7 @@ use super::host_screens::HostScreens;
 use super::saving::SavedFleets;
 use super::source::FleetSource;
 use crate::app::console::{Console, Left};
+use crate::app::program::allocator;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
 use crate::app::terminal;
@@ -31,6 +32,8 @@ const SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(2);
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest time between two looks at the clock: silent hosts, and the time of day.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
+/// The first samples of each host are large.
+const TRIM_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The fleet screen.
 pub struct FleetLoop<'a> {
@@ -44,6 +47,8 @@ pub struct FleetLoop<'a> {
     last_drawn: Option<Instant>,
     is_due: bool,
     answers_input: bool,
+    /// When free memory was returned last
+    trimmed: Instant,
 }
 
 enum LoopEvent {
@@ -82,6 +87,7 @@ impl<'a> FleetLoop<'a> {
             last_drawn: None,
             is_due: true,
             answers_input: false,
+            trimmed: Instant::now(),
         }
     }
 
@@ -105,6 +111,7 @@ impl<'a> FleetLoop<'a> {
             };
             if matches!(event, LoopEvent::Tick | LoopEvent::Draw) {
                 tick = Instant::now() + TICK_INTERVAL;
+                self.trim();
             }
             match self.dispatch(event, &mut console) {
                 Ok(Next::Continue) if crate::app::program::panics::has_panicked() => {
@@ -120,6 +127,14 @@ impl<'a> FleetLoop<'a> {
                 // The terminal cannot be written to: it has hung up.
                 Err(_) => return (console, Ok(Exit::Success)),
             }
+        }
+    }
+
+    /// Returns free memory: samples of many hosts come and go in one heap.
+    fn trim(&mut self) {
+        if self.trimmed.elapsed() >= TRIM_INTERVAL {
+            self.trimmed = Instant::now();
+            allocator::trim();
         }
     }
 

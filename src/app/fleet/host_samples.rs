@@ -13,7 +13,7 @@ use crate::app::sampling::TimedSample;
 use crate::app::timeline::sample_source::SourceEvent;
 use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
-use crate::recording::{Gap, HistoryRing, Mark, Meta, RecordingError};
+use crate::recording::{FrameSummary, Gap, HistoryRing, Mark, Meta, RecordingError, SampleFrame};
 use crate::report::window::Window;
 use crate::sample::{Host, Sample};
 
@@ -29,9 +29,9 @@ pub struct HistoryLimits {
 
 impl HistoryLimits {
     /// Bytes of all hosts together, and of one.
-    const ALL_BYTES: usize = 48 << 20;
+    const ALL_BYTES: usize = 24 << 20;
     const MAX_BYTES: usize = 16 << 20;
-    const MIN_BYTES: usize = 256 << 10;
+    const MIN_BYTES: usize = 128 << 10;
 
     /// Ten minutes, if they fit.
     pub fn for_hosts(hosts: usize) -> HistoryLimits {
@@ -97,15 +97,21 @@ impl HostSamples {
         self.meta = meta;
     }
 
-    /// Evaluates the sample, records it and keeps it.
-    pub fn add(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
+    /// Evaluates the sample, records it and keeps it as it was encoded: that costs neither time nor the memory of an encoder.
+    pub fn add(
+        &mut self,
+        sample: Arc<Sample>,
+        encoded: impl FnOnce(FrameSummary) -> Option<SampleFrame>,
+    ) -> Option<Evaluation> {
         let evaluation = self.evaluator.evaluate_for_host(&self.host, Arc::clone(&sample));
         let summary = recorder::frame_summary(evaluation.as_ref());
         let timed = TimedSample { sample, missed: 0 };
         if let Some(session) = &mut self.session {
             session.offer(timed.clone(), summary);
         }
-        self.ring.push_with_summary(&timed.sample, summary);
+        if let Some(frame) = encoded(summary) {
+            self.ring.push_encoded(frame);
+        }
         self.pass_on(SourceEvent::Sample(timed));
         evaluation
     }

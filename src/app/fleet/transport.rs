@@ -17,6 +17,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+use super::work_slot::{TakenSlot, WorkSlot};
 use crate::app::program::signals;
 use crate::app::sys;
 use crate::ids::is_unprintable;
@@ -41,6 +42,7 @@ pub struct Transport {
     /// Program and arguments before the host
     words: Vec<OsString>,
     running: RunningGroups,
+    work: WorkSlot,
 }
 
 /// The process groups of the commands that run. A pid leaves the list before its process is waited for, so that it is not reused.
@@ -60,7 +62,7 @@ impl Transport {
             Some(command) => command.split_whitespace().map(OsString::from).collect(),
             None => SSH.iter().map(OsString::from).collect(),
         };
-        Transport { words, running: RunningGroups::default() }
+        Transport { words, running: RunningGroups::default(), work: WorkSlot::default() }
     }
 
     /// The command that runs `remote` in a shell of the host.
@@ -132,7 +134,19 @@ impl Transport {
         self.running.lock().insert(process.group());
         let stdout = stdout.ok_or(io::ErrorKind::BrokenPipe)?;
         let words = LastLine::default();
-        Ok((process, RemoteOutput { stdout, stderr, words, patience, allowance: MAX_BURST_BYTES, counted: Instant::now() }))
+        Ok((
+            process,
+            RemoteOutput {
+                stdout,
+                stderr,
+                words,
+                patience,
+                allowance: MAX_BURST_BYTES,
+                counted: Instant::now(),
+                work: self.work.clone(),
+                taken: None,
+            },
+        ))
     }
 }
 
@@ -230,11 +244,19 @@ pub struct RemoteOutput {
     allowance: f64,
     /// When `allowance` was computed
     counted: Instant,
+    work: WorkSlot,
+    /// From the arrival of bytes until more are waited for
+    taken: Option<TakenSlot>,
 }
 
 impl RemoteOutput {
     pub fn words(&self) -> LastLine {
         self.words.clone()
+    }
+
+    /// Lets other hosts be evaluated, before this thread may wait for something.
+    pub fn release_work(&mut self) {
+        self.taken = None;
     }
 
     /// Waits until there is something to read; returns whether it is on standard output.
@@ -258,6 +280,7 @@ impl RemoteOutput {
 
     /// Words that are written after the end of the recording, such as why ssh has ended.
     pub fn read_last_words(&mut self) {
+        self.release_work();
         let until = Instant::now() + END_TIMEOUT;
         while self.stderr.is_some() && Instant::now() < until {
             let is_ready = match &self.stderr {
@@ -298,6 +321,7 @@ impl RemoteOutput {
 impl Read for RemoteOutput {
     /// Fails with `TimedOut` after a silence of `patience`.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.release_work();
         let until = Instant::now() + self.patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -307,6 +331,7 @@ impl Read for RemoteOutput {
             if self.wait(left)? {
                 let count = self.stdout.read(buffer)?;
                 self.throttle(count);
+                self.taken = Some(self.work.take());
                 return Ok(count);
             }
         }

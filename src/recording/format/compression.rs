@@ -1,6 +1,7 @@
 //! Compression of payloads: zstd with a state that is kept from frame to frame, since making one costs more than a frame.
 
 use std::io::Read;
+use std::sync::{Mutex, PoisonError};
 
 use zstd::bulk::Compressor;
 use zstd::stream::read::Decoder;
@@ -66,14 +67,18 @@ impl PayloadCompressor {
     }
 }
 
-/// Unpacks payloads; keeps its state between frames.
+/// Unpacks payloads.
 #[derive(Default)]
-pub struct PayloadDecompressor {
-    context: Option<DCtx<'static>>,
-}
+pub struct PayloadDecompressor(());
+
+/// States that are not in use: a reader needs one for a moment, and a hundred streams would keep a hundred.
+static IDLE_CONTEXTS: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
+const MAX_IDLE_CONTEXTS: usize = 16;
 
 /// Bytes of room that a payload gets before any of it has come out.
 const FIRST_ROOM: usize = 1 << 14;
+/// Bytes that are allocated because a frame says so.
+const MAX_AT_ONCE: usize = 1 << 17;
 /// What a larger payload needed is given back: the next ones will not need it.
 const LARGE: u32 = 1 << 20;
 
@@ -83,28 +88,36 @@ impl PayloadDecompressor {
         if flags & COMPRESSED == 0 {
             return if stored.len() == raw as usize { Ok(stored.to_vec()) } else { Err(FrameError::Compression) };
         }
-        let unpacked = self.decompress(stored, raw as usize);
-        if raw > LARGE || unpacked.is_err() {
-            self.context = None;
+        let idle = IDLE_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut context = idle.or_else(DCtx::try_create).ok_or(FrameError::Compression)?;
+        let unpacked = decompress(&mut context, stored, raw as usize);
+        if raw <= LARGE && unpacked.is_ok() {
+            let mut idle = IDLE_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MAX_IDLE_CONTEXTS {
+                idle.push(context);
+            }
         }
         unpacked
     }
+}
 
-    fn decompress(&mut self, stored: &[u8], raw: usize) -> Result<Vec<u8>, FrameError> {
-        let fault = |_| FrameError::Compression;
-        let context = match &mut self.context {
-            Some(context) => context,
-            None => self.context.insert(DCtx::try_create().ok_or(FrameError::Compression)?),
-        };
-        // What followed the last frame is of no use to this one.
-        context.reset(ResetDirective::SessionOnly).map_err(|_| FrameError::Compression)?;
-        let mut decoder = Decoder::with_context(stored, context);
-        decoder.window_log_max(26).map_err(fault)?;
-        let mut out = Vec::with_capacity(raw.min(FIRST_ROOM));
-        let mut decoder = decoder.single_frame();
-        decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
-        if out.len() == raw { Ok(out) } else { Err(FrameError::Compression) }
+fn decompress(context: &mut DCtx<'static>, stored: &[u8], raw: usize) -> Result<Vec<u8>, FrameError> {
+    let fault = |_| FrameError::Compression;
+    // In one step where little would be allocated for a false length: without the window and block of a stream, which are memory of
+    // each reader.
+    if raw <= MAX_AT_ONCE {
+        let mut out = Vec::with_capacity(raw + 1);
+        context.decompress(&mut out, stored).map_err(|_| FrameError::Compression)?;
+        return if out.len() == raw { Ok(out) } else { Err(FrameError::Compression) };
     }
+    // What followed the last frame is of no use to this one.
+    context.reset(ResetDirective::SessionOnly).map_err(|_| FrameError::Compression)?;
+    let mut decoder = Decoder::with_context(stored, context);
+    decoder.window_log_max(26).map_err(fault)?;
+    let mut out = Vec::with_capacity(raw.min(FIRST_ROOM));
+    let mut decoder = decoder.single_frame();
+    decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
+    if out.len() == raw { Ok(out) } else { Err(FrameError::Compression) }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::recording::format::columns::{take_at, take_first};
 use crate::recording::format::names::{self, Names};
-use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
+use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
     FACTS, LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
@@ -37,6 +37,8 @@ pub enum SampleParts {
 /// Decodes the frames of one recording. Holds the frames that the next one may refer to.
 pub struct Decoder {
     parts: SampleParts,
+    /// Samples are decoded in their order only
+    in_order: bool,
     /// The sequence number of the key frame.
     key: u64,
     /// The frames of the last chain that are referred to, from the key frame on.
@@ -97,7 +99,13 @@ struct Decoded {
 
 impl Decoder {
     pub fn new(parts: SampleParts) -> Decoder {
-        Decoder { parts, key: 0, levels: Vec::new(), names: Vec::new(), facts: SharedFacts::default(), empty: Name::default() }
+        let (facts, empty) = (SharedFacts::default(), Name::default());
+        Decoder { parts, in_order: false, key: 0, levels: Vec::new(), names: Vec::new(), facts, empty }
+    }
+
+    /// Decodes samples in their order only, with a third of the memory.
+    pub fn in_order(parts: SampleParts) -> Decoder {
+        Decoder { in_order: true, ..Decoder::new(parts) }
     }
 
     /// Whether the sample at that distance from that key frame is held, so that others can be decoded from it.
@@ -148,7 +156,20 @@ impl Decoder {
                 cells: decoded.cells,
             });
         }
+        if self.in_order {
+            self.release_levels(distance);
+        }
         Ok(decoded.sample)
+    }
+
+    /// Releases what no later frame refers to directly: all but the last frame and the first one of its row. Rows of processes may be
+    /// those of an earlier level.
+    fn release_levels(&mut self, distance: u16) {
+        let row_start = row_start(distance);
+        for level in self.levels.iter_mut().filter(|level| level.distance != distance && level.distance != row_start) {
+            level.sample = Arc::new(Sample::empty(level.sample.at));
+            level.tables = Vec::new();
+        }
     }
 }
 

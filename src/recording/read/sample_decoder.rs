@@ -15,11 +15,17 @@ const CACHED_SAMPLES: usize = 8;
 pub struct SampleDecoder {
     decoder: Decoder,
     cache: VecDeque<(u64, Arc<Sample>)>,
+    cached_samples: usize,
 }
 
 impl SampleDecoder {
     pub fn new(parts: SampleParts) -> SampleDecoder {
-        SampleDecoder { decoder: Decoder::new(parts), cache: VecDeque::new() }
+        SampleDecoder { decoder: Decoder::new(parts), cache: VecDeque::new(), cached_samples: CACHED_SAMPLES }
+    }
+
+    /// For samples in their order only: keeps the last one, with which the next one shares what has not changed.
+    pub fn in_order(parts: SampleParts) -> SampleDecoder {
+        SampleDecoder { decoder: Decoder::in_order(parts), cache: VecDeque::new(), cached_samples: 1 }
     }
 
     /// The sample with that number, if it is in the cache.
@@ -38,7 +44,7 @@ impl SampleDecoder {
         let key = sequence.checked_sub(u64::from(key_distance)).ok_or(FrameError::ReferenceMissing)?;
         let sample = self.decoder.decode(key, key_distance, at, raw, neighbour.as_deref())?;
         self.cache.push_front((sequence, sample.clone()));
-        self.cache.truncate(CACHED_SAMPLES);
+        self.cache.truncate(self.cached_samples);
         Ok(sample)
     }
 }

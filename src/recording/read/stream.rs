@@ -1,6 +1,7 @@
 //! Reads a recording from a pipe, as it arrives: without seeking or index, and with the same checks for damage.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::decoder::SampleParts;
@@ -8,13 +9,15 @@ use super::sample_decoder::SampleDecoder;
 use super::segment_file::parse_file_header;
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, Location, RecordingError};
-use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::compression::{CompressedPayload, PayloadDecompressor};
 use crate::recording::format::file_header::{self, FileHeader};
 use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::frame_summary::FrameSummary;
 use crate::recording::format::meta::{Gap, Mark, Meta, parse_section};
 use crate::recording::format::wire::Malformed;
 use crate::recording::read::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker};
 use crate::recording::read::frame_scan::sync_word_position;
+use crate::recording::write::frame_writer::SampleFrame;
 use crate::sample::Sample;
 
 /// What a stream contains, in its order.
@@ -48,6 +51,8 @@ pub struct StreamReader<R> {
     decoder: SampleDecoder,
     decompressor: PayloadDecompressor,
     has_meta: bool,
+    /// The header of the last sample, and where its payload is in `buffer` until more is read.
+    last_sample: Option<(FrameHeader, Range<usize>)>,
     /// Offset of the first of the bytes that are no frame.
     skipping_from: Option<u64>,
     /// Events that are not returned yet: a sample waits for the damage before it.
@@ -59,7 +64,8 @@ pub struct StreamReader<R> {
     failed_checksum_bytes: u64,
 }
 
-const READ_BYTES: usize = 64 << 10;
+/// Twice a pipe of small frames; a larger buffer would be memory of each of a hundred streams.
+const READ_BYTES: usize = 16 << 10;
 
 /// Bytes before the header that are skipped, and how many of them are kept.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
@@ -94,9 +100,10 @@ impl<R: Read> StreamReader<R> {
             consumed: 0,
             offset: 0,
             sequence_tracker: SequenceTracker::default(),
-            decoder: SampleDecoder::new(SampleParts::All),
+            decoder: SampleDecoder::in_order(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
             has_meta: false,
+            last_sample: None,
             skipping_from: None,
             pending_events: Vec::new(),
             ended: false,
@@ -150,6 +157,7 @@ impl<R: Read> StreamReader<R> {
             if self.ended {
                 return Ok(None);
             }
+            self.last_sample = None;
             self.fill(HEADER_LENGTH).map_err(|source| self.read_error(source))?;
             match FrameHeader::parse(self.unread(), &self.header.id) {
                 Some(header) => {
@@ -166,6 +174,14 @@ impl<R: Read> StreamReader<R> {
                 None => self.skip_to_sync_word(1),
             }
         }
+    }
+
+    /// The last sample as it was encoded; `None` unless it was the last event.
+    pub fn last_sample_frame(&self, summary: FrameSummary) -> Option<SampleFrame> {
+        let (header, payload) = self.last_sample.as_ref()?;
+        let bytes = self.buffer.get(payload.clone())?.to_vec();
+        let payload = CompressedPayload { bytes, raw_len: header.raw_len, flags: header.flags };
+        Some(SampleFrame { at: header.at, key_distance: header.key_distance, payload, summary })
     }
 
     /// What it reads from.
@@ -193,6 +209,8 @@ impl<R: Read> StreamReader<R> {
             if self.consumed > 0 {
                 self.buffer.drain(..self.consumed);
                 self.consumed = 0;
+                // What the first key frame needed.
+                self.buffer.shrink_to(2 * READ_BYTES);
             }
             let held = self.buffer.len();
             self.buffer.resize(held + READ_BYTES, 0);
@@ -233,7 +251,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    fn add_damage(&mut self, bytes: std::ops::Range<u64>, what: DamageKind, lost: u64, to: Timestamp) {
+    fn add_damage(&mut self, bytes: Range<u64>, what: DamageKind, lost: u64, to: Timestamp) {
         let damage =
             Damage { bytes, kind: what, lost_samples: lost, from: self.sequence_tracker.last_timestamp(), to: Some(to) };
         self.pending_events.push(StreamEvent::Damage(damage));
@@ -261,6 +279,10 @@ impl<R: Read> StreamReader<R> {
         if let Err(why) = result {
             let lost = u64::from(header.kind.is_sample());
             self.add_damage(offset..offset + length as u64, DamageKind::Frame(why), lost, header.at);
+        }
+        if result.is_ok() && header.kind.is_sample() {
+            let payload = self.consumed + HEADER_LENGTH;
+            self.last_sample = Some((header, payload..self.consumed + length));
         }
         self.sequence_tracker.accept(&header);
         // Bytes of a frame with a wrong checksum may be missing: the next frame may begin inside it.

@@ -28,7 +28,9 @@ const WARM_UP_SAMPLES: u64 = 3;
 
 /// Keeps whole key groups, and drops the oldest one once the rest is enough.
 pub struct HistoryRing {
-    encoder: SampleEncoder,
+    redaction: Redaction,
+    /// Made with the first sample that is not encoded yet: its state is a third of a megabyte
+    encoder: Option<SampleEncoder>,
     key_groups: VecDeque<Vec<SampleFrame>>,
     /// Samples and bytes in `groups`.
     len: usize,
@@ -48,7 +50,8 @@ impl HistoryRing {
     /// Keeps at least the last `samples`, and at most a key group more, as long as they fit into `bytes`.
     pub fn new(samples: usize, bytes: usize, redaction: Redaction) -> HistoryRing {
         HistoryRing {
-            encoder: SampleEncoder::new(redaction),
+            redaction,
+            encoder: None,
             key_groups: VecDeque::new(),
             len: 0,
             bytes: 0,
@@ -69,13 +72,29 @@ impl HistoryRing {
 
     /// The same with its summary.
     pub fn push_with_summary(&mut self, sample: &Arc<Sample>, summary: FrameSummary) -> bool {
+        let encoder = self.encoder.get_or_insert_with(|| SampleEncoder::new(self.redaction));
         if self.evicted + self.len as u64 <= WARM_UP_SAMPLES {
-            self.encoder.force_key_frame();
+            encoder.force_key_frame();
         }
-        let frame = match self.encoder.encode(sample, summary) {
-            Ok(frame) => frame,
+        match encoder.encode(sample, summary) {
+            Ok(frame) => self.push_frame(frame),
             Err(FrameTooLarge) => return false,
-        };
+        }
+        true
+    }
+
+    /// Adds a sample that another recorder has encoded. All samples of a ring must be so. `false` if it refers to one that is not
+    /// here.
+    pub fn push_encoded(&mut self, frame: SampleFrame) -> bool {
+        let expected = self.key_groups.back().map_or(0, Vec::len);
+        if !frame.is_key() && usize::from(frame.key_distance) != expected {
+            return false;
+        }
+        self.push_frame(frame);
+        true
+    }
+
+    fn push_frame(&mut self, frame: SampleFrame) {
         self.len += 1;
         self.bytes += frame.frame_len();
         match self.key_groups.back_mut() {
@@ -99,7 +118,6 @@ impl HistoryRing {
         while self.gaps.front().is_some_and(|gap| gap.samples_before <= self.evicted) {
             self.gaps.pop_front();
         }
-        true
     }
 
     /// Adds a gap of `count` samples before the next one, which has that timestamp.
