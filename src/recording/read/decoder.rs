@@ -162,13 +162,40 @@ impl Decoder {
         Ok(decoded.sample)
     }
 
-    /// Releases what no later frame refers to directly: all but the last frame and the first one of its row. Rows of processes may be
-    /// those of an earlier level.
+    /// Releases what no later frame refers to: all but the last frame, the first one of its row, and their rows of processes.
     fn release_levels(&mut self, distance: u16) {
         let row_start = row_start(distance);
+        // The key frame has them.
+        if row_start == distance && distance > 0 {
+            self.own_processes();
+        }
         for level in self.levels.iter_mut().filter(|level| level.distance != distance && level.distance != row_start) {
             level.sample = Arc::new(Sample::empty(level.sample.at));
             level.tables = Vec::new();
+        }
+    }
+}
+
+impl Decoder {
+    /// The last level gets all its rows of processes; the levels before it, whose rows they are, are not used any more.
+    fn own_processes(&mut self) {
+        let number = self.levels.len().saturating_sub(1);
+        let Ok(level) = u32::try_from(number) else { return };
+        let mut own =
+            ProcessTable { rows: Rows::new(PROCESSES.width), threads: Rows::new(THREADS.width), ..ProcessTable::default() };
+        for place in self.levels.last().map(|last| last.processes.places.as_slice()).unwrap_or_default() {
+            let table = self.levels.get(place.level as usize).map(|level| &level.processes);
+            let Some((row, threads)) = table.and_then(|table| table.process(place.index as usize)) else { return };
+            own.places.push(ProcessPlace { level, index: u32::try_from(own.rows.len()).unwrap_or(u32::MAX) });
+            own.rows.push(row);
+            own.threads.push(threads);
+            own.thread_ends.push(own.threads.len());
+        }
+        for level in &mut self.levels {
+            level.processes = ProcessTable::default();
+        }
+        if let Some(last) = self.levels.last_mut() {
+            last.processes = own;
         }
     }
 }
