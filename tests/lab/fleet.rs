@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -36,15 +37,20 @@ impl Drop for Running {
     }
 }
 
-/// When `check --watch` on this machine has said that it is idle but blocked.
-fn watch() -> (Running, Receiver<Instant>) {
+/// When `check --watch` says of the same samples that the host is idle but blocked, as more than a note.
+fn watch(recording: &Path) -> ([Running; 2], Receiver<Instant>) {
+    let mut tail = Command::new("tail");
+    tail.args(["-c", "+1", "-f"]).arg(recording).stdout(Stdio::piped());
+    let mut tail = tail.spawn().expect("tail");
     let mut command = Command::new(program());
-    command.args(["check", "--watch", "--no-config", "--only", "idle-but-blocked"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("check --watch");
-    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    command.args(["check", "-", "--watch", "--no-config", "--only", "idle-but-blocked"]);
+    command.stdin(tail.stdout.take().expect("its output")).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut check = command.spawn().expect("check --watch");
+    let lines = BufReader::new(check.stdout.take().expect("its output")).lines().map_while(Result::ok);
     let (sender, said) = channel();
-    std::thread::spawn(move || lines.map_while(Result::ok).for_each(|_| sender.send(Instant::now()).unwrap_or_default()));
-    (Running(child), said)
+    let is_found = |line: &String| line.contains("critical") || line.contains("warning");
+    std::thread::spawn(move || lines.filter(is_found).for_each(|_| sender.send(Instant::now()).unwrap_or_default()));
+    ([Running(tail), Running(check)], said)
 }
 
 fn resident_mib(pid: i32) -> f64 {
@@ -79,7 +85,7 @@ fn a_finding_on_a_hundred_hosts_is_shown_in_time() {
     std::thread::sleep(MEASURED);
     let cpu = (ticks(&session) - used) / ticks_per_second() * 1e3 / begin.elapsed().as_secs_f64();
 
-    let (_watch, said) = watch();
+    let (_watch, said) = watch(&recording);
     let begin = Instant::now();
     let (_scenario, device) = start_convoy(&lab, 10_000);
     let cause = format!("on {device}: {HOSTS} of {HOSTS} hosts");
