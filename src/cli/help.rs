@@ -22,7 +22,7 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   completions, man                        for packages
 
 Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
-         --no-color, --slow, --version; all of them: stalltop help options
+         --no-color, --slow, --version (stalltop help options: all of them)
 
 Example: ssh db1 stalltop record - | stalltop replay -
 Exit codes: 0 success, 1 failed, 2 wrong usage; more in stalltop man

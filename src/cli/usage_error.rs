@@ -63,7 +63,15 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
     // clap also suggests hidden options.
     let similar =
         similar.filter(|text: &String| option.is_none() || all_options().iter().any(|known| text.contains(&known.quoted())));
-    let suggestion = option.as_deref().and_then(option_of_other_command).or(similar);
+    // `fleet --host` means --hosts, although another command has --host.
+    let lacks_a_letter = |text: &String, typed: &str| {
+        text.split('\'').nth(1).is_some_and(|meant| meant.starts_with(typed) && meant.len() == typed.len() + 1)
+    };
+    let suggestion = match (option.as_deref(), similar) {
+        (Some(typed), Some(similar)) if lacks_a_letter(&similar, typed) => Some(similar),
+        (Some(typed), similar) => option_of_other_command(typed).or(similar),
+        (None, similar) => similar,
+    };
     let suggestion = suggestion.or_else(|| Some(similar_option_of_other_command(option.as_deref()?)));
     EarlyExit::UsageError(format!("{what}{}: try '{help}'", suggestion.unwrap_or_default()))
 }
