@@ -63,7 +63,7 @@ impl Inbox {
                 TriggerCause::Pressure(pressure) if !shared.recent.accept(RecentKey::Pressure(*pressure), at_ns) => {
                     return true;
                 }
-                // A signal is somebody's wish each time; findings have a memory of their own.
+                // A signal is meant each time; findings are deduplicated where they are raised.
                 TriggerCause::Pressure(_) | TriggerCause::Signal | TriggerCause::Finding { .. } => false,
             };
             shared.arrived.push_back(Arrived { trigger, repeated });

@@ -18,7 +18,7 @@ struct Slot {
 pub struct TakenSlot(WorkSlot);
 
 impl WorkSlot {
-    /// Waits until no other thread has it. Whoever has it must not wait for a host, a disk or the screen.
+    /// Waits until no other thread has it. The thread that has it must not wait for a host, a disk or the screen.
     pub fn take(&self) -> TakenSlot {
         let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *taken {
