@@ -107,7 +107,7 @@ impl GapJson {
 }
 
 /// JSON escapes only characters below U+0020; this escapes the other unprintable ones in strings.
-pub(super) fn escape_unprintable(json: &str) -> String {
+pub fn escape_unprintable(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unprintable(c) {

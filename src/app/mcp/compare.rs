@@ -6,15 +6,14 @@ use serde_json::{Value, json};
 
 use super::answer::page;
 use super::arguments::{number, recording, required};
-use super::program::run;
-use super::tool::{Access, Arguments, ToolError, ToolResult};
+use super::program::run_one;
+use super::tool::{Access, Arguments, ToolResult};
 
 pub async fn compare(arguments: &Arguments, access: &Access) -> ToolResult {
     let base = recording(Path::new(required(arguments, "base")?), access)?;
     let new = recording(Path::new(required(arguments, "new")?), access)?;
     let words = vec!["compare".into(), "--json".into(), "--".into(), base.into_os_string(), new.into_os_string()];
-    let found = run(words, 0, &[0]).await?.into_iter().next();
-    let found = found.ok_or_else(|| ToolError::Command("stalltop compare printed nothing".into()))?;
+    let found = run_one(words, 0, &[0]).await?;
     let mut figures: Vec<Value> = found["figures"].as_array().into_iter().flatten().filter_map(difference).collect();
     let rank = |figure: &Value| match figure["change"].as_str() {
         Some("worse") => 0,

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::answer::page;
 use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, number, source, time_options};
-use super::program::{recording, run};
-use super::tool::{Access, Arguments, ToolError, ToolResult};
+use super::program::{recording, run_one};
+use super::tool::{Access, Arguments, ToolResult};
 
 /// The figures of the host that an answer has.
 const FIGURES: [&str; 9] = [
@@ -26,8 +26,8 @@ const BRIEF: [&str; 7] = ["kind", "severity", "subject", "sentence", "since", "u
 /// Next steps of a finding in an answer.
 const MAX_NEXT: usize = 2;
 
-/// `check` without findings, with a warning, with a critical one.
-const EXITS: [i32; 3] = [0, 1, 2];
+/// `check` without findings, with a warning, with a critical one, and with too few samples for a verdict.
+const EXITS: [i32; 4] = [0, 1, 2, 3];
 
 pub async fn diagnose(arguments: &Arguments, access: &Access) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, MAX_SECONDS))?;
@@ -63,14 +63,10 @@ async fn check(arguments: &Arguments, access: &Access, seconds: u64) -> ToolResu
         Some(recording) => {
             words.extend(time_options(arguments)?.into_iter().map(Into::into));
             words.extend(["--".into(), recording.path.clone().into_os_string()]);
-            return one(run(words, seconds, &EXITS).await?);
+            return run_one(words, seconds, &EXITS).await;
         }
     }
-    one(run(words, seconds, &EXITS).await?)
-}
-
-fn one(values: Vec<Value>) -> ToolResult {
-    values.into_iter().next().ok_or_else(|| ToolError::Command("stalltop check printed nothing".into()))
+    run_one(words, seconds, &EXITS).await
 }
 
 fn word(value: &Value) -> &str {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::tool::ToolError;
+use super::tool::{ToolError, ToolResult};
 
 /// Time that a command has beyond the seconds for which it samples.
 const GRACE_SECONDS: u64 = 60;
@@ -56,11 +56,18 @@ pub async fn run(arguments: Vec<OsString>, seconds: u64, exits: &[i32]) -> Resul
     let mut command = Command::new("/proc/self/exe");
     command.args(&arguments).stdout(Stdio::piped());
     let output = finish(command, seconds).await?;
-    if !output.status.code().is_some_and(|code| exits.contains(&code)) {
+    // An error may have the exit code of a verdict.
+    if !output.status.code().is_some_and(|code| exits.contains(&code)) || output.stdout.is_empty() {
         return Err(failure("stalltop", &output.stderr));
     }
     let lines = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).map_err(ToolError::Malformed)).collect()
+}
+
+/// The same of a command that prints one value.
+pub async fn run_one(arguments: Vec<OsString>, seconds: u64, exits: &[i32]) -> ToolResult {
+    let values = run(arguments, seconds, exits).await?;
+    values.into_iter().next().ok_or_else(|| ToolError::Command("stalltop: it printed nothing".into()))
 }
 
 async fn finish(mut command: Command, seconds: u64) -> Result<std::process::Output, ToolError> {

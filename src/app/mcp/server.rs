@@ -15,6 +15,7 @@ use super::recordings::recordings;
 use super::schema::TOOLS;
 use super::table::{history, table};
 use super::tool::{Access, Arguments, ToolError, ToolResult};
+use crate::report::json::escape_unprintable;
 
 const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call diagnose first: its findings are ordered by cause. \
                             explain says what a kind of finding means; table and history have the figures. Nothing is changed on any \
@@ -81,7 +82,13 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         match self.call(&request.name, &arguments).await {
-            Some(Ok(answer)) => Ok(CallToolResult::structured(answer).into()),
+            Some(Ok(answer)) => {
+                // A client may show the text on a terminal.
+                let text = ContentBlock::text(escape_unprintable(&answer.to_string()));
+                let mut result = CallToolResult::structured(answer);
+                result.content = vec![text];
+                Ok(result.into())
+            }
             Some(Err(error)) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
             None => Err(ErrorData::invalid_params(format!("no tool '{}'", request.name), None)),
         }
