@@ -93,7 +93,9 @@ fn threads_behind_a_lock_of_the_kernel() {
         // The ten readings of one second, of which six to eight find one there, are few; those of all seconds are enough.
         said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
         said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.6);
-        link(said, &stuck, "append/", "inference: the thread seen on storage");
+        // The owner field, where a sub-sample finds one.
+        let known_by = ["inference: the thread seen on storage", "the owner field of the kernel's rw-semaphore"];
+        link_by_one_of(said, &stuck, "append/", &known_by);
         said.word(&stuck, "device", &ground.device);
         link(said, &stuck, "a lock inside the kernel", "the wait channel");
         said.must_not("hung-task");
