@@ -13,6 +13,8 @@ pub mod missing;
 pub mod nagios;
 pub mod nicstat;
 pub mod openmetrics;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod report_data;
 pub mod table;
 pub mod text;

@@ -40,7 +40,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("nix", &["kernel", "recording", "app"]),
     ("libc", &["kernel", "recording", "baseline", "app"]),
     ("crc32c", &["recording"]),
-    ("prost", &["recording"]),
+    // In report: the messages of OpenTelemetry.
+    ("prost", &["recording", "report"]),
     ("zstd", &["recording", "app"]),
     ("ratatui", &["view", "app"]),
     ("unicode_segmentation", &["view", "report"]),
@@ -68,6 +69,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("libm", &["state", "view", "report"]),
     ("parquet", &["report"]),
     ("prometheus_client", &["report"]),
+    ("opentelemetry_proto", &["report"]),
+    ("percent_encoding", &["app"]),
     ("hyper", &["app"]),
     ("hyper_util", &["app"]),
     ("http_body_util", &["app"]),

@@ -79,6 +79,7 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("serve --listen 0.0.0.0:9709", Nothing),
     // An address for documentation, which no machine has.
     ("serve --listen 192.0.2.1:9709 --allow-remote", Nothing),
+    ("serve --listen 127.0.0.1:0 --otlp https://localhost:4318", Nothing),
     // Its input ends before the first message.
     ("mcp", Nothing),
     ("mcp --host -oProxyCommand=x", Nothing),

@@ -17,6 +17,8 @@ mod assets;
 mod clients;
 #[path = "serve/metrics.rs"]
 mod metrics;
+#[path = "serve/otlp.rs"]
+mod otlp;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "support/synthetic.rs"]

@@ -5,6 +5,7 @@ mod access;
 #[cfg(feature = "tls")]
 mod basic_auth;
 mod listen;
+mod otlp;
 mod response;
 mod server;
 #[cfg(feature = "tls")]
@@ -19,6 +20,7 @@ use hyper::body::Bytes;
 use crate::report::openmetrics::{self, Format, MetricFamily};
 pub use access::Access;
 pub use listen::listen;
+pub use otlp::OtlpSender;
 pub use server::HttpServer;
 
 /// Without a sample for so long, `/-/healthy` says that sampling is stuck.

@@ -23,6 +23,13 @@ pub struct Serve {
     /// TLS and passwords, in a file as Prometheus' own exporters have it (tls_server_config, basic_auth_users)
     #[arg(long, value_name = "FILE")]
     pub web_config: Option<PathBuf>,
+    /// Send metrics and findings to an OpenTelemetry collector too, by OTLP over HTTP: http://localhost:4318. Headers such as a
+    /// password are read from OTEL_EXPORTER_OTLP_HEADERS
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+    /// Time between metrics that are sent; changes of findings are sent at once
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value_parsers::positive_duration, requires = "otlp")]
+    pub otlp_interval: Duration,
     /// Time between samples: 100ms to 1h
     #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,

@@ -25,7 +25,7 @@ use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::Registry;
 
 pub use exporter::{Exporter, SamplingStatus};
-pub use family::MetricFamily;
+pub use family::{Label, Metric, MetricFamily, MetricKind};
 
 /// The text formats that Prometheus reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

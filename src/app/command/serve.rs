@@ -9,7 +9,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::{priority, stdio};
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
-use crate::app::serve::{Access, HttpServer, LatestMetrics, listen};
+use crate::app::serve::{Access, HttpServer, LatestMetrics, OtlpSender, listen};
 use crate::cli::{Configuration, Serve};
 use crate::kernel::Root;
 use crate::report::openmetrics::{Exporter, SamplingStatus};
@@ -23,12 +23,17 @@ pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Resu
     let latest = LatestMetrics::new(options.interval);
     // Before the priority is raised: clients must not take CPU time from others.
     let server = HttpServer::start(listener, access, latest.clone())?;
+    let start_otlp = |url: &String| OtlpSender::start(url, options.otlp_interval, env!("CARGO_PKG_VERSION"));
+    let mut otlp = options.otlp.as_ref().map(start_otlp).transpose()?;
     priority::raise();
     let settings = Settings::load_and_warn(&root, configuration)?;
     let learner = BaselineLearner::for_root(&root);
     let sampler = SamplerThread::start(root, options.interval, None)?;
     let control = sampler.control();
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
+    if let Some(otlp) = &mut otlp {
+        otlp.set_host(sampler.host.hostname.to_string_lossy());
+    }
     let rule_config = settings.rule_config_for(&sampler.host);
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
     stdio::print_stderr(&format!("metrics are at {scheme}://{address}/metrics"));
@@ -39,7 +44,11 @@ pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Resu
         let duration_seconds = sampling_seconds(&sample);
         let Some(evaluation) = evaluations.evaluate(&sample) else { continue };
         let status = SamplingStatus { duration_seconds, missed };
-        latest.set(exporter.metric_families(&evaluation, status));
+        let families = exporter.metric_families(&evaluation, status);
+        if let Some(otlp) = &mut otlp {
+            otlp.send(&evaluation, &families);
+        }
+        latest.set(families);
     }
     drop(server);
     evaluations.finish()?;

@@ -12,8 +12,10 @@ use crate::report::formatting::printable;
 /// Whether a metric only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Its series end with `_total`
+    /// Of the kernel, since boot or since the device was made. Its series end with `_total`, as do those of the next kind
     Counter,
+    /// A sum that stalltop makes, since it started
+    Total,
     Gauge,
 }
 
@@ -31,6 +33,10 @@ pub struct Metric {
 impl Metric {
     pub(super) const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
         Metric { name, kind: MetricKind::Counter, labels, help }
+    }
+
+    pub(super) const fn total(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric { name, kind: MetricKind::Total, labels, help }
     }
 
     pub(super) const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
@@ -67,7 +73,7 @@ impl MetricFamily {
         let Metric { name, kind, help, .. } = self.metric;
         // The encoder appends `_total`.
         let (name, metric_type) = match kind {
-            MetricKind::Counter => (name.trim_end_matches("_total"), MetricType::Counter),
+            MetricKind::Counter | MetricKind::Total => (name.trim_end_matches("_total"), MetricType::Counter),
             MetricKind::Gauge => (*name, MetricType::Gauge),
         };
         let mut family = encoder.encode_descriptor(name, help, None, metric_type)?;
@@ -80,7 +86,7 @@ impl MetricFamily {
 
 fn encode_value(kind: MetricKind, value: f64, encoder: MetricEncoder<'_>) -> fmt::Result {
     match kind {
-        MetricKind::Counter => ConstCounter::new(value).encode(encoder),
+        MetricKind::Counter | MetricKind::Total => ConstCounter::new(value).encode(encoder),
         MetricKind::Gauge => ConstGauge::new(value).encode(encoder),
     }
 }

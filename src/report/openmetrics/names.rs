@@ -17,14 +17,14 @@ metrics! {
     SAMPLE_TIMESTAMP = Metric::gauge("stalltop_sample_timestamp_seconds", &[], "time of the last sample, Unix time");
     SAMPLE_INTERVAL = Metric::gauge("stalltop_sample_interval_seconds", &[], "length of the interval that gauges are of");
     SAMPLE_DURATION = Metric::gauge("stalltop_sample_duration_seconds", &[], "time that the last sample took");
-    MISSED_SAMPLES = Metric::counter("stalltop_missed_samples_total", &[], "samples that were due and not taken");
-    SELF_CPU = Metric::counter("stalltop_process_cpu_seconds_total", &[], "CPU time of stalltop itself");
+    MISSED_SAMPLES = Metric::total("stalltop_missed_samples_total", &[], "samples that were due and not taken");
+    SELF_CPU = Metric::total("stalltop_process_cpu_seconds_total", &[], "CPU time of stalltop itself");
     LEFT_OUT = Metric::gauge("stalltop_left_out", &["subject"], "disks, interfaces, cgroups, ... without series, because there are too many");
 
-    CPU_SECONDS = Metric::counter("stalltop_cpu_seconds_total", &["mode"], "CPU time of all CPUs by mode, since stalltop started");
-    IDLE_BLOCKED = Metric::counter("stalltop_idle_blocked_seconds_total", &[],
+    CPU_SECONDS = Metric::total("stalltop_cpu_seconds_total", &["mode"], "CPU time of all CPUs by mode, since stalltop started");
+    IDLE_BLOCKED = Metric::total("stalltop_idle_blocked_seconds_total", &[],
         "idle CPU time while threads were blocked that would have run, all CPUs, since stalltop started");
-    IDLE_FREE = Metric::counter("stalltop_idle_free_seconds_total", &[],
+    IDLE_FREE = Metric::total("stalltop_idle_free_seconds_total", &[],
         "idle CPU time that was really free, all CPUs, since stalltop started");
     IDLE_BLOCKED_RATIO = Metric::gauge("stalltop_idle_blocked_ratio", &[], cpu::IDLE_BUT_BLOCKED_RATIO.definition.description);
     IDLE_BLOCKED_LOWER_BOUND = Metric::gauge("stalltop_idle_blocked_lower_bound", &[],
@@ -36,7 +36,7 @@ metrics! {
 
     FINDING_ACTIVE = Metric::gauge("stalltop_finding_active", &["kind", "severity"],
         "active findings; 0 after they have ended; none before the first of that kind and severity");
-    FINDINGS = Metric::counter("stalltop_findings_total", &["kind"], "findings that began since stalltop started");
+    FINDINGS = Metric::total("stalltop_findings_total", &["kind"], "findings that began since stalltop started");
     FINDING_INFO = Metric::gauge("stalltop_finding_info", &["kind", "severity", "subject"], "what the active findings are about; always 1");
     WAIT_CHAIN_INFO = Metric::gauge("stalltop_wait_chain_info", &["group", "call", "behind", "device"],
         "which processes are blocked, in which system call, behind which thread, on which device; always 1");
@@ -59,7 +59,7 @@ metrics! {
     NETWORK_DIRECTION_UTILIZATION = Metric::gauge("stalltop_network_direction_utilization_ratio", &["device", "direction"],
         "sent and received, share of the link's speed");
     NETWORK_UTILIZATION = Metric::gauge("stalltop_network_utilization_ratio", &["device"], network::UTILIZATION_RATIO.definition.description);
-    NETWORK_SATURATION = Metric::counter("stalltop_network_saturation_total", &["device"],
+    NETWORK_SATURATION = Metric::total("stalltop_network_saturation_total", &["device"],
         network::SATURATION_PER_SECOND.definition.description);
 
     PRESSURE_CPU_WAITING = Metric::counter("stalltop_pressure_cpu_waiting_seconds_total", &[], "time in which some task waited for a CPU");

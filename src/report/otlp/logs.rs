@@ -1,0 +1,77 @@
+//! Findings as log records: one when a finding begins, when its severity changes, and when it ends.
+
+use std::collections::BTreeMap;
+
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, SeverityNumber};
+use prost::Message;
+
+use super::metrics::unix_ns;
+use super::{Source, attribute, number, text};
+use crate::findings::{Evaluation, Finding, FindingKey, Severity};
+use crate::report::formatting::{printable, subject_name};
+
+/// The findings that were active at the last interval, with their severity then.
+#[derive(Clone, Debug, Default)]
+pub struct FindingLog(BTreeMap<FindingKey, Severity>);
+
+impl FindingLog {
+    /// The changes since the last interval as the body of a request to /v1/logs; `None` without changes.
+    pub fn request(&mut self, evaluation: &Evaluation, source: &Source) -> Option<Vec<u8>> {
+        let at = unix_ns(evaluation.interval.at());
+        let mut records = Vec::new();
+        for finding in evaluation.active.iter() {
+            match self.0.insert(finding.key(), finding.severity) {
+                None => records.push(record(finding, "began", at)),
+                Some(severity) if severity != finding.severity => records.push(record(finding, "changed", at)),
+                Some(_) => {}
+            }
+        }
+        for finding in &evaluation.ended {
+            if self.0.remove(&finding.key()).is_some() {
+                records.push(record(finding, "ended", at));
+            }
+        }
+        (!records.is_empty()).then(|| request(records, source))
+    }
+}
+
+fn request(log_records: Vec<LogRecord>, source: &Source) -> Vec<u8> {
+    let scope = ScopeLogs { scope: Some(source.scope()), log_records, ..ScopeLogs::default() };
+    let resource = ResourceLogs { resource: Some(source.resource()), scope_logs: vec![scope], ..ResourceLogs::default() };
+    ExportLogsServiceRequest { resource_logs: vec![resource] }.encode_to_vec()
+}
+
+/// `at`: the end of the interval that shows the change, Unix time in ns.
+fn record(finding: &Finding, change: &str, at: u64) -> LogRecord {
+    let mut attributes = vec![
+        attribute("stalltop.finding.kind", finding.kind.as_str()),
+        attribute("stalltop.finding.severity", finding.severity.as_str()),
+        attribute("stalltop.finding.subject", &printable(&subject_name(&finding.subject))),
+    ];
+    attributes.push(opentelemetry_proto::tonic::common::v1::KeyValue {
+        key: "stalltop.finding.value".to_owned(),
+        value: Some(number(finding.value)),
+        ..Default::default()
+    });
+    attributes.push(attribute("stalltop.finding.unit", finding.unit));
+    if let Some(cause) = &finding.follows_from {
+        attributes.push(attribute("stalltop.finding.follows_from", cause.kind.as_str()));
+    }
+    let severity = match finding.severity {
+        Severity::Note => SeverityNumber::Info,
+        Severity::Warning => SeverityNumber::Warn,
+        Severity::Critical => SeverityNumber::Error,
+    };
+    LogRecord {
+        time_unix_nano: at,
+        observed_time_unix_nano: at,
+        // That it is over is no problem.
+        severity_number: if change == "ended" { SeverityNumber::Info } else { severity }.into(),
+        severity_text: finding.severity.as_str().to_owned(),
+        body: Some(text(&printable(&finding.sentence))),
+        attributes,
+        event_name: format!("stalltop.finding.{change}"),
+        ..LogRecord::default()
+    }
+}
