@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attempt::{Attempt, Window};
 use crate::check_result::CheckResult;
+use crate::long;
 use crate::proc::{READS_COMPLETED, Snapshot, cpus, diskstat, processes, read, ticks};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
@@ -156,6 +157,9 @@ fn a_saturated_affinity_mask_on_an_idle_host() {
 /// The opposite case: one process that has the CPU of its cpuset for itself. It is at its limit; no thread waits.
 #[test]
 fn a_cpuset_for_one_thread() {
+    if !long() {
+        return;
+    }
     let Some(lab) = open("cpuset", &[]) else { return };
     if cpus() < 2.0 {
         println!("skipped: one CPU is the whole host");
@@ -237,6 +241,9 @@ fn a_throttled_container_has_its_name() {
 
 #[test]
 fn a_throttled_container_of_a_pod_has_both_names() {
+    if !long() {
+        return;
+    }
     container("pod", &["container api (containerd) of pod shop/api-7d9f", "0.20 CPU", "spin"]);
 }
 

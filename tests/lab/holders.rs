@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
 use crate::disk_load::{Load, link};
+use crate::long;
 use crate::scenario::Lab;
 
 /// 12 threads in this mode. `judge` also gets the threads that held a lock, by what the load wrote itself.
@@ -156,6 +157,9 @@ fn deadlock(mode: &str, threads: f64, says: &[&str]) {
 
 #[test]
 fn two_threads_in_a_deadlock() {
+    if !long() {
+        return;
+    }
     deadlock("deadlock", 2.0, &[" waits for a mutex that knot/", ": neither proceeds"]);
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
 use crate::disk_load::Load;
+use crate::long;
 use crate::scenario::Lab;
 
 fn check(mode: &str, mut judge: impl FnMut(&mut CheckResult)) {
@@ -46,5 +47,8 @@ fn a_process_without_a_free_descriptor() {
 
 #[test]
 fn a_process_with_three_quarters_of_its_descriptors() {
+    if !long() {
+        return;
+    }
     check("files-many", |said| said.must_not("limit-reached"));
 }

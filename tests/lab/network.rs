@@ -103,6 +103,9 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
 
 #[test]
 fn an_interface_full_in_one_direction() {
+    if !long() {
+        return;
+    }
     full_interface("10-half", 100.0, false, &[]);
 }
 
@@ -118,6 +121,9 @@ fn an_interface_full_of_retransmits() {
 
 #[test]
 fn an_interface_full_of_datagrams() {
+    if !long() {
+        return;
+    }
     full_interface("10-udp", 100.0, false, &[("UDP", "60M")]);
 }
 
@@ -148,6 +154,9 @@ fn an_interface_of_another_namespace() {
 /// The same link with a fifth of what its queueing discipline lets pass.
 #[test]
 fn an_interface_of_another_namespace_below_its_limit() {
+    if !long() {
+        return;
+    }
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _scenario = start_flows(&lab, &[("SIDE", "netns"), ("UDP", "5M")], 1e6);
@@ -359,6 +368,9 @@ fn polling_sender(name: &str, port: &str, role: &str, call: &str, judge: impl Fn
 #[test]
 fn an_event_loop_whose_receiver_does_not_read() {
     for (call, port) in [("epoll", "18101"), ("poll", "18102")] {
+        if call == "poll" && !long() {
+            continue;
+        }
         polling_sender(&format!("polling-{call}"), port, "client", call, |said| {
             let blocked = said.must("send-blocked", "127.0.0.1", "warning");
             said.says(
@@ -372,7 +384,9 @@ fn an_event_loop_whose_receiver_does_not_read() {
 
 #[test]
 fn a_server_in_epoll_and_idle_connections() {
-    polling_sender("polling-server", "18103", "server", "epoll", |said| said.must_not("send-blocked"));
+    if long() {
+        polling_sender("polling-server", "18103", "server", "epoll", |said| said.must_not("send-blocked"));
+    }
     polling_sender("polling-idle", "18104", "idle", "epoll", |said| said.nothing_wrong_but(&[]));
 }
 
@@ -396,6 +410,9 @@ fn a_udp_socket_that_is_not_read_fast_enough() {
 
 #[test]
 fn a_udp_socket_of_ipv6_that_is_not_read_fast_enough() {
+    if !long() {
+        return;
+    }
     datagrams("udp6-overflow", "::1", "18096", "500", |said| {
         let overflow = said.must("udp-overflow", "host", "warning");
         said.says(&overflow, &["collector (", "does not read port 18096 fast enough ([::1]:18096)"]);

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::attempt::Attempt;
 use crate::disk_load::{DiskLoad, Load, link};
+use crate::long;
 use crate::proc::FLUSHES_COMPLETED;
 use crate::scenario::Lab;
 
@@ -42,6 +43,9 @@ fn connections_of_a_server_in_fdatasync() {
 
 #[test]
 fn unix_connections_of_a_server_in_fdatasync() {
+    if !long() {
+        return;
+    }
     // Of a Unix socket what is read and not answered is not known.
     stuck("unix", 30.0, 50.0);
 }
