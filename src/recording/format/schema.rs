@@ -23,6 +23,7 @@ use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
+use crate::sample::stacks::ThreadStack;
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
@@ -60,6 +61,7 @@ columns! { Sample: 512 {
     network_namespaces,
     limits,
     cpu_frequencies,
+    stacks,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
@@ -160,6 +162,7 @@ pub const LISTS: &[List] = lists! {
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
     54 "run time of threads by CPU": CpuRun, keys 4, steps 4, |s| s.tasks.as_ref().map(|tasks| &tasks.cpu_runs), |s| s.tasks.as_mut().map(|tasks| &mut tasks.cpu_runs);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
+    62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -192,7 +195,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 62)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
-use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, wait_chains};
+use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, wait_chains};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
@@ -153,6 +153,10 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
     for line in chain_lines(evaluation, usize::from(page.width.saturating_sub(2))) {
         page.styled(2, line);
+    }
+    let group = evaluation.interval.idle_blocked.as_ref().and_then(|blocked| blocked.groups.first());
+    if let Some(line) = group.and_then(|group| holder_line(&evaluation.interval, group)) {
+        page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
     }
     if let Some(chain) = wait_chains(&evaluation.interval, &evaluation.latency_statuses).first() {
         page.line(2, safe!("confidence: {}", chain.confidence.as_str()), StyleRole::Dim);
