@@ -15,9 +15,10 @@ use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
+use stalltop::sample::stacks::ThreadStack;
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
 use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, Waits};
-use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
+use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
 use super::synthetic::{self, ProcessBuilder, ThreadBuilder};

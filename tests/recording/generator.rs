@@ -32,6 +32,7 @@ use stalltop::sample::network::{
 };
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
+use stalltop::sample::stacks::ThreadStack;
 use stalltop::sample::task::{
     ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,

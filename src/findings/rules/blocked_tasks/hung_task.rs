@@ -11,8 +11,8 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::named_holder::describe_named_holder;
-use crate::ids::{DiskId, GroupId};
 use crate::findings::wait_chain::stacks::stack_of;
+use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
 use crate::interval::lock_holders::holder_of_group;
