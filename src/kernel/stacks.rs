@@ -63,6 +63,9 @@ struct KnownStack {
 /// In place of a function, behind the last one
 const END_OF_STACK: &[u8] = b"0xffffffffffffffff";
 
+/// The innermost function of a thread that lost its CPU on the way back to its program
+const PREEMPTED: &[u8] = b"exit_to_user_mode_loop";
+
 /// Reads the stacks, and keeps those of threads that may not run before the next sample.
 #[derive(Debug)]
 pub struct StackReader {
@@ -162,8 +165,8 @@ impl StackReader {
     fn read_stack(&mut self, files: &mut TaskFiles, thread: &Candidate) -> Reading<Name> {
         let TaskId { pid, tid, .. } = thread.task;
         let text = parse_stack(files.read_once(format_args!("{pid}/task/{tid}/stack"))?);
-        // A thread that runs has none.
-        if text.is_empty() {
+        // A thread that runs has none; one that was preempted is about to return to its program.
+        if text.is_empty() || text.starts_with(PREEMPTED) {
             return Err(Absent::Vanished);
         }
         let text = match self.texts.get(text.as_slice()) {

@@ -46,8 +46,12 @@ fn a_thread_in_d_has_its_stack_until_it_runs_again() {
     tree.stack(pid, "");
     run_and_block(&mut tree, pid, 3);
     assert_eq!(tree.sample().stacks, Ok(Vec::new()));
-    tree.run(pid, pid, 4);
-    tree.clock(pid, 4);
+    // It was woken and preempted.
+    tree.stack(pid, "[<0>] exit_to_user_mode_loop+0x5a/0x100\n[<0>] do_syscall_64+0x1fb/0x280\n");
+    run_and_block(&mut tree, pid, 4);
+    assert_eq!(tree.sample().stacks, Ok(Vec::new()));
+    tree.run(pid, pid, 5);
+    tree.clock(pid, 5);
     assert_eq!(tree.sample().stacks, Ok(Vec::new()));
 }
 
