@@ -24,7 +24,7 @@ pub fn of_thread(interval: &Interval, process: &Process, thread: &Thread, page: 
     }
 }
 
-/// The stack of the first thread of a process that has one, or why those of stuck ones are not known.
+/// The stack of a thread of a process, of one in D or of one that waits for no lock if there is one; or why those of stuck ones are not known.
 pub fn of_process(interval: &Interval, process: &Process, page: &mut Page) {
     if let [thread] = &*process.threads {
         return of_thread(interval, process, thread, page);
@@ -32,7 +32,11 @@ pub fn of_process(interval: &Interval, process: &Process, page: &mut Page) {
     let stacks = interval.newer.stacks.as_deref().unwrap_or_default();
     let own: Vec<&ThreadStack> = stacks.iter().filter(|row| row.task.pid == process.pid).collect();
     let in_d = |row: &&&ThreadStack| process.thread(row.task.tid).is_some_and(|thread| thread.state == TaskState::Blocked);
-    match own.iter().find(in_d).or(own.first()) {
+    let is_no_waiter = |row: &&&ThreadStack| {
+        let thread = process.thread(row.task.tid);
+        thread.is_some_and(|thread| visible_wait_class(&interval.host, process, thread) != WaitClass::Lock)
+    };
+    match own.iter().find(in_d).or_else(|| own.iter().find(is_no_waiter)).or(own.first()) {
         Some(row) => {
             page.heading("KERNEL STACK");
             let comm = process.thread(row.task.tid).map(|thread| SafeText::from_name(&thread.comm)).unwrap_or_default();
