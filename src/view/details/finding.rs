@@ -54,6 +54,9 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
     next_steps(finding, page);
+    if is_active_blocking(finding) {
+        holder_stack(&evaluation.interval, page);
+    }
 }
 
 /// Evidence over time and now, cross-checks.
@@ -154,12 +157,17 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     for line in chain_lines(evaluation, usize::from(page.width.saturating_sub(2))) {
         page.styled(2, line);
     }
-    let group = evaluation.interval.idle_blocked.as_ref().and_then(|blocked| blocked.groups.first());
-    if let Some(line) = group.and_then(|group| holder_line(&evaluation.interval, group)) {
-        page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
-    }
     if let Some(chain) = wait_chains(&evaluation.interval, &evaluation.latency_statuses).first() {
         page.line(2, safe!("confidence: {}", chain.confidence.as_str()), StyleRole::Dim);
+    }
+}
+
+/// The kernel stack of the thread at the end of the first chain.
+fn holder_stack(interval: &Interval, page: &mut Page) {
+    let group = interval.idle_blocked.as_ref().and_then(|blocked| blocked.groups.first());
+    if let Some(line) = group.and_then(|group| holder_line(interval, group)) {
+        page.heading("KERNEL STACK");
+        page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
     }
 }
 
