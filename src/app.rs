@@ -42,7 +42,7 @@ use program::stdio::{print, print_stderr};
 use program::{allocator, panics, privileges, signals};
 
 use crate::cli::{self, EarlyExit};
-use crate::kernel::probe::loader_process;
+use crate::kernel::probe::loader_process::{self, ProbeProgram};
 
 /// The whole program. The terminal is restored in every case, and a failure is one line on standard error.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -53,9 +53,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Err(failure) = privileges::refuse_setuid() {
         return exit_code(Err(failure));
     }
-    if matches!(arguments.as_slice(), [_, word] if word == loader_process::LOADER_ARGUMENT) {
+    if let Some(wanted) = ProbeProgram::from_arguments(arguments.get(1..).unwrap_or_default()) {
         privileges::drop_privileges_for_loader();
-        loader_process::run_loader();
+        loader_process::run_loader(wanted);
         return ExitCode::SUCCESS;
     }
     // Only the script of `stalltop completions` sets it, and writes `--` before the words.

@@ -29,7 +29,7 @@ pub mod value_parsers;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::units::time_spec::TimeSpec;
@@ -88,6 +88,21 @@ pub struct Configuration {
     #[arg(long, global = true, value_name = "INT=MBPS,...", value_delimiter = ',')]
     #[arg(help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub nic_speed: Vec<String>,
+    /// eBPF programs that measure what /proc does not tell, such as the distribution of disk latencies
+    #[arg(long, global = true, value_name = "WHEN", help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
+    pub probes: Option<ProbeMode>,
+}
+
+/// When eBPF programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProbeMode {
+    /// Where the kernel and the user's privileges allow it, and while they take at most 1 % of a CPU
+    #[default]
+    Auto,
+    /// Never
+    Off,
+    /// Whatever they cost; why they cannot be attached is reported
+    On,
 }
 
 #[derive(Debug, PartialEq, Subcommand)]

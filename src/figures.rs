@@ -27,6 +27,7 @@ pub mod cgroup;
 mod column;
 pub mod cpu;
 pub mod disk;
+pub mod disk_latency;
 pub mod disk_operation;
 pub mod load;
 pub mod memory;

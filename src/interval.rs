@@ -1,6 +1,7 @@
 //! An interval: the span between two samples. All arithmetic on counters is in this layer: differences, rates, shares, means.
 //! An unknown figure is `None`, never 0: a counter decreased, a file was missing, or nothing completed.
 
+pub mod block_latency;
 pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;

@@ -23,10 +23,8 @@ pub mod probe;
 mod refresh_cycle;
 pub mod root;
 pub mod scan;
-pub mod stacks;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
 pub mod sys;
-mod sys_admin;
 pub mod task;
 pub mod taskstats;
 mod uevents;
@@ -90,6 +88,7 @@ pub struct Sampler {
     memory: memory::MemoryReader,
     pressure: pressure::PressureReader,
     disk: disk::DiskReader,
+    block_latencies: probe::block_latencies::BlockLatencies,
     network: network::NetworkReader,
     unix_senders: network::unix_senders::UnixSenderReader,
     cgroup: cgroup::CgroupReader,
@@ -101,7 +100,6 @@ pub struct Sampler {
     user_names: Arc<BTreeMap<u32, Name>>,
     scanner: TaskScanner,
     waits: WaitCounter,
-    stacks: stacks::StackReader,
     exits: exits::ExitReader,
     limits: limits::LimitReader,
     budget: CpuBudget,
@@ -132,6 +130,7 @@ impl Sampler {
             memory: memory::MemoryReader::default(),
             pressure: pressure::PressureReader::default(),
             disk: disk::DiskReader::default(),
+            block_latencies: probe::block_latencies::BlockLatencies::default(),
             network: network::NetworkReader::default(),
             unix_senders: network::unix_senders::UnixSenderReader::default(),
             cgroup: cgroup::CgroupReader::default(),
@@ -142,7 +141,6 @@ impl Sampler {
             user_names: Arc::default(),
             scanner,
             waits: WaitCounter::default(),
-            stacks: stacks::StackReader::new(&root),
             exits: exits::ExitReader::new(&root),
             limits: limits::LimitReader::default(),
             budget: CpuBudget::new(DEFAULT_SHARE),
@@ -172,6 +170,19 @@ impl Sampler {
         if self.root.is_host() && self.is_in_initial_pid_namespace() {
             self.waits.enable_kernel_lock_owners(program);
         }
+    }
+
+    /// Counts latencies of block requests from now on, by an eBPF program, where it may load one; does not wait for that. `program`
+    /// is this one, which is started once more. With `max_cpu_share`, of one CPU, it does not count while that takes more.
+    pub fn enable_block_latencies(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
+        if self.root.is_host() {
+            self.block_latencies = probe::block_latencies::BlockLatencies::start(&self.root, program, max_cpu_share);
+        }
+    }
+
+    /// Waits until the program counts, for `--probes on`; why it does not.
+    pub fn wait_for_block_latencies(&mut self) -> Result<(), String> {
+        self.block_latencies.wait_until_attached(&self.root)
     }
 
     /// Whether the pids in /proc are those of the initial pid namespace.
@@ -298,6 +309,7 @@ impl Sampler {
         sample.memory = self.memory.sample(&self.root);
         sample.read_delays.disks_us = self.read_delay_us(&sample);
         sample.disks = self.disk.sample(&self.root);
+        sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default(), sample.at.boottime_ns);
         sample.read_delays.nics_us = self.read_delay_us(&sample);
         sample.nics = self.network.sample(&self.root);
         sample.protocols = self.network.protocols(&self.root);
@@ -352,10 +364,6 @@ impl Sampler {
         let machine = self.host.machine.as_bytes();
         let known = (disks, sample.tasks.as_ref().ok());
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
-        if let Ok(tasks) = &sample.tasks {
-            let (stuck, known) = (self.waits.stuck_threads(), (&sample.waits, tasks));
-            sample.stacks = self.stacks.sample(self.scanner.files(), stuck, known, sample.at.boottime_ns);
-        }
         let read = (sample.tasks.as_ref().ok(), &sample.waits);
         let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
         sample.protocols.unix_senders =

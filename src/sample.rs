@@ -7,6 +7,7 @@
 //! No field has a type of an outside crate, because recordings keep these fields. What does not change between two samples is
 //! behind an `Arc` that both share, so that an unchanged process is neither copied nor compared.
 
+pub mod block_io;
 pub mod cgroup;
 pub mod context_switches;
 pub mod cpu;
@@ -19,7 +20,6 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
-pub mod stacks;
 pub mod task;
 pub mod task_state;
 pub mod waits;
@@ -42,6 +42,8 @@ pub struct Sample {
     pub pressure: pressure::Pressure,
     /// Whole block devices that have done I/O since boot, sorted by id.
     pub disks: Reading<Vec<disk::Disk>>,
+    /// Latency histograms of their requests; `Absent` without the eBPF program that counts them.
+    pub block_io: Reading<block_io::BlockIo>,
     /// In the order of /proc/net/dev.
     pub nics: Reading<Vec<network::Nic>>,
     pub protocols: network::Protocols,
@@ -73,8 +75,6 @@ pub struct Sample {
     pub limits: Reading<limits::Limits>,
     /// Sorted by CPU; empty where the kernel does not report them
     pub cpu_frequencies: Vec<cpu::CpuFrequency>,
-    /// Kernel stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`; empty while none is stuck
-    pub stacks: Reading<Vec<stacks::ThreadStack>>,
 }
 
 impl Sample {
@@ -87,6 +87,7 @@ impl Sample {
             memory: Err(Absent::NotRead),
             pressure: pressure::Pressure::absent(Absent::NotRead),
             disks: Err(Absent::NotRead),
+            block_io: Err(Absent::NotRead),
             nics: Err(Absent::NotRead),
             protocols: network::Protocols::absent(Absent::NotRead),
             network_namespaces: Err(Absent::NotRead),
@@ -104,7 +105,6 @@ impl Sample {
             container_names: Vec::new(),
             limits: Err(Absent::NotRead),
             cpu_frequencies: Vec::new(),
-            stacks: Err(Absent::NotRead),
         }
     }
 }
@@ -138,6 +138,8 @@ pub enum Absent {
     Unsupported,
     /// It was read and cannot be parsed.
     Malformed,
+    /// Reading it took too much CPU time; it is tried again later.
+    TooExpensive,
     /// Any other error, by its errno.
     Os(i32),
 }
@@ -152,6 +154,7 @@ impl fmt::Display for Absent {
             Absent::Vanished => f.write_str("vanished while it was read"),
             Absent::Unsupported => f.write_str("switched off in this kernel"),
             Absent::Malformed => f.write_str("not understood"),
+            Absent::TooExpensive => f.write_str("took too much CPU time"),
             Absent::Os(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
         }
     }

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Makes tasks.bpf.o from tasks.bpf.c, into the folder given (default: this one).
+# Makes each NAME.bpf.o from NAME.bpf.c, into the folder given (default: this one).
 # Debian 12: apt-get install clang-16 llvm-16 libbpf-dev linux-libc-dev
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here}
 cd "$here"
-clang-16 -target bpf -mcpu=v2 -O2 -g -Wall -Werror -fdebug-compilation-dir=. -I"/usr/include/$(uname -m)-linux-gnu" \
-  -c tasks.bpf.c -o "$out/tasks.bpf.o"
-llvm-strip-16 -g "$out/tasks.bpf.o"
+for name in tasks block; do
+  clang-16 -target bpf -mcpu=v2 -O2 -g -Wall -Werror -fdebug-compilation-dir=. -I"/usr/include/$(uname -m)-linux-gnu" \
+    -c "$name.bpf.c" -o "$out/$name.bpf.o"
+  llvm-strip-16 -g "$out/$name.bpf.o"
+done

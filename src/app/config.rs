@@ -14,7 +14,7 @@ use nix::unistd::gethostname;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_stderr;
 use crate::app::program::threads::{TimedOut, with_timeout};
-use crate::cli::{Configuration, finding_options};
+use crate::cli::{Configuration, ProbeMode, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::network::Link;
 use crate::kernel::Root;
@@ -46,6 +46,7 @@ pub struct Settings {
     explicit_file: bool,
     /// The theme of the screen
     theme: Option<String>,
+    probes: Option<ProbeMode>,
 }
 
 impl Settings {
@@ -53,6 +54,7 @@ impl Settings {
     pub fn load(root: &Root, requested: &Configuration) -> Result<(Settings, Vec<String>), Failure> {
         // Errors of the command line are reported before those of a file.
         let speeds = parse_nic_speeds(requested)?;
+        let probes = requested.probes;
         let named = ConfigFile::explicit_path(requested);
         let mut settings = Settings { explicit_file: named.is_some(), ..Settings::default() };
         let mut notices = Vec::new();
@@ -82,7 +84,7 @@ impl Settings {
         }
         settings.apply(read_environment()?);
         settings.command_line_links = speeds.clone();
-        settings.apply(ParsedConfig { links: speeds, ..ParsedConfig::default() });
+        settings.apply(ParsedConfig { links: speeds, probes, ..ParsedConfig::default() });
         Ok((settings, notices))
     }
 
@@ -126,6 +128,11 @@ impl Settings {
         thresholds.iter().for_each(|setting| setting.apply(&mut self.rule_config.thresholds));
     }
 
+    /// When eBPF programs are attached.
+    pub fn probes(&self) -> ProbeMode {
+        self.probes.unwrap_or_default()
+    }
+
     /// The rule configuration of this machine.
     pub fn rule_config(&self) -> &RuleConfig {
         &self.rule_config
@@ -164,6 +171,7 @@ impl Settings {
         ignored.disks = parsed.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
         ignored.nics = parsed.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
         self.theme = parsed.theme.or(self.theme.take());
+        self.probes = parsed.probes.or(self.probes);
     }
 }
 

@@ -30,7 +30,7 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     notices.extend(notice);
     // The processes of a captured tree are not on this machine.
     let allows_signals = options.allow_signals && root.is_host();
-    let sampler = SamplerThread::start(root, options.interval, None)?;
+    let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
     let mut state = State::new(setup(&options.appearance, Source::Live, options.interval));
     state.allows_signals = allows_signals;

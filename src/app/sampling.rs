@@ -19,9 +19,12 @@ use self::schedule::Schedule;
 use self::throttle::Throttle;
 use crate::app::operations_command::LatestOperations;
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdio::print_stderr;
 use crate::app::program::{priority, threads};
+use crate::cli::ProbeMode;
 use crate::kernel::probe::loader_process;
 use crate::kernel::{Root, Sampler};
+use crate::report::formatting::printable;
 use crate::sample::{Absent, Host, Sample};
 
 /// Time between sub-samples, on average.
@@ -32,6 +35,9 @@ const CLOCK_TICK: Duration = Duration::from_millis(10);
 
 /// A sample out of turn comes at least so long after the one before: in less time, rates by clock ticks mean nothing.
 const MIN_SPACING: Duration = Duration::from_millis(100);
+
+/// Of one CPU: what eBPF programs may take with `probes = "auto"`.
+const MAX_PROBE_CPU_SHARE: f64 = 0.01;
 
 /// Samples that may wait for the receiver. It never waits for the terminal, so that they queue only where it gets no CPU.
 const QUEUE_CAPACITY: usize = 16;
@@ -81,8 +87,8 @@ impl SamplerControl {
 
 impl SamplerThread {
     /// Starts sampling; the first sample is taken at once. With a span, the last sample is taken at its end.
-    pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<SamplerThread, Failure> {
-        SamplerThread::start_with_operations(root, interval, span, None)
+    pub fn start(root: Root, interval: Duration, span: Option<Duration>, probes: ProbeMode) -> Result<SamplerThread, Failure> {
+        SamplerThread::start_with_operations(root, interval, span, probes, None)
     }
 
     /// The same; each sample contains the last total of `record --ops`.
@@ -90,9 +96,10 @@ impl SamplerThread {
         root: Root,
         interval: Duration,
         span: Option<Duration>,
+        probes: ProbeMode,
         operations: Option<LatestOperations>,
     ) -> Result<SamplerThread, Failure> {
-        SamplerThread::spawn(new_sampler(root)?, Schedule::new(interval, span), Some(Throttle::default()), operations)
+        SamplerThread::spawn(new_sampler(root, probes)?, Schedule::new(interval, span), Some(Throttle::default()), operations)
     }
 
     /// Without an early second sample and without a throttle: every interval but the last has the requested length.
@@ -101,9 +108,10 @@ impl SamplerThread {
         root: Root,
         interval: Duration,
         span: Option<Duration>,
+        probes: ProbeMode,
         context_switches: bool,
     ) -> Result<SamplerThread, Failure> {
-        let mut sampler = new_sampler(root)?;
+        let mut sampler = new_sampler(root, probes)?;
         if context_switches {
             sampler.enable_context_switches();
         }
@@ -140,11 +148,24 @@ impl SamplerThread {
     }
 }
 
-fn new_sampler(root: Root) -> Result<Sampler, Failure> {
+fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
     let mut sampler = Sampler::new(root).map_err(|error| {
         Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
     })?;
-    sampler.enable_kernel_lock_owners(loader_process::own_executable());
+    let program = loader_process::own_executable;
+    if probes != ProbeMode::Off {
+        sampler.enable_kernel_lock_owners(program());
+    }
+    match probes {
+        ProbeMode::Off => {}
+        ProbeMode::Auto => sampler.enable_block_latencies(program(), Some(MAX_PROBE_CPU_SHARE)),
+        ProbeMode::On => {
+            sampler.enable_block_latencies(program(), None);
+            if let Err(why) = sampler.wait_for_block_latencies() {
+                print_stderr(&format!("latencies of single disk requests are not measured: {}", printable(&why)));
+            }
+        }
+    }
     Ok(sampler)
 }
 

@@ -1,7 +1,7 @@
 //! `disk`: the columns of `iostat -x`, each latency beside its baseline, and the columns of pt-diskstats. `interval/disk` computes the
 //! values.
 
-use super::{Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, unit_capacity};
+use super::{Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, disk_latency, unit_capacity};
 use crate::baseline::{self, LatencyStatus};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::units::{PerSecond, Ratio};
@@ -11,7 +11,18 @@ type Figure = Column<DiskSpan>;
 pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
     description: "a row per whole block device: iostat -x, and each latency beside its baseline",
-    columns: &[DEVICE, READS, WRITES, DISCARDS_FLUSHES_AND_QUEUE, BASELINES, PT_DISKSTATS],
+    columns: &[
+        DEVICE,
+        READS,
+        WRITES,
+        DISCARDS_FLUSHES_AND_QUEUE,
+        BASELINES,
+        disk_latency::READ_LATENCIES,
+        disk_latency::WRITE_LATENCIES,
+        disk_latency::FLUSH_LATENCIES,
+        disk_latency::DISCARD_LATENCIES,
+        PT_DISKSTATS,
+    ],
     key_columns: &[&NAME],
     column_sets: &[ColumnSet { name: "pt", columns: &[DEVICE, PT_DISKSTATS] }],
     default_sort: &BUSY_RATIO,

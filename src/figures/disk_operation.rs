@@ -5,6 +5,7 @@ use super::{Cell, Column, FigureInput, Precision, Unit};
 use crate::baseline::{self, LatencyStatus};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::units::Millis;
 
 type Figure = Column<OperationRow>;
 
@@ -13,13 +14,16 @@ pub struct OperationRow {
     disk: DiskId,
     pub operation: Operation,
     span: OpSpan,
+    /// Within which 99 % of the requests completed
+    p99: Option<Millis>,
 }
 
 impl OperationRow {
     /// `None` if the kernel does not count operations of that kind.
     pub fn new(disk: &DiskSpan, operation: Operation) -> Option<OperationRow> {
         let (_, span) = disk.operations().find(|(kind, _)| *kind == operation)?;
-        Some(OperationRow { disk: disk.id, operation, span: *span })
+        let p99 = disk.latency(operation).and_then(|known| known.total.quantile(0.99));
+        Some(OperationRow { disk: disk.id, operation, span: *span, p99 })
     }
 
     /// How the latency compares with its baseline; `None` without a baseline.
@@ -54,6 +58,12 @@ pub static SIZE_BYTES: Figure = Figure::new("KB/req", "size_bytes", Unit::Kiloby
 pub static AWAIT_SECONDS: Figure =
     Figure::new("await", "await_seconds", Unit::Milliseconds, "mean time of a request, queue included", |_, row| {
         row.span.r#await.into()
+    })
+    .lower_is_better();
+
+pub static P99_SECONDS: Figure =
+    Figure::new("p99", "p99_seconds", Unit::Milliseconds, "time within which 99 % of the requests completed", |_, row| {
+        row.p99.into()
     })
     .lower_is_better();
 

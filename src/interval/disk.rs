@@ -1,8 +1,10 @@
 //! Disk figures as in `iostat -x`, from the counters of `sample/disk`. Each kind of operation has its own await: a mean over
 //! reads, writes and flushes would say nothing. `figures/disk` names and describes the columns.
 
+use super::block_latency::{self, OperationLatency};
 use crate::ids::DiskId;
 use crate::sample::Sample;
+pub use crate::sample::disk::Operation;
 use crate::sample::disk::{Disk, OpCounters, find_disk};
 use crate::units::{Millis, PerSecond, Ratio, delta};
 
@@ -25,6 +27,8 @@ pub struct DiskSpan {
     pub busy: Option<Ratio>,
     /// Requests were in flight at both samples and none completed in between
     pub stalled: bool,
+    /// Distributions of latency by operation, in their order; empty where they are not known (`Sample::block_io`)
+    pub latencies: Vec<OperationLatency>,
 }
 
 /// One kind of operation on one device.
@@ -105,6 +109,7 @@ impl DiskSpan {
                 .since(older.io_ticks_ms)
                 .and_then(|ms| Ratio::new((ms as f64 / 1000.0).min(seconds), seconds)),
             stalled: silent,
+            latencies: Vec::new(),
         })
     }
 
@@ -120,41 +125,14 @@ impl DiskSpan {
         .filter_map(|(kind, span)| Some((kind, span?)))
     }
 
+    /// The distribution of the latencies of an operation; `None` if it is not known, or none completed.
+    pub fn latency(&self, operation: Operation) -> Option<&OperationLatency> {
+        self.latencies.iter().find(|latency| latency.operation == operation)
+    }
+
     /// Completions of all kinds.
     pub fn completed(&self) -> u64 {
         self.operations().map(|(_, op)| op.completed).fold(0, u64::saturating_add)
-    }
-}
-
-/// Kind of request to a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    Read,
-    Write,
-    Flush,
-    Discard,
-}
-
-impl Operation {
-    /// `read`, as on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Read => "read",
-            Operation::Write => "write",
-            Operation::Flush => "flush",
-            Operation::Discard => "discard",
-        }
-    }
-
-    /// `reads`, for sentences.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Operation::Read => "reads",
-            Operation::Write => "writes",
-            Operation::Flush => "flushes",
-            Operation::Discard => "discards",
-        }
     }
 }
 
@@ -165,7 +143,8 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
         .enumerate()
         .filter_map(|(index, disk)| {
             let before = find_disk(was, disk.id).filter(|before| is_same_device(before, disk))?;
-            DiskSpan::between(index, before, disk, seconds)
+            let span = DiskSpan::between(index, before, disk, seconds)?;
+            Some(DiskSpan { latencies: block_latency::between(older, newer, disk.id), ..span })
         })
         .collect()
 }

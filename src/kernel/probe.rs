@@ -1,9 +1,11 @@
-//! Loads an eBPF program, the task iterator of assets/probe, and reads from it which threads wait for locks inside the kernel, and
-//! which threads hold those. `waits/kernel_lock_owners.rs` uses it; `doctor` tries it.
+//! The eBPF programs of assets/probe. Here the task iterator, which says which threads wait for locks inside the kernel, and which
+//! threads hold those (`waits/kernel_lock_owners.rs` uses it); `block` has the histograms of block requests. `doctor` tries both.
 //!
 //! A child process (`loader_process`) relocates the object file to the running kernel by BTF, which takes 30 MB, and passes the
-//! program's descriptor. Nothing is pinned: the program is unloaded when its last descriptor is closed.
+//! program's descriptor. Nothing is pinned: a program is unloaded when its last descriptor is closed.
 
+pub mod block;
+pub mod block_latencies;
 pub mod loader_process;
 pub mod on_demand;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
@@ -12,8 +14,10 @@ mod program_loader;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use crate::kernel::sys;
+use loader_process::{LoaderProcess, ProbeProgram};
 
 /// The loaded and attached iterator. Dropping it unloads the program.
 #[derive(Debug)]
@@ -57,9 +61,18 @@ pub enum LockKind {
 }
 
 impl TaskIterator {
+    /// Loads and attaches it, and waits for that. `program` is this one.
+    pub fn load(program: &Path) -> Result<TaskIterator, String> {
+        let mut loader = LoaderProcess::spawn(program, ProbeProgram::TaskIterator)
+            .map_err(|why| format!("its loader cannot be started: {why}"))?;
+        loader.wait_for_result().and_then(TaskIterator::attach)
+    }
+
     /// Attaches a loaded program.
-    fn attach(program: &OwnedFd) -> io::Result<TaskIterator> {
-        Ok(TaskIterator { link: sys::bpf_link_create(program.as_fd())? })
+    fn attach(descriptors: Vec<OwnedFd>) -> Result<TaskIterator, String> {
+        let [program] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| "its loader did not send one program".to_owned())?;
+        let link = sys::bpf_link_create(program.as_fd()).map_err(|why| format!("the kernel refuses the probe: {why}"))?;
+        Ok(TaskIterator { link })
     }
 
     /// Reads all tasks: about 0.15 µs a thread, and 0.5 µs for each row.
@@ -103,8 +116,8 @@ mod tests {
 
     #[test]
     fn the_program_is_loaded_and_attached() {
-        match program_loader::load_program() {
-            Ok(program) => drop(TaskIterator::attach(&program).unwrap()),
+        match program_loader::load_program(ProbeProgram::TaskIterator) {
+            Ok(program) => drop(TaskIterator::attach(program).unwrap()),
             Err(why) => println!("skipped: {why}"),
         }
     }

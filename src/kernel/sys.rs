@@ -6,6 +6,7 @@
 use std::io::{self, IoSliceMut};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use linux_raw_sys::general::{__user_cap_data_struct, __user_cap_header_struct, _LINUX_CAPABILITY_VERSION_3};
 use linux_raw_sys::net::ifmap;
@@ -71,12 +72,21 @@ struct IterCreate {
     flags: u32,
 }
 
+/// The `raw_tracepoint` member of `union bpf_attr`.
+#[repr(C)]
+struct RawTracepointOpen {
+    name: u64,
+    prog_fd: u32,
+    padding: u32,
+}
+
 /// `rate.rate` in `struct tc_tbf_qopt`.
 pub const TBF_RATE_OFFSET: usize = 8;
 /// `struct tc_netem_qopt`, before the attributes of netem.
 pub const NETEM_OPTIONS_BYTES: usize = 24;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+const BPF_RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_ITER_CREATE: libc::c_int = 33;
 const BPF_TRACE_ITER: u32 = 28;
@@ -96,6 +106,7 @@ const _: () = assert!(offset_of!(LegacySettings, speed_hi) == 28 && offset_of!(L
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks_nwords) == 15);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
 const _: () = assert!(size_of::<LinkCreate>() == 16 && size_of::<IterCreate>() == 8);
+const _: () = assert!(size_of::<RawTracepointOpen>() == 16);
 const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 // The largest member of the union in ifreq is ifmap. (linux-raw-sys declares sockaddr, hence ifreq, larger than the kernel.)
 const _: () = assert!(offset_of!(libc::ifreq, ifr_ifru) == libc::IFNAMSIZ);
@@ -123,6 +134,8 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.flags) + 4", size_of::<LinkCreate>()),
     ("linux/bpf.h", "offsetof(union bpf_attr, link_create.attach_type)", offset_of!(LinkCreate, attach_type)),
     ("linux/bpf.h", "BPF_LINK_CREATE", BPF_LINK_CREATE as usize),
+    ("linux/bpf.h", "offsetof(union bpf_attr, raw_tracepoint.prog_fd)", offset_of!(RawTracepointOpen, prog_fd)),
+    ("linux/bpf.h", "BPF_RAW_TRACEPOINT_OPEN", BPF_RAW_TRACEPOINT_OPEN as usize),
     ("linux/bpf.h", "offsetof(union bpf_attr, iter_create.flags) + 4", size_of::<IterCreate>()),
     ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
@@ -195,6 +208,11 @@ pub fn bpf_link_create(program: BorrowedFd) -> nix::Result<OwnedFd> {
     bpf(BPF_LINK_CREATE, &attributes)
 }
 
+/// BPF_RAW_TRACEPOINT_OPEN: attaches a loaded program to the tracepoint that it was loaded for. The descriptor is the link.
+pub fn bpf_raw_tracepoint_open(program: BorrowedFd) -> nix::Result<OwnedFd> {
+    bpf(BPF_RAW_TRACEPOINT_OPEN, &RawTracepointOpen { name: 0, prog_fd: raw_descriptor(program), padding: 0 })
+}
+
 /// BPF_ITER_CREATE: a descriptor that yields what an attached iterator program writes in one pass.
 pub fn bpf_iter_create(link: BorrowedFd) -> nix::Result<OwnedFd> {
     bpf(BPF_ITER_CREATE, &IterCreate { link_fd: raw_descriptor(link), flags: 0 })
@@ -213,16 +231,74 @@ fn raw_descriptor(descriptor: BorrowedFd) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// recvmsg(2) of one message into `buffer`: its length, and the last descriptor that came with it (SCM_RIGHTS).
-pub fn receive_descriptor(socket: BorrowedFd, buffer: &mut [u8]) -> nix::Result<(usize, Option<OwnedFd>)> {
-    let mut control = cmsg_space!([RawFd; 1]);
+/// Memory that an eBPF program shares with this process: a map with BPF_F_MMAPABLE, as words of 64 bits. Dropping it unmaps it.
+#[derive(Debug)]
+pub struct SharedWords {
+    words: &'static [AtomicU64],
+}
+
+impl SharedWords {
+    /// mmap(2) of the first `count` words. Fails if the map has fewer.
+    pub fn map(map: BorrowedFd, count: usize) -> nix::Result<SharedWords> {
+        let length = count.checked_mul(size_of::<u64>()).ok_or(Errno::EOVERFLOW)?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, map.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(Errno::last());
+        }
+        // SAFETY: the mapping is page-aligned and of this length, which the kernel has compared with the size of the map, and lasts
+        // until `drop`; the slice is not handed out. Others write to it: it is read and written atomically.
+        Ok(SharedWords { words: unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) } })
+    }
+
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The word at this place; 0 beyond the end.
+    pub fn get(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Writes a word, after all that was written before; nothing beyond the end.
+    pub fn set(&self, at: usize, value: u64) {
+        if let Some(word) = self.words.get(at) {
+            word.store(value, Ordering::Release);
+        }
+    }
+
+    /// Writes one value to all these places; nothing if they are not all within.
+    pub fn fill(&self, places: std::ops::Range<usize>, value: u64) {
+        self.words.get(places).unwrap_or_default().iter().for_each(|word| word.store(value, Ordering::Relaxed));
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        let start = self.words.as_ptr().cast_mut().cast();
+        // SAFETY: the mapping that `map` made, which nothing refers to any more.
+        unsafe { libc::munmap(start, size_of_val(self.words)) };
+    }
+}
+
+/// Descriptors that one message may carry.
+pub const MAX_DESCRIPTORS: usize = 3;
+
+/// recvmsg(2) of one message into `buffer`: its length, and the descriptors that came with it (SCM_RIGHTS).
+pub fn receive_descriptors(socket: BorrowedFd, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {
+    let mut control = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    let mut received = None;
+    let mut received = Vec::new();
     for part in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(descriptors) = part {
             // SAFETY: the kernel has just created these descriptors for this process; nothing else owns them.
-            received = descriptors.into_iter().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }).next_back();
+            received.extend(descriptors.into_iter().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }));
         }
     }
     Ok((message.bytes, received))

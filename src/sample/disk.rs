@@ -77,3 +77,35 @@ pub struct DiskFacts {
     /// Mount points of the device and of its partitions, from mountinfo
     pub mount_points: Vec<Name>,
 }
+
+/// Kind of request to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+impl Operation {
+    /// `read`, as on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Flush => "flush",
+            Operation::Discard => "discard",
+        }
+    }
+
+    /// `reads`, for sentences.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Operation::Read => "reads",
+            Operation::Write => "writes",
+            Operation::Flush => "flushes",
+            Operation::Discard => "discards",
+        }
+    }
+}

@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 
 use crate::ids::ProcessId;
 use crate::sample::Instant;
-pub use summary::{CgroupShare, CpuTime, GraphFigure, IntervalSummary, ProcessPoint, StalledOn, ThreadState, thread_states};
+pub use summary::{
+    CgroupShare, CpuTime, GraphFigure, IntervalSummary, LATENCY_CLASSES, ProcessPoint, StalledOn, ThreadState, thread_states,
+};
 
 /// Summaries of intervals, sorted by time.
 #[derive(Clone, Debug)]

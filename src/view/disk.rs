@@ -3,6 +3,7 @@
 
 pub mod await_graph;
 pub mod idle_devices;
+pub mod latency_map;
 mod panes;
 
 use super::ScreenView;
@@ -94,6 +95,11 @@ const MERGED: Spec = Spec::figure(&disk_operation::MERGED_RATIO, 7, |line, cell|
     line.operation_figure(cell, &disk_operation::MERGED_RATIO, 6, StyleRole::Dim);
 });
 
+const P99: Spec = Spec::figure(&disk_operation::P99_SECONDS, 5, |line, cell| {
+    line.operation_figure(cell, &disk_operation::P99_SECONDS, 5, StyleRole::Plain);
+})
+.min_table_width(60);
+
 const HISTORY: Spec = Spec::text("await, log", 0, |line, cell| {
     if let Some(operation) = line.operation() {
         latency_history(line.state, line.evaluation, (line.disk.id, operation), cell);
@@ -162,6 +168,11 @@ fn operation_cell(line: &DiskLine, cell: CellContent) {
 /// The table of disks for a width.
 pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
+    let is_known = |shown: &Evaluation| shown.interval.newer.block_io.is_ok();
+    if state.current.as_ref().is_some_and(is_known) {
+        let after_await = specs.iter().position(|spec| spec.heading == disk_operation::AWAIT_SECONDS.definition.heading);
+        specs.insert(after_await.map_or(0, |at| at + 1), P99);
+    }
     if width >= 120 {
         specs.insert(3, MERGED);
     }

@@ -152,7 +152,13 @@ fn a_set_user_id_program_refuses_to_run() {
     if as_nobody(&copy, &["-u"]).1.trim() != "0" {
         return println!("skipped: the temporary directory is mounted nosuid");
     }
-    for arguments in [&["check", "--for", "200ms"][..], &["doctor"], &["--help"], &["--load-the-iterator"]] {
+    for arguments in [
+        &["check", "--for", "200ms"][..],
+        &["doctor"],
+        &["--help"],
+        &["--load-the-iterator"],
+        &["--load-the-block-probe", "2", "8", "0"],
+    ] {
         let (code, out, told) = as_nobody(&program, arguments);
         assert_eq!((code, out.as_str()), (6, ""), "{arguments:?}: {told}");
         assert!(told.starts_with("stalltop: cannot run: the program is set-user-ID") && told.lines().count() == 1, "{told}");

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stalltop::kernel::probe::loader_process::LoaderProcess;
+use stalltop::kernel::probe::TaskIterator;
 
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
@@ -51,8 +51,7 @@ impl Truth {
 /// in which all rows of these name it, and all of them.
 fn looks(pid: u32, truth: &Path, seconds: u64, holds_the_lock: fn(&Truth) -> bool) -> (u32, u32) {
     let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
-    let loader = LoaderProcess::spawn(program).expect("the loader starts");
-    let iterator = loader.wait_for_result().expect("the eBPF program is loaded");
+    let iterator = TaskIterator::load(program).expect("the eBPF program is loaded");
     let (mut right, mut all) = (0, 0);
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
@@ -122,12 +121,4 @@ fn the_writer_of_a_file_on_storage() {
     let state = tempfile::tempdir().expect("a folder");
     let (load, truth) = start(state.path(), &disk.folder, "direct");
     check_looks(&load, &truth, Truth::is_on_storage);
-    Attempt { seconds: 5, ..Attempt::new("klock-direct", state.path()) }.check(|_, said| {
-        let holder = Truth::read(&truth).expect("what the load wrote").tid;
-        let stacks = said.kernel_stacks(holder);
-        let on_storage =
-            |stack: &&String| stack.lines().any(|function| ["__iomap_dio_rw", "submit_bio_wait"].contains(&function));
-        let known = stacks.iter().filter(on_storage).count();
-        said.expect(known >= 2, || format!("{known} of {} stacks of {holder} are on storage: {stacks:?}", stacks.len()));
-    });
 }

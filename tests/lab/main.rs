@@ -21,6 +21,7 @@ mod armed;
 mod armed_recorder;
 mod attempt;
 mod baseline;
+mod block_latency;
 mod blocked;
 mod cgroups;
 mod chain;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
+use stalltop::sample::block_io::{BlockIo, LatencyBucket};
 use stalltop::sample::cgroup::owner::ContainerRuntime;
 use stalltop::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, Memberships,
@@ -18,7 +19,7 @@ use stalltop::sample::cgroup::{
 };
 use stalltop::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
-use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::disk::{Disk, DiskFacts, OpCounters, Operation};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::limits::{Limit, LimitKind, Limits};
@@ -32,7 +33,6 @@ use stalltop::sample::network::{
 };
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::stacks::ThreadStack;
 use stalltop::sample::task::{
     ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,
@@ -166,6 +166,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         memory: d.reading(memory),
         pressure: Pressure { cpu: d.reading(stall), io: d.reading(stall), memory: d.reading(stall), irq: d.reading(stall) },
         disks: d.reading(|d| d.list(3, disk)),
+        block_io: d.reading(|d| BlockIo { since_boottime_ns: d.u64(), buckets: d.list(5, latency_bucket) }),
         nics: d.reading(|d| d.list(3, nic)),
         protocols: Protocols {
             tcp: d.reading(tcp),
@@ -203,7 +204,6 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
-        stacks: d.reading(|d| d.list(3, |d| ThreadStack { task: task(d), kernel: d.reading(Dice::name) })),
         cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32() }),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
@@ -389,6 +389,19 @@ fn disk_id(d: &mut Dice) -> DiskId {
 
 fn operations(d: &mut Dice) -> OpCounters {
     OpCounters { completed: d.counter(), merged: d.counter(), sectors: d.counter(), time_ms: d.counter() }
+}
+
+fn latency_bucket(d: &mut Dice) -> LatencyBucket {
+    let operations = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+    LatencyBucket {
+        disk: DiskId { major: d.u32(), minor: d.u32() },
+        operation: operations[d.below(4) as usize],
+        bucket: d.below(256) as u8,
+        completed: d.counter(),
+        sequential: d.counter(),
+        queued: d.counter(),
+        on_device: d.counter(),
+    }
 }
 
 fn disk(d: &mut Dice) -> Disk {

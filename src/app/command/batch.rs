@@ -14,7 +14,7 @@ use crate::report::{text, window::Window};
 pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Exit, Failure> {
     let settings = Settings::load_and_warn(&root, configuration)?;
     let baseline_learner = BaselineLearner::for_root(&root);
-    let sampler = SamplerThread::start(root, live.interval, None)?;
+    let sampler = SamplerThread::start(root, live.interval, None, settings.probes())?;
     let rule_config = settings.rule_config_for(&sampler.host);
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner);
     let glyphs = stdio::glyphs(live.appearance.glyphs());

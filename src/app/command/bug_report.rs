@@ -89,7 +89,7 @@ fn record(root: Root, configuration: &Configuration, span: Duration) -> Result<(
         temporary().map_err(|error| Failure::new(Exit::Failed, "cannot write a temporary file", error, "set TMPDIR"))?;
     let learner = BaselineLearner::for_root(&root);
     let interval = Duration::from_secs(1).min(span / 2).max(Duration::from_millis(100));
-    let sampler = SamplerThread::start(root, interval, Some(span))?;
+    let sampler = SamplerThread::start(root, interval, Some(span), settings.probes())?;
     let host = Host { hostname: Name::from(HOST_NAME), ..Host::clone(&sampler.host) };
     let rule_config = settings.rule_config_for(&sampler.host);
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);

@@ -246,7 +246,7 @@ impl EvaluationSource<'_> {
         let longest = span.unwrap_or(Duration::MAX);
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
         let baseline_learner = BaselineLearner::for_root(&root);
-        let sampler = SamplerThread::start(root, interval, span)?;
+        let sampler = SamplerThread::start(root, interval, span, settings.probes())?;
         let stopped = Arc::new(AtomicBool::new(false));
         if let Some(signals) = termination_signals {
             let (control, stopped) = (sampler.control(), Arc::clone(&stopped));

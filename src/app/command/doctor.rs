@@ -13,9 +13,9 @@ use crate::app::program::priority::{self, ThreadPriority};
 use crate::app::program::stdio::print_localized;
 use crate::app::program::threads::{self, TimedOut, with_timeout};
 use crate::baseline::store::{BaselineStore, StoreError};
-use crate::cli::Configuration;
+use crate::cli::{Configuration, ProbeMode};
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
-use crate::kernel::probe::loader_process::{self, LoaderProcess};
+use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
 use crate::kernel::{Root, Sampler};
 use crate::report::formatting::pluralize;
 use crate::report::formatting::printable;
@@ -66,6 +66,8 @@ impl DoctorReport {
         text.push_str(&configuration_lines(on_host, configuration));
         if on_host {
             text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace()));
+            let probes = Settings::load(&root, configuration).map_or(ProbeMode::default(), |(settings, _)| settings.probes());
+            text.push_str(&block_latencies_line(&root, probes));
             text.push_str(&baselines_line());
         }
         Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
@@ -121,13 +123,6 @@ fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
     let hidden_files = |why: &str| hidden_if(!privilege.has_cap_sys_ptrace, why, remedies.sys_ptrace());
     let waits = hidden_files("other users' are hidden: figures of waits are lower bounds");
     line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample)));
-    line(
-        "kernel stacks of stuck threads (/proc/PID/stack)",
-        match sample.stacks {
-            Err(Absent::NoPermission) => Some(("no permission".to_owned(), remedies.stacks().to_owned())),
-            _ => absent_reason(&sample.stacks, "a kernel with CONFIG_STACKTRACE"),
-        },
-    );
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));
     line(
         "run-queue wait of threads (schedstat)",
@@ -259,9 +254,7 @@ fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
                 threads by their numbers on the host: docker run --pid=host, hostPID: true\n"
             .to_owned();
     }
-    let loader =
-        LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
-    match loader.and_then(LoaderProcess::wait_for_result) {
+    match TaskIterator::load(&loader_process::own_executable()) {
         Ok(_) => {
             "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields\n"
                 .to_owned()
@@ -270,6 +263,23 @@ fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
             let why = printable(&why);
             format!(
                 "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: root, or CAP_BPF and CAP_PERFMON\n"
+            )
+        }
+    }
+}
+
+/// Whether the latencies of single disk requests can be measured: attaches the program, and detaches it again.
+fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
+    if probes == ProbeMode::Off {
+        return "eBPF      latencies of single disk requests are not measured: probes = \"off\"\n".to_owned();
+    }
+    match block_latencies::try_to_attach(root, &loader_process::own_executable()) {
+        Ok(()) => "eBPF      latencies of single disk requests are measured: p50, p99 and others of each disk and operation\n"
+            .to_owned(),
+        Err(why) => {
+            let why = printable(&why);
+            format!(
+                "eBPF      latencies of single disk requests are not measured: {why}: root, or CAP_BPF and CAP_PERFMON, and a kernel with CONFIG_DEBUG_INFO_BTF\n"
             )
         }
     }

@@ -67,7 +67,7 @@ fn start_sampling(
     let learner = BaselineLearner::for_root(&root);
     let operations = options.ops.as_deref().map(|command| OperationsCommand::start(command, options.interval)).transpose()?;
     let latest = operations.as_ref().map(OperationsCommand::latest);
-    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, latest)?;
+    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, settings.probes(), latest)?;
     let control = sampler.control();
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
     let rule_config = settings.rule_config_for(&sampler.host);

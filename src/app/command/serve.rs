@@ -28,7 +28,7 @@ pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Resu
     priority::raise();
     let settings = Settings::load_and_warn(&root, configuration)?;
     let learner = BaselineLearner::for_root(&root);
-    let sampler = SamplerThread::start(root, options.interval, None)?;
+    let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
     let control = sampler.control();
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
     if let Some(otlp) = &mut otlp {

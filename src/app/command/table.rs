@@ -17,8 +17,8 @@ use crate::app::program::signals;
 use crate::app::program::stdio::ReaderState;
 use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
-use crate::cli::Configuration;
 use crate::cli::table::{Format as FormatOption, Table};
+use crate::cli::{Configuration, ProbeMode};
 use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
@@ -165,7 +165,9 @@ fn start(
 ) -> Result<LiveEvaluations, Failure> {
     let (options, selection) = requested;
     let baseline_learner = if options.what == "disk" { BaselineLearner::for_root(&root) } else { BaselineLearner::empty() };
-    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, selection.is_expensive())?;
+    // Only the table of disks has figures of probes.
+    let probes = if options.what == "disk" { settings.probes() } else { ProbeMode::Off };
+    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, probes, selection.is_expensive())?;
     let rule_config = settings.rule_config_for(&sampler.host);
     Ok(LiveEvaluations::new(sampler, rule_config, baseline_learner))
 }

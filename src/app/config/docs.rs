@@ -4,6 +4,13 @@ use std::fmt::Write;
 
 use crate::findings::THRESHOLDS;
 
+/// The keys before the sections.
+const FIRST_KEYS: &str = "\
+# When eBPF programs are attached, which measure what /proc does not tell, such as the distribution of disk latencies: auto (where the
+# kernel and the user's privileges allow it, and while they take at most 1 % of a CPU), off, or on (whatever they cost).
+#probes = \"auto\"
+";
+
 /// The sections of devices, each with an example.
 const DEVICE_SECTIONS: &str = "\
 [speeds]
@@ -30,7 +37,7 @@ const DEVICE_SECTIONS: &str = "\
 
 /// The example: every key, as a comment with its default.
 pub fn example() -> String {
-    let mut text = String::from("[thresholds]\n");
+    let mut text = format!("{FIRST_KEYS}\n[thresholds]\n");
     let mut kinds = String::new();
     for limit in THRESHOLDS {
         let of = limit.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
@@ -66,7 +73,7 @@ const HEADER: &str = "\
 
 No configuration is required. Settings are read from these places; the first one that sets a value takes precedence:
 
-1. the command line: `check --threshold KIND=VALUE`, `nicstat -S`, and `--nic-speed eth0=1000fd`, which every command accepts
+1. the command line: `check --threshold KIND=VALUE`, `nicstat -S`, and `--nic-speed eth0=1000fd` and `--probes off`, which every command accepts
    (the `--speed` of `replay` is the playback speed)
 2. the environment: `STALLTOP_THRESHOLD=disk-latency=5,hung-task=10s`, `STALLTOP_SPEED=eth0=1000fd`
 3. the user's file: `$XDG_CONFIG_HOME/stalltop/config.toml`, or `~/.config/stalltop/config.toml`

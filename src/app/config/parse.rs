@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::baseline::SizeClass;
-use crate::cli::{finding_options, value_parsers};
+use crate::cli::{ProbeMode, finding_options, value_parsers};
 use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSetting};
 use crate::interval::disk::Operation;
 use crate::interval::network::Link;
@@ -22,6 +22,7 @@ pub struct ParsedConfig {
     pub ignored_nics: Option<Vec<String>>,
     /// The theme of the screen
     pub theme: Option<String>,
+    pub probes: Option<ProbeMode>,
 }
 
 /// An error in a file.
@@ -35,6 +36,12 @@ pub struct ConfigError {
 
 /// The names of the sections.
 const SECTIONS: [&str; 5] = ["thresholds", "speeds", "baselines", "ignore", "screen"];
+
+/// The key before the sections.
+const PROBES: &str = "probes";
+
+/// Its values.
+const PROBE_MODES: [(&str, ProbeMode); 3] = [("auto", ProbeMode::Auto), ("off", ProbeMode::Off), ("on", ProbeMode::On)];
 
 /// The operations of baselines.
 const OPERATIONS: [(&str, Operation); 4] =
@@ -88,8 +95,12 @@ impl ParsedConfig {
 
     fn parse_section(&mut self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
         let name = key.as_ref().as_ref();
+        if name == PROBES {
+            self.probes = Some(parse_probes(value)?);
+            return Ok(());
+        }
         if !SECTIONS.contains(&name) {
-            return Err(unknown_key(key, SECTIONS.into_iter()));
+            return Err(unknown_key(key, SECTIONS.into_iter().chain([PROBES])));
         }
         for (key, value) in in_source_order(expect_table(value, name)?) {
             match name {
@@ -155,6 +166,15 @@ impl ParsedConfig {
         *list = Some(names.iter().map(name).collect::<Result<_, _>>()?);
         Ok(())
     }
+}
+
+/// `"auto"`, `"off"` or `"on"`
+fn parse_probes(value: &Spanned<DeValue>) -> Result<ProbeMode, SpannedError> {
+    let mode = value.get_ref().as_str().and_then(|text| PROBE_MODES.iter().find(|(word, _)| *word == text));
+    let mode = mode.ok_or_else(|| {
+        spanned_error(value.span(), "this is not when probes are attached", "write \"auto\", \"off\" or \"on\"")
+    })?;
+    Ok(mode.1)
 }
 
 fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<ThresholdSetting, SpannedError> {

@@ -1,9 +1,10 @@
-//! Loads the BPF program in a child process, a second instance of this program: relocation by BTF takes 30 MB, which this
-//! process would keep. The child sends the program's descriptor, or the reason why there is none, and exits.
+//! Loads a BPF program in a child process, a second instance of this program: relocation by BTF takes 30 MB, which this
+//! process would keep. The child sends the descriptors of the program and its maps, or the reason why there are none, and exits.
 //!
 //! The child has no terminal and none of this process's files, runs at nice 0, is killed after a timeout, and ends
 //! with this process at the latest.
 
+use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -18,11 +19,41 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 use nix::unistd::alarm;
 
-use super::{TaskIterator, program_loader};
+use super::block::BlockLayout;
+use super::program_loader;
 use crate::kernel::sys;
 
-/// The only argument of the child.
-pub const LOADER_ARGUMENT: &str = "--load-the-iterator";
+/// What the child loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeProgram {
+    /// Its only descriptor is the program.
+    TaskIterator,
+    /// The descriptors of the program and of its maps `histograms` and `devices`
+    Block(BlockLayout),
+}
+
+const TASK_ITERATOR: &str = "--load-the-iterator";
+const BLOCK: &str = "--load-the-block-probe";
+
+impl ProbeProgram {
+    /// From the arguments of the child; `None` if this process is not one.
+    pub fn from_arguments(arguments: &[OsString]) -> Option<ProbeProgram> {
+        let (first, rest) = arguments.split_first()?;
+        if first == TASK_ITERATOR && rest.is_empty() {
+            return Some(ProbeProgram::TaskIterator);
+        }
+        let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        BlockLayout::from_words(&rest).filter(|_| first == BLOCK).map(ProbeProgram::Block)
+    }
+
+    fn arguments(self) -> Vec<String> {
+        match self {
+            ProbeProgram::TaskIterator => vec![TASK_ITERATOR.to_owned()],
+            ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
+        }
+    }
+}
+
 /// That of an ordinary program: the sampling thread, from which it inherits, has -20.
 const LOADER_NICE: libc::c_int = 0;
 /// Loading takes 50 ms of CPU, which may come late on a busy machine.
@@ -45,11 +76,11 @@ pub struct LoaderProcess {
 
 impl LoaderProcess {
     /// Starts `program`, which is this one; does not wait.
-    pub fn spawn(program: &Path) -> io::Result<LoaderProcess> {
+    pub fn spawn(program: &Path, wanted: ProbeProgram) -> io::Result<LoaderProcess> {
         let (socket, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
         let child = Command::new(program)
-            .arg(LOADER_ARGUMENT)
+            .args(wanted.arguments())
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -59,17 +90,17 @@ impl LoaderProcess {
         Ok(LoaderProcess { child, socket, deadline: Instant::now() + LOAD_TIMEOUT })
     }
 
-    /// The result; `None` while the child is still loading. Does not wait.
-    pub fn try_result(&mut self) -> Option<Result<TaskIterator, String>> {
+    /// The descriptors; `None` while the child is still loading. Does not wait.
+    pub fn try_result(&mut self) -> Option<Result<Vec<OwnedFd>, String>> {
         let answer = match receive_result(&self.socket) {
             Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
             Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
             Err(why) => Err(format!("its loader cannot be read from: {why}")),
-            Ok((Some(program), _)) => {
-                TaskIterator::attach(&program).map_err(|why| format!("the kernel refuses the probe: {why}"))
-            }
-            Ok((None, why)) if why.is_empty() => Err("its loader ended without an error message".to_owned()),
-            Ok((None, why)) => Err(why),
+            Ok((descriptors, why)) => match (descriptors.is_empty(), why.is_empty()) {
+                (false, _) => Ok(descriptors),
+                (true, true) => Err("its loader ended without an error message".to_owned()),
+                (true, false) => Err(why),
+            },
         };
         Some(answer)
     }
@@ -80,7 +111,7 @@ impl LoaderProcess {
     }
 
     /// Waits for the result.
-    pub fn wait_for_result(mut self) -> Result<TaskIterator, String> {
+    pub fn wait_for_result(&mut self) -> Result<Vec<OwnedFd>, String> {
         loop {
             if let Some(answer) = self.try_result() {
                 return answer;
@@ -101,30 +132,30 @@ impl Drop for LoaderProcess {
     }
 }
 
-/// In the child: loads the program and sends it over standard input, which is a socket.
-pub fn run_loader() {
+/// In the child: loads the program and sends its descriptors over standard input, which is a socket.
+pub fn run_loader(wanted: ProbeProgram) {
     // The parent has given up by then.
     alarm::set(u32::try_from(LOAD_TIMEOUT.as_secs()).unwrap_or(u32::MAX));
     let _ = set_pdeathsig(Signal::SIGKILL);
     // Where it is forbidden the loader has the priority of the monitor.
     let _ = sys::set_nice(LOADER_NICE);
-    let answer = program_loader::load_program().map_err(|why| why.to_string());
+    let answer = program_loader::load_program(wanted).map_err(|why| why.to_string());
     // There is nowhere to report a failure to.
     let _ = send_result(io::stdin().as_raw_fd(), &answer);
 }
 
-fn send_result(socket: RawFd, answer: &Result<OwnedFd, String>) -> nix::Result<usize> {
+fn send_result(socket: RawFd, answer: &Result<Vec<OwnedFd>, String>) -> nix::Result<usize> {
     let text = answer.as_ref().map_or_else(|why| why.as_bytes(), |_| b"loaded");
     let text = [IoSlice::new(text.get(..MAX_MESSAGE_BYTES).unwrap_or(text))];
-    let descriptors: Vec<RawFd> = answer.iter().map(AsRawFd::as_raw_fd).collect();
+    let descriptors: Vec<RawFd> = answer.iter().flatten().map(AsRawFd::as_raw_fd).collect();
     let rights: Vec<_> = answer.iter().map(|_| ControlMessage::ScmRights(&descriptors)).collect();
     sendmsg::<()>(socket, &text, &rights, MsgFlags::MSG_NOSIGNAL, None)
 }
 
-fn receive_result(socket: &OwnedFd) -> nix::Result<(Option<OwnedFd>, String)> {
+fn receive_result(socket: &OwnedFd) -> nix::Result<(Vec<OwnedFd>, String)> {
     let mut text = [0; MAX_MESSAGE_BYTES];
-    let (length, program) = sys::receive_descriptor(socket.as_fd(), &mut text)?;
-    Ok((program, String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()))
+    let (length, descriptors) = sys::receive_descriptors(socket.as_fd(), &mut text)?;
+    Ok((descriptors, String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()))
 }
 
 #[cfg(test)]
@@ -133,9 +164,9 @@ mod tests {
 
     #[test]
     fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
-        let silent = LoaderProcess::spawn(Path::new("/bin/true")).unwrap().wait_for_result();
+        let silent = LoaderProcess::spawn(Path::new("/bin/true"), ProbeProgram::TaskIterator).unwrap().wait_for_result();
         assert_eq!(silent.unwrap_err(), "its loader ended without an error message");
-        assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop")).is_err());
+        assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop"), ProbeProgram::TaskIterator).is_err());
     }
 
     #[test]
@@ -147,13 +178,29 @@ mod tests {
         let (ours, theirs) = pair();
         assert_eq!(receive_result(&ours).unwrap_err(), Errno::EAGAIN);
         send_result(theirs.as_raw_fd(), &Err("refused".repeat(200))).unwrap();
-        let (program, why) = receive_result(&ours).unwrap();
-        assert!(program.is_none() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
-        let file = std::fs::File::open("/proc/self/stat").unwrap();
-        send_result(theirs.as_raw_fd(), &Ok(file.into())).unwrap();
-        let (descriptor, _) = receive_result(&ours).unwrap();
+        let (descriptors, why) = receive_result(&ours).unwrap();
+        assert!(descriptors.is_empty() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
+        let file = |path| OwnedFd::from(std::fs::File::open(path).unwrap());
+        let sent = Ok(vec![file("/dev/null"), file("/dev/null"), file("/proc/self/stat")]);
+        send_result(theirs.as_raw_fd(), &sent).unwrap();
+        let (mut descriptors, _) = receive_result(&ours).unwrap();
+        assert_eq!(descriptors.len(), 3);
         let mut text = String::new();
-        io::Read::read_to_string(&mut std::fs::File::from(descriptor.unwrap()), &mut text).unwrap();
+        io::Read::read_to_string(&mut std::fs::File::from(descriptors.pop().unwrap()), &mut text).unwrap();
         assert!(text.starts_with(&std::process::id().to_string()));
+    }
+
+    #[test]
+    fn the_child_is_told_what_to_load() {
+        let wanted = [ProbeProgram::TaskIterator, ProbeProgram::Block(BlockLayout::new(6, 3))];
+        for program in wanted {
+            let words: Vec<OsString> = program.arguments().into_iter().map(OsString::from).collect();
+            assert_eq!(ProbeProgram::from_arguments(&words), Some(program));
+        }
+        for other in [&[][..], &["--help"], &[TASK_ITERATOR, "x"], &[BLOCK], &[BLOCK, "3", "8", "0"], &[BLOCK, "2", "900", "0"]]
+        {
+            let words: Vec<OsString> = other.iter().map(OsString::from).collect();
+            assert_eq!(ProbeProgram::from_arguments(&words), None, "{other:?}");
+        }
     }
 }

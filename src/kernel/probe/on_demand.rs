@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::TaskIterator;
-use super::loader_process::LoaderProcess;
+use super::loader_process::{LoaderProcess, ProbeProgram};
 
 /// The iterator, from the first request on.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl OnDemandIterator {
     /// Starts the loader; only the first call does.
     pub fn request(&mut self) {
         if let Some(program) = self.program.take() {
-            self.loader = LoaderProcess::spawn(&program).ok();
+            self.loader = LoaderProcess::spawn(&program, ProbeProgram::TaskIterator).ok();
         }
     }
 
@@ -37,7 +37,7 @@ impl OnDemandIterator {
             {
                 self.is_answered = true;
                 // Without it the holders of these locks are not known; `doctor` says why.
-                self.iterator = result.ok();
+                self.iterator = result.and_then(TaskIterator::attach).ok();
             }
             // It is kept until it has exited, so that it becomes no zombie.
             self.loader = (!self.is_answered || !loader.has_exited()).then_some(loader);

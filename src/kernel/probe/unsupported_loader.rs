@@ -4,12 +4,14 @@ use std::os::fd::OwnedFd;
 
 use thiserror::Error;
 
+use super::loader_process::ProbeProgram;
+
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
 #[error("the probe is not loaded by programs for 32-bit x86")]
 pub struct LoadError;
 
 /// Always fails.
-pub fn load_program() -> Result<OwnedFd, LoadError> {
+pub fn load_program(_: ProbeProgram) -> Result<Vec<OwnedFd>, LoadError> {
     Err(LoadError)
 }

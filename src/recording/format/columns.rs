@@ -265,6 +265,7 @@ pub fn absent_code(why: Absent) -> (u64, i32) {
         Absent::Unsupported => (6, 0),
         Absent::Malformed => (7, 0),
         Absent::Os(errno) => (8, errno),
+        Absent::TooExpensive => (9, 0),
     }
 }
 
@@ -278,6 +279,7 @@ pub fn absent_from_code(code: u64, errno: i32) -> Absent {
         6 => Absent::Unsupported,
         7 => Absent::Malformed,
         8 => Absent::Os(errno),
+        9 => Absent::TooExpensive,
         _ => Absent::NotRead,
     }
 }

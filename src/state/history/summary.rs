@@ -13,6 +13,7 @@ use crate::figures::{
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
 use crate::interval::Interval;
+use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -25,6 +26,10 @@ const MAX_PROCESSES: usize = 48;
 const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
 const MAX_CGROUPS: usize = 16;
+
+/// Upper edges of the classes of latency that a summary distinguishes, in milliseconds.
+pub const LATENCY_CLASSES: [f32; 17] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, f32::INFINITY];
 
 /// The values of one interval, a few hundred bytes.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +67,7 @@ pub struct IntervalSummary {
     findings: Box<[(u64, f32)]>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct DiskSummary {
     id: DiskId,
     /// Average latency in milliseconds by operation; NaN if none completed
@@ -71,6 +76,8 @@ struct DiskSummary {
     queue: f32,
     /// KB per second read and written
     kilobytes: [f32; 2],
+    /// Shares of the requests in each class of latency; of operations whose single requests were measured
+    latencies: Box<[(Operation, [f32; LATENCY_CLASSES.len()])]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +162,13 @@ impl IntervalSummary {
     pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
         let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
         disk.awaits.get(operation as usize).copied().filter(|value| value.is_finite())
+    }
+
+    /// Share of the requests of a disk in a class of latency, 0 … 1; `None` if their latencies are not known.
+    fn disk_latency(&self, id: DiskId, operation: Operation, class: u8) -> Option<f32> {
+        let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
+        let (_, shares) = disk.latencies.iter().find(|known| known.0 == operation)?;
+        shares.get(usize::from(class)).copied()
     }
 
     /// Throughput and queue of a disk with requests; `None` without.
@@ -412,8 +426,22 @@ impl DiskSummary {
             awaits,
             queue: disk::QUEUE.number(input, disk).map_or(f32::NAN, |queue| queue as f32),
             kilobytes: [rate(&disk::READ_BYTES_PER_SECOND), rate(&disk::WRITE_BYTES_PER_SECOND)],
+            latencies: disk.latencies.iter().map(|known| (known.operation, class_shares(&known.total))).collect(),
         }
     }
+}
+
+/// The share of the requests in each of `LATENCY_CLASSES`.
+fn class_shares(histogram: &LatencyHistogram) -> [f32; LATENCY_CLASSES.len()] {
+    let mut shares = [0.0; LATENCY_CLASSES.len()];
+    let all = histogram.requests().max(1) as f64;
+    for (latency, requests) in histogram.counts() {
+        let class = LATENCY_CLASSES.iter().position(|&edge| latency.0 as f32 <= edge);
+        if let Some(share) = class.and_then(|class| shares.get_mut(class)) {
+            *share += (requests as f64 / all) as f32;
+        }
+    }
+    shares
 }
 
 /// A hash of kind and subject.

@@ -12,7 +12,7 @@ use crate::state::layout::active_operations;
 use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
-use crate::view::disk::latency_status;
+use crate::view::disk::{latency_map, latency_status};
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -27,6 +27,9 @@ pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page)
     subject_findings(evaluation, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
     for (operation, op) in active_operations(span) {
         latency(state, evaluation, span, operation, op, page);
+    }
+    if let Some(why) = latency_map::obstacle(evaluation) {
+        page.labelled("p50, p99", safe!("- {why}"));
     }
     super::baselines::baselines(evaluation, span, page);
     page.heading("NOW");
@@ -75,8 +78,25 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         }
         None => page.labelled("await", safe!("{time}")),
     }
+    distribution(span, operation, page);
     let baseline = status.map(|status| status.baseline.0 as f32);
     graph(state, page, baseline.map(|base| base * 3.0), latency_label, &GraphFigure::DiskAwait(span.id, operation));
+}
+
+/// The distribution of the latencies, and of the parts of it before and after the driver got the requests.
+fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
+    let Some(known) = span.latency(operation) else { return };
+    let at = |share: f64| text::format_latency(known.total.quantile(share));
+    let longest = text::format_latency(known.total.max());
+    page.labelled("requests", safe!("p50 {}, p95 {}, p99 {}, p99.9 {}, max {longest}", at(0.5), at(0.95), at(0.99), at(0.999)));
+    if known.queue.requests() > 0 {
+        page.labelled("in the queue", latency_map::quantiles(&known.queue));
+        page.labelled("in the device", latency_map::quantiles(&known.device));
+    }
+    if operation != Operation::Flush {
+        let share = text::format_percent(known.sequential_share().map(|share| share.0), 4);
+        page.labelled("sequential", safe!("{share}% of the requests"));
+    }
 }
 
 /// The label of a latency in milliseconds.

@@ -2,10 +2,11 @@
 
 use super::await_graph::{draw_graph, in_steady_order};
 use super::idle_devices::idle_devices;
-use super::latency_status;
+use super::{latency_map, latency_status};
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
+use crate::sample::Absent;
 use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{GraphFigure, IntervalSummary};
 use crate::state::layout::ScreenLayout;
@@ -30,7 +31,7 @@ pub fn disks<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a DiskSpan>
     }
 }
 
-fn name(evaluation: &Evaluation, disk: &DiskSpan) -> SafeText {
+pub fn name(evaluation: &Evaluation, disk: &DiskSpan) -> SafeText {
     wait_location::disk_name(&evaluation.interval.newer, disk.id)
 }
 
@@ -185,13 +186,20 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
         idle_devices(state, evaluation, &mut inner);
         return;
     };
+    if latency_map::is_known(state, disk, operation) {
+        latency_map::draw(state, evaluation, (disk, operation), pane);
+        return;
+    }
     let at = evaluation.interval.at();
     let past: Vec<&IntervalSummary> = state.history.iter().filter(|summary| summary.at.boottime_ns <= at.boottime_ns).collect();
     let seconds = seconds_by_class(&past, disk, operation);
     let all: f32 = past.iter().map(|summary| summary.seconds).sum();
     let title = SafeLine::new(safe!("{} {}", name(evaluation, disk), operation.plural()), StyleRole::Bold)
         .with(safe!(": seconds by await, last {}", time::duration(f64::from(all))), StyleRole::Dim);
-    let mut inner = pane.framed(title, SafeLine::default());
+    // Of a recording without it, the page of the device says so.
+    let is_off = matches!(evaluation.interval.newer.block_io, Err(Absent::NotRead));
+    let note = latency_map::obstacle(evaluation).filter(|_| !is_off).map(|why| SafeLine::new(why, StyleRole::Dim));
+    let mut inner = pane.framed(title, note.unwrap_or_default());
     let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
     let (first, last) = (seconds.iter().position(|&time| time > 0.0), seconds.iter().rposition(|&time| time > 0.0));
     let (Some(first), Some(last)) = (first, last) else { return };

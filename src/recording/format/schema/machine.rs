@@ -6,12 +6,13 @@ use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::format::columns::{Columns, columns, put_at, take_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
+use crate::sample::block_io::{BlockIo, LatencyBucket};
 use crate::sample::cgroup::owner::ContainerRuntime;
 use crate::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, StallAverages,
 };
 use crate::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
-use crate::sample::disk::{Disk, OpCounters};
+use crate::sample::disk::{Disk, OpCounters, Operation};
 use crate::sample::limits::{Limit, LimitKind, Limits};
 use crate::sample::memory::Memory;
 use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
@@ -120,6 +121,9 @@ columns! { Disk: 40 {
 } }
 columns! { OpCounters: 8 { completed, merged, sectors, time_ms } }
 
+columns! { BlockIo: 4 { since_boottime_ns, buckets } }
+columns! { LatencyBucket: 12 { disk, operation, bucket, completed, sequential, queued, on_device } }
+
 columns! { Nic: 40 {
     id,
     facts,
@@ -222,6 +226,30 @@ impl Columns for CpuId {
 
     fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         u32::take(row, names).map(CpuId)
+    }
+}
+
+impl Columns for Operation {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            Operation::Read => 0,
+            Operation::Write => 1,
+            Operation::Flush => 2,
+            Operation::Discard => 3,
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::take(row, names)? {
+            0 => Ok(Operation::Read),
+            1 => Ok(Operation::Write),
+            2 => Ok(Operation::Flush),
+            3 => Ok(Operation::Discard),
+            _ => Err(Malformed("a request of an unknown operation")),
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub enum GraphFigure {
     UsedMemory,
     /// Average latency in milliseconds
     DiskAwait(DiskId, Operation),
+    /// Share of the requests in this one of `LATENCY_CLASSES`, 0 … 1; only of intervals near the displayed one
+    DiskLatency(DiskId, Operation, u8),
     /// Requests in flight on average
     DiskQueue(DiskId),
     /// KB per second
@@ -168,6 +170,7 @@ impl IntervalSummary {
             GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
             GraphFigure::UsedMemory => self.used_memory,
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
+            GraphFigure::DiskLatency(id, operation, class) => self.disk_latency(*id, *operation, *class),
             GraphFigure::DiskQueue(id) => self.disk_load(*id).and_then(|load| load.queue),
             GraphFigure::DiskRead(id) => self.disk_load(*id).map(|load| load.read_kilobytes),
             GraphFigure::DiskWritten(id) => self.disk_load(*id).map(|load| load.written_kilobytes),

@@ -1,0 +1,196 @@
+//! The program of `probe/block` for sampling: loaded when sampling begins, attached for as long as it costs little.
+//!
+//! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
+//! than the program itself.
+
+use std::path::{Path, PathBuf};
+
+use nix::time::ClockId;
+
+use super::block::{BlockLayout, BlockProbe};
+use super::loader_process::{LoaderProcess, ProbeProgram};
+use crate::kernel::root::Root;
+use crate::kernel::scan::read_clock_ns;
+use crate::kernel::sys;
+use crate::sample::block_io::BlockIo;
+use crate::sample::disk::Disk;
+use crate::sample::{Absent, Reading};
+
+/// CPU time of one run of the program, its clock included; measured with 4 KiB reads of a loop device, docs/cost.md.
+const NS_PER_REQUEST: u64 = 100;
+/// Samples in a row that cost too much, before the program is detached.
+const MAX_EXPENSIVE_SAMPLES: u32 = 3;
+/// For so long; then it is tried again.
+const DETACHED_NS: u64 = 60_000_000_000;
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// The program, in whatever state it is.
+#[derive(Debug)]
+pub struct BlockLatencies {
+    state: State,
+    /// It is kept until it has exited, so that it becomes no zombie.
+    loader: Option<LoaderProcess>,
+    /// Of one CPU that it may take; `None`: any
+    max_cpu_share: Option<f64>,
+    expensive_samples: u32,
+    /// Requests counted at the last sample, and CLOCK_BOOTTIME of that
+    last: (u64, u64),
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not wanted, or it cannot be loaded
+    Off(Absent),
+    Loading(BlockLayout),
+    /// Since this CLOCK_BOOTTIME
+    Attached(Box<BlockProbe>, u64),
+    /// Until this CLOCK_BOOTTIME
+    TooExpensive(Box<BlockProbe>, u64),
+}
+
+impl Default for BlockLatencies {
+    fn default() -> BlockLatencies {
+        let state = State::Off(Absent::NotRead);
+        BlockLatencies { state, loader: None, max_cpu_share: None, expensive_samples: 0, last: (0, 0) }
+    }
+}
+
+/// Why the program cannot be loaded here, before it is tried: the reason, and in words.
+pub fn obstacle(root: &Root) -> Option<(Absent, &'static str)> {
+    if !root.exists("sys/kernel/btf/vmlinux") {
+        return Some((Absent::NoSuchFile, "the kernel does not describe its types (/sys/kernel/btf/vmlinux)"));
+    }
+    let held = sys::capget().map_or(0, |sets| sets.effective);
+    let has = |capability: u32| held & 1 << capability != 0;
+    let is_permitted = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
+    (!is_permitted).then_some((Absent::NoPermission, "no permission"))
+}
+
+/// The layout of the maps for this machine.
+pub fn layout(root: &Root) -> BlockLayout {
+    let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
+    let last: Option<u32> = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse().ok());
+    let devices = root.list_directory("sys/block").map_or(0, |names| u32::try_from(names.len()).unwrap_or(u32::MAX));
+    // Of an unknown number of CPUs, several may share a shard.
+    BlockLayout::new(last.map_or(u32::MAX, |last| last.saturating_add(1)), devices)
+}
+
+/// Loads and attaches the program, and waits for that: for `doctor`. `program` is this one.
+pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), String> {
+    if let Some((_, why)) = obstacle(root) {
+        return Err(why.to_owned());
+    }
+    let layout = layout(root);
+    let mut loader = LoaderProcess::spawn(program, ProbeProgram::Block(layout))
+        .map_err(|why| format!("its loader cannot be started: {why}"))?;
+    attach(layout, loader.wait_for_result()).map(drop)
+}
+
+fn attach(layout: BlockLayout, loaded: Result<Vec<std::os::fd::OwnedFd>, String>) -> Result<Box<BlockProbe>, String> {
+    let refused = |why: std::io::Error| format!("the kernel refuses the probe: {why}");
+    let mut probe = BlockProbe::new(layout, loaded?).map_err(refused)?;
+    probe.attach().map_err(refused)?;
+    Ok(Box::new(probe))
+}
+
+impl BlockLatencies {
+    /// Starts the loader, which is `program`; does not wait. With a share, the program is detached while it takes more of a CPU.
+    pub fn start(root: &Root, program: PathBuf, max_cpu_share: Option<f64>) -> BlockLatencies {
+        let layout = layout(root);
+        let (state, loader) = match obstacle(root) {
+            Some((why, _)) => (State::Off(why), None),
+            None => match LoaderProcess::spawn(&program, ProbeProgram::Block(layout)) {
+                Ok(loader) => (State::Loading(layout), Some(loader)),
+                Err(_) => (State::Off(Absent::Unsupported), None),
+            },
+        };
+        BlockLatencies { state, loader, max_cpu_share, ..BlockLatencies::default() }
+    }
+
+    /// What was counted of these devices, which are sorted by id.
+    pub fn read(&mut self, disks: &[Disk], now_ns: u64) -> Reading<BlockIo> {
+        self.attach_when_loaded(now_ns);
+        self.try_again(now_ns);
+        if !matches!(self.state, State::Loading(_)) && self.loader.as_mut().is_some_and(LoaderProcess::has_exited) {
+            self.loader = None;
+        }
+        let (probe, since_boottime_ns) = match &mut self.state {
+            State::Off(why) => return Err(*why),
+            State::Loading(_) => return Err(Absent::NotRead),
+            State::TooExpensive(..) => return Err(Absent::TooExpensive),
+            State::Attached(probe, since) => (probe, *since),
+        };
+        let buckets = probe.read(disks);
+        let requests = probe.requests();
+        self.step_back_if_expensive(requests, now_ns);
+        Ok(BlockIo { since_boottime_ns, buckets })
+    }
+
+    fn attach_when_loaded(&mut self, now_ns: u64) {
+        let State::Loading(layout) = self.state else { return };
+        let Some(loaded) = self.loader.as_mut().and_then(LoaderProcess::try_result) else { return };
+        self.last = (0, now_ns);
+        self.state = match attach(layout, loaded) {
+            Ok(probe) => State::Attached(probe, boottime_ns()),
+            // `doctor` says why.
+            Err(_) => State::Off(Absent::Unsupported),
+        };
+    }
+
+    /// Waits until it is loaded, and attaches it; why that is not possible.
+    pub fn wait_until_attached(&mut self, root: &Root) -> Result<(), String> {
+        match (&self.state, &mut self.loader) {
+            (State::Loading(layout), Some(loader)) => {
+                let attached = attach(*layout, loader.wait_for_result());
+                self.last = (0, boottime_ns());
+                let (state, result) = match attached {
+                    Ok(probe) => (State::Attached(probe, boottime_ns()), Ok(())),
+                    Err(why) => (State::Off(Absent::Unsupported), Err(why)),
+                };
+                self.state = state;
+                result
+            }
+            (State::Off(why), _) => Err(obstacle(root).map_or_else(|| why.to_string(), |(_, words)| words.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn try_again(&mut self, now_ns: u64) {
+        if !matches!(self.state, State::TooExpensive(_, until) if now_ns >= until) {
+            return;
+        }
+        let previous = std::mem::replace(&mut self.state, State::Off(Absent::Unsupported));
+        if let State::TooExpensive(mut probe, _) = previous
+            && probe.attach().is_ok()
+        {
+            self.last = (0, now_ns);
+            self.state = State::Attached(probe, boottime_ns());
+        }
+    }
+
+    fn step_back_if_expensive(&mut self, requests: u64, now_ns: u64) {
+        let (before, before_ns) = std::mem::replace(&mut self.last, (requests, now_ns));
+        let Some(limit) = self.max_cpu_share else { return };
+        let cost_ns = requests.saturating_sub(before).saturating_mul(NS_PER_REQUEST);
+        let is_expensive = cost_ns as f64 > limit * now_ns.saturating_sub(before_ns) as f64;
+        self.expensive_samples = if is_expensive { self.expensive_samples + 1 } else { 0 };
+        if self.expensive_samples < MAX_EXPENSIVE_SAMPLES {
+            return;
+        }
+        self.expensive_samples = 0;
+        let previous = std::mem::replace(&mut self.state, State::Off(Absent::TooExpensive));
+        if let State::Attached(mut probe, _) = previous {
+            probe.detach();
+            self.state = State::TooExpensive(probe, now_ns.saturating_add(DETACHED_NS));
+        }
+    }
+}
+
+/// Later than whatever was counted before.
+fn boottime_ns() -> u64 {
+    read_clock_ns(ClockId::CLOCK_BOOTTIME).unwrap_or(0)
+}
