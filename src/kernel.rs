@@ -23,8 +23,10 @@ pub mod probe;
 mod refresh_cycle;
 pub mod root;
 pub mod scan;
+pub mod stacks;
 #[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
 pub mod sys;
+mod sys_admin;
 pub mod task;
 pub mod taskstats;
 mod uevents;
@@ -100,6 +102,7 @@ pub struct Sampler {
     user_names: Arc<BTreeMap<u32, Name>>,
     scanner: TaskScanner,
     waits: WaitCounter,
+    stacks: stacks::StackReader,
     exits: exits::ExitReader,
     limits: limits::LimitReader,
     budget: CpuBudget,
@@ -141,6 +144,7 @@ impl Sampler {
             user_names: Arc::default(),
             scanner,
             waits: WaitCounter::default(),
+            stacks: stacks::StackReader::new(&root),
             exits: exits::ExitReader::new(&root),
             limits: limits::LimitReader::default(),
             budget: CpuBudget::new(DEFAULT_SHARE),
@@ -364,6 +368,10 @@ impl Sampler {
         let machine = self.host.machine.as_bytes();
         let known = (disks, sample.tasks.as_ref().ok());
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
+        if let Ok(tasks) = &sample.tasks {
+            let (stuck, known) = (self.waits.stuck_threads(), (&sample.waits, tasks));
+            sample.stacks = self.stacks.sample(self.scanner.files(), stuck, known, sample.at.boottime_ns);
+        }
         let read = (sample.tasks.as_ref().ok(), &sample.waits);
         let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
         sample.protocols.unix_senders =

@@ -4,6 +4,7 @@ pub mod baselines;
 pub mod comparison;
 pub mod finding_log;
 pub mod fleet;
+pub mod folded;
 pub mod formatting;
 pub mod html;
 pub mod json;

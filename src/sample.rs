@@ -20,6 +20,7 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
+pub mod stacks;
 pub mod task;
 pub mod task_state;
 pub mod waits;
@@ -75,6 +76,8 @@ pub struct Sample {
     pub limits: Reading<limits::Limits>,
     /// Sorted by CPU; empty where the kernel does not report them
     pub cpu_frequencies: Vec<cpu::CpuFrequency>,
+    /// Kernel stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`; empty while none is stuck
+    pub stacks: Reading<Vec<stacks::ThreadStack>>,
 }
 
 impl Sample {
@@ -105,6 +108,7 @@ impl Sample {
             container_names: Vec::new(),
             limits: Err(Absent::NotRead),
             cpu_frequencies: Vec::new(),
+            stacks: Err(Absent::NotRead),
         }
     }
 }

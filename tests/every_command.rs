@@ -69,6 +69,8 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("cut FILE --from +1s -o NEW", Nothing),
     ("cat FILE -o NEW", Nothing),
     ("export FILE -o - --format csv", Text),
+    // It has no stacks.
+    ("export FILE --folded", Nothing),
     ("mark deploy", Nothing),
     // There is no such command to connect by.
     ("fleet web1 --ssh /nonexistent/command --once", Text),

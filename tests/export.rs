@@ -67,6 +67,24 @@ fn csv_and_json_have_the_same_values() {
 }
 
 #[test]
+fn folded_stacks_have_the_outermost_function_first_and_milliseconds() {
+    let stack = Some("wait;x [jbd2]\n\u{1b}[31mdo_fsync\nentry_SYSCALL_64_after_hwframe");
+    let (recording, directory) = (Machine { stack, ..Machine::default() }.record(4), tempfile::tempdir().unwrap());
+    let expected = "busy;busy;entry_SYSCALL_64_after_hwframe;\\u{1b}[31mdo_fsync;wait:x [jbd2] 3000\n";
+    assert_eq!(run(&["export", "--folded", recording.path()]), (0, expected.to_owned(), String::new()));
+    let target = directory.path().join("out.folded");
+    assert_eq!(export(recording.path(), &target, &["--folded"]), (0, String::new(), String::new()));
+    assert_eq!(fs::read_to_string(target).unwrap(), expected);
+    let (code, stdout, stderr) = run(&["export", "--folded", Machine::default().record(2).path()]);
+    assert_eq!((code, stdout.as_str()), (0, ""));
+    assert!(
+        stderr.ends_with("has no stacks: no thread was stuck, or it was not recorded as root (CAP_SYS_ADMIN)\n"),
+        "{stderr}"
+    );
+    assert_eq!(run(&["export", "--folded", recording.path(), "--format", "csv"]).0, 2);
+}
+
+#[test]
 fn tables_selects_tables() {
     let (recording, directory) = (Machine::default().record(3), tempfile::tempdir().unwrap());
     let target = directory.path().join("out.csv");

@@ -26,6 +26,8 @@ mod live;
 mod made;
 #[path = "support/proc_tree.rs"]
 mod proc_tree;
+#[path = "kernel/stacks.rs"]
+mod stacks;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

@@ -139,6 +139,14 @@ fn other_users_cannot_set_a_mark() {
 }
 
 #[test]
+fn a_user_learns_why_there_are_no_kernel_stacks() {
+    let Some(recorder) = Recorder::start() else { return };
+    let said = String::from_utf8(recorder.as_nobody(&["doctor"]).stdout).unwrap();
+    let line = "not seen  kernel stacks of stuck threads (/proc/PID/stack): no permission: run as root: the kernel wants CAP_SYS_ADMIN";
+    assert!(said.lines().any(|said| said == line), "{said}");
+}
+
+#[test]
 fn other_users_cannot_read_a_recording() {
     let Some(mut recorder) = Recorder::start() else { return };
     let file = recorder.path("own.stalltop");

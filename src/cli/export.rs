@@ -11,12 +11,16 @@ pub struct Export {
     /// The recording; with --hive a directory of recordings, too
     pub file: PathBuf,
     /// The new file, `-` for standard output
-    #[arg(short, long, value_name = "FILE", required_unless_present = "hive")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["hive", "folded"])]
     pub output: Option<PathBuf>,
     /// Instead of a file: a Parquet file a table, host and day, DIR/table=T/host=H/date=D/*.parquet, as DuckDB, ClickHouse and Spark
     /// read them. Exporting a recording again replaces its files
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "safe_formulas"])]
     pub hive: Option<PathBuf>,
+    /// Instead of figures: the kernel stacks of stuck threads in folded form, as flamegraph.pl and inferno read them, in
+    /// milliseconds of thread time; to standard output unless --output is given
+    #[arg(long, conflicts_with_all = ["hive", "format", "tables", "idle", "safe_formulas"])]
+    pub folded: bool,
     /// Format [default: by the extension of the new file]
     #[arg(long, value_enum)]
     pub format: Option<Format>,

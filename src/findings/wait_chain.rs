@@ -10,6 +10,7 @@ pub mod pipelines;
 pub mod queues;
 pub mod remote_waits;
 pub mod reported_threads;
+pub mod stacks;
 
 use crate::baseline::LatencyStatus;
 use crate::findings::formatting::{lossy_name, plural};

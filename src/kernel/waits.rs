@@ -30,6 +30,7 @@ use self::lock_owners::LockOwners;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
+use super::stacks::{MAX_STUCK_THREADS, StuckThread};
 use super::task::files::TaskFiles;
 use crate::ids::{GroupId, TaskId};
 use crate::sample::cpu::CpuTimes;
@@ -56,6 +57,8 @@ pub struct WaitCounter {
     wait_queues: WaitQueues,
     lock_owners: LockOwners,
     kernel_lock_owners: KernelLockOwners,
+    /// Threads that the last sub-sample saw blocked or behind a lock
+    stuck: Vec<StuckThread>,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
     interval_number: u32,
 }
@@ -93,6 +96,7 @@ impl WaitCounter {
     ) {
         self.lock_owners.clear_waiters();
         self.kernel_lock_owners.clear_waiters();
+        self.stuck.clear();
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
@@ -117,6 +121,11 @@ impl WaitCounter {
         let number = u16::try_from(self.waits.sub_samples.len() - 1).unwrap_or(u16::MAX);
         self.lock_owners.read_owners(files, (number, last.boottime_ns));
         self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));
+    }
+
+    /// The threads that the last sub-sample saw blocked or behind a lock.
+    pub fn stuck_threads(&self) -> &[StuckThread] {
+        &self.stuck
     }
 
     /// A sub-sample was due and was not taken, because of its budget.
@@ -221,7 +230,12 @@ impl WaitCounter {
             *on_storage = true;
         }
         // An idle service waits for completions, too.
-        if !is_blocked(thread.state, class) || (class == WaitClass::Aio && readings.in_flight == Some(0)) {
+        let blocked = is_blocked(thread.state, class) && (class != WaitClass::Aio || readings.in_flight != Some(0));
+        if (blocked || class == WaitClass::Lock) && self.stuck.len() < MAX_STUCK_THREADS {
+            let timeslices = thread.schedstat.map(|schedstat| schedstat.timeslices.0);
+            self.stuck.push(StuckThread { task, waits_for_lock: class == WaitClass::Lock, timeslices });
+        }
+        if !blocked {
             return;
         }
         let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);

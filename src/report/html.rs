@@ -4,6 +4,7 @@
 
 mod axis;
 mod findings;
+mod flame_graph;
 mod plot;
 
 use jiff::tz::TimeZone;
@@ -74,6 +75,7 @@ pub fn render(data: &ReportData, origin: &ReportSource) -> Option<String> {
                     (findings::timeline(&frame, &findings))
                     (charts_section(&frame, data.charts()))
                     (commands_section(&data.top_commands(MAX_COMMANDS), time.seconds()))
+                    (flame_graph::section(&data.stacks))
                     (findings::findings_section(&findings, &time))
                     (missing_section(data, &time))
                     (footer(data, origin, &time))

@@ -15,6 +15,9 @@ pub const CLOSED_NAMESPACES: &str = "queueing disciplines, accept queues and Uni
 /// Without CAP_SYS_PTRACE the network namespace of another user's process is not known.
 pub const HIDDEN_NAMESPACES: &str = "network namespaces of some processes";
 
+/// Without CAP_SYS_ADMIN.
+pub const KERNEL_STACKS: &str = "kernel stacks of stuck threads";
+
 /// More than are read.
 pub const UNREAD_NAMESPACES: &str = "network namespaces beyond the first 64";
 const _: () = assert!(MAX_NAMESPACES == 64);
@@ -56,6 +59,7 @@ pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
         note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
         note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
     }
+    note(KERNEL_STACKS, missed(sample.stacks.as_ref().err()).as_ref());
     if let Ok(namespaces) = &sample.network_namespaces {
         note(CLOSED_NAMESPACES, (namespaces.closed_count() > 0).then_some(&Absent::NoPermission));
         note(HIDDEN_NAMESPACES, (namespaces.hidden_processes > 0).then_some(&Absent::NoPermission));

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::folded::FoldedStacks;
 use super::formatting::printable;
 use super::window::Window;
 use crate::figures::FigureInput;
@@ -70,6 +71,8 @@ pub struct ReportData {
     disks: BTreeMap<DiskId, DiskChart>,
     nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
     commands: UsageByCommand,
+    /// Kernel stacks of stuck threads
+    pub stacks: FoldedStacks,
     /// The multiple of its baseline from which a latency is a finding
     latency_multiple: f64,
     /// The share of all CPUs from which idle-but-blocked is a finding
@@ -131,6 +134,7 @@ impl ReportData {
             disks: BTreeMap::new(),
             nics: BTreeMap::new(),
             commands: UsageByCommand::default(),
+            stacks: FoldedStacks::default(),
             latency_multiple: thresholds.latency_multiple,
             blocked_ratio: thresholds.blocked_ratio,
             intervals: 0,
@@ -162,6 +166,7 @@ impl ReportData {
             chart.add(input, span, at, self.latency_multiple);
         }
         self.commands.add(interval, at);
+        self.stacks.add(interval);
     }
 
     pub fn intervals(&self) -> u64 {

@@ -6,6 +6,7 @@ mod cgroups;
 mod device;
 pub mod finding;
 mod remote_host;
+mod stacks;
 mod table;
 mod task;
 

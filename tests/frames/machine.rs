@@ -15,9 +15,10 @@ use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
+use stalltop::sample::stacks::ThreadStack;
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
 use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, Waits};
-use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
+use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
 use super::synthetic::{self, ProcessBuilder, ThreadBuilder};
@@ -191,6 +192,7 @@ impl Machine {
             tasks.hidden.wait_channels = if self.privileged { 0 } else { threads };
         }
         sample.waits = self.waits(k);
+        sample.stacks = self.stacks();
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(4_200_000 * k),
             scan_cpu_ns: 2_310_000,
@@ -221,6 +223,23 @@ impl Machine {
             forks: Some(Counter((2.0 * seconds) as u64)),
             ..sampled.cpu.unwrap()
         }
+    }
+
+    /// Threads in fsync have their stack.
+    fn stacks(&self) -> Reading<Vec<ThreadStack>> {
+        if !self.privileged {
+            return Err(Absent::NoPermission);
+        }
+        let stack = Name::from(
+            "jbd2_log_wait_commit [jbd2]\next4_fsync_journal [ext4]\next4_sync_file [ext4]\ndo_fsync\n__x64_sys_fdatasync\n\
+             do_syscall_64\nentry_SYSCALL_64_after_hwframe",
+        );
+        let row = |task| ThreadStack { task, kernel: Ok(stack.clone()) };
+        let in_fsync = |worker: &Worker| {
+            let places = worker.strands.iter().enumerate().filter(|(_, strand)| strand.channel == b"jbd2_log_wait_commit");
+            places.map(|(at, _)| row(worker.task(at))).collect::<Vec<_>>()
+        };
+        Ok(self.workers.iter().flat_map(in_fsync).collect())
     }
 
     fn waits(&self, k: u64) -> Waits {

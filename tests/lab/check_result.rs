@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use stalltop::recording::Replayer;
 
 use crate::attempt::Range;
 
@@ -41,6 +42,14 @@ pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckRes
 }
 
 impl CheckResult {
+    /// The kernel stacks of a thread in its samples.
+    pub fn kernel_stacks(&self, tid: u32) -> Vec<String> {
+        let mut replayer = Replayer::open(&self.recording).expect("its recording");
+        let samples = (0..replayer.len()).filter_map(|index| replayer.sample(index).ok()).collect::<Vec<_>>();
+        let rows = samples.iter().flat_map(|sample| sample.stacks.as_deref().unwrap_or_default());
+        rows.filter(|row| row.task.tid == tid).filter_map(|row| Some(row.kernel.as_ref().ok()?.to_string_lossy())).collect()
+    }
+
     /// Notes an error; `what` describes it.
     pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {

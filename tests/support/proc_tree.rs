@@ -178,6 +178,11 @@ impl SampledTree {
         self.sampler.set_process_clock(pid, RUN_NS * u64::from(self.threads) + run_ms * 1_000_000);
     }
 
+    /// Writes the kernel stack of a process of one thread.
+    pub fn stack(&self, pid: u32, text: &str) {
+        self.tree.write(format!("proc/{pid}/task/{pid}/stack"), text);
+    }
+
     /// Puts a process of one thread into D in this kernel function, until it runs again.
     pub fn block(&self, pid: u32, wchan: &str) {
         for path in [format!("proc/{pid}/stat"), format!("proc/{pid}/task/{pid}/stat")] {

@@ -5,7 +5,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stalltop::ids::TaskId;
 use stalltop::recording::{Meta, Recorder, RecorderOptions, Redaction};
+use stalltop::sample::stacks::ThreadStack;
 use stalltop::sample::task::{Process, ProcessFacts, TaskIo, Thread};
 use stalltop::sample::{Absent, Host, Name, Sample};
 use stalltop::units::Counter;
@@ -20,11 +22,13 @@ pub struct Machine {
     /// A process that ends after the fourth sample, one that is born after the second and ends with it, and so does a thread
     /// of the idle one
     pub short_lived: bool,
+    /// The kernel stack of the busy process in each sample, the innermost function first
+    pub stack: Option<&'static str>,
 }
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { cpus: 2, name: "busy", short_lived: false }
+        Machine { cpus: 2, name: "busy", short_lived: false, stack: None }
     }
 }
 
@@ -87,12 +91,17 @@ impl Machine {
                 processes.push(newborn(500, "newborn", BOOT_S + 1, second));
             }
         }
-        synthetic::sample_at(synthetic::instant((BOOT_S + second) as f64, BEGIN_S - BOOT_S))
+        let sample = synthetic::sample_at(synthetic::instant((BOOT_S + second) as f64, BEGIN_S - BOOT_S))
             .cpus((0..self.cpus).map(times))
             .disk(disk.busy_ms(second * 150, second * 200))
             .nic(nic)
             .processes(processes)
-            .build()
+            .build();
+        let stacks = self.stack.map(|stack| {
+            let task = TaskId { pid: 200, tid: 200, start_ticks: 7 };
+            vec![ThreadStack { task, kernel: Ok(Name::from(stack)) }]
+        });
+        Sample { stacks: stacks.ok_or(Absent::NotRead), ..sample }
     }
 }
 

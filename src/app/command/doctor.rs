@@ -123,6 +123,13 @@ fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
     let hidden_files = |why: &str| hidden_if(!privilege.has_cap_sys_ptrace, why, remedies.sys_ptrace());
     let waits = hidden_files("other users' are hidden: figures of waits are lower bounds");
     line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample)));
+    line(
+        "kernel stacks of stuck threads (/proc/PID/stack)",
+        match sample.stacks {
+            Err(Absent::NoPermission) => Some(("no permission".to_owned(), remedies.stacks().to_owned())),
+            _ => absent_reason(&sample.stacks, "a kernel with CONFIG_STACKTRACE"),
+        },
+    );
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));
     line(
         "run-queue wait of threads (schedstat)",

@@ -13,14 +13,19 @@ use super::table::stamp;
 use crate::app::config::Settings;
 use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdio::print_stderr;
 use crate::cli::Configuration;
 use crate::cli::export::{Export, Format};
 use crate::figures::{FigureInput, TABLES, Table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
+use crate::report::folded::FoldedStacks;
 use crate::report::table::{self, Headings, Printer, RowTime, WideTable};
 
 pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
+    if options.folded {
+        return export_folded(configuration, options);
+    }
     let path = match (&options.output, &options.hive) {
         (_, Some(directory)) => return export_hive(configuration, options, directory),
         (Some(path), None) => path,
@@ -42,6 +47,25 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
         Format::Jsonl => jsonl(&wide, &mut recorded, sink),
         Format::Parquet => parquet(&wide, &mut recorded, sink),
     })?;
+    recorded.warn_of_damage();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
+}
+
+/// The stacks of all samples.
+fn export_folded(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let output = options.output.as_deref().map_or(Ok(Output::Stdout), Output::for_path)?;
+    let mut recorded = EvaluatedRecording::open(&options.file, &settings)?;
+    if let Output::NewFile(_) = output {
+        recorded = recorded.with_progress();
+    }
+    let mut stacks = FoldedStacks::default();
+    recorded.by_ref().for_each(|evaluated| stacks.add(&evaluated.interval));
+    output.write_with(|sink| stacks.write(sink))?;
+    if stacks.is_empty() {
+        let name = quoted(&options.file);
+        print_stderr(&format!("{name} has no stacks: no thread was stuck, or it was not recorded as root (CAP_SYS_ADMIN)"));
+    }
     recorded.warn_of_damage();
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }

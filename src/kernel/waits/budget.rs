@@ -10,6 +10,7 @@ const CAPACITY_NS: f64 = 5_000_000.0;
 #[derive(Debug)]
 pub struct CpuBudget {
     share: f64,
+    capacity_ns: f64,
     tokens_ns: f64,
     updated_ns: Option<u64>,
 }
@@ -17,12 +18,22 @@ pub struct CpuBudget {
 impl CpuBudget {
     /// `share` of one CPU.
     pub fn new(share: f64) -> CpuBudget {
-        CpuBudget { share, tokens_ns: CAPACITY_NS, updated_ns: None }
+        CpuBudget { share, capacity_ns: CAPACITY_NS, tokens_ns: CAPACITY_NS, updated_ns: None }
+    }
+
+    /// A full bucket of this capacity.
+    pub fn with_capacity(self, capacity_ns: f64) -> CpuBudget {
+        CpuBudget { capacity_ns, tokens_ns: capacity_ns, ..self }
     }
 
     /// Whether a sub-sample may be taken at this time (CLOCK_MONOTONIC).
     pub fn allows(&self, now_ns: u64) -> bool {
         self.tokens_at(now_ns) > 0.0
+    }
+
+    /// CPU time that may be used now, ns.
+    pub fn available_ns(&self, now_ns: u64) -> u64 {
+        self.tokens_at(now_ns).max(0.0) as u64
     }
 
     /// Takes the CPU time of a sub-sample from the budget.
@@ -33,7 +44,7 @@ impl CpuBudget {
 
     fn tokens_at(&self, now_ns: u64) -> f64 {
         let passed = now_ns.saturating_sub(self.updated_ns.unwrap_or(now_ns));
-        (self.tokens_ns + passed as f64 * self.share).min(CAPACITY_NS)
+        (self.tokens_ns + passed as f64 * self.share).min(self.capacity_ns)
     }
 }
 

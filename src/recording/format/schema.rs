@@ -24,6 +24,7 @@ use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
+use crate::sample::stacks::ThreadStack;
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
@@ -61,6 +62,7 @@ columns! { Sample: 512 {
     network_namespaces,
     limits,
     cpu_frequencies,
+    stacks,
     block_io,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
@@ -163,6 +165,7 @@ pub const LISTS: &[List] = lists! {
     54 "run time of threads by CPU": CpuRun, keys 4, steps 4, |s| s.tasks.as_ref().map(|tasks| &tasks.cpu_runs), |s| s.tasks.as_mut().map(|tasks| &mut tasks.cpu_runs);
     63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
+    62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -195,7 +198,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 62)
     }
 }
 

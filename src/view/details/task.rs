@@ -1,6 +1,7 @@
 //! The details pages of a process, a thread and a wait class.
 
 use super::cgroups::cgroups;
+use super::stacks;
 use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width, states_width};
 use crate::findings::Evaluation;
@@ -67,6 +68,7 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
             },
         );
     }
+    stacks::of_process(interval, process, page);
     page.heading("FACTS");
     facts(interval, process, page);
     page.labelled("memory", memory(interval, process, &span));
@@ -160,6 +162,7 @@ pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
     }
     page.heading("WAITS");
     waits(interval, process, thread, page);
+    stacks::of_thread(interval, process, thread, page);
     delays(interval, &[id], page);
     page.heading("FACTS");
     facts(interval, process, page);

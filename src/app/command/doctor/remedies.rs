@@ -36,6 +36,13 @@ impl Remedies {
         )
     }
 
+    pub fn stacks(self) -> &'static str {
+        self.choose(
+            "run as root: the kernel wants CAP_SYS_ADMIN",
+            "start the container with --cap-add=SYS_ADMIN and without a user namespace of its own",
+        )
+    }
+
     pub fn sys_nice(self) -> &'static str {
         self.choose(
             "run as root, or: setcap cap_sys_nice,cap_sys_ptrace+ep stalltop",

@@ -11,6 +11,7 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::named_holder::describe_named_holder;
+use crate::findings::wait_chain::stacks::stack_of;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -117,7 +118,10 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 }),
                 evidence_optional("in_flight", in_flight(context, longest.disk)),
                 kernel_thread_evidence(of_kernel),
-            ],
+            ]
+            .into_iter()
+            .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
+            .collect(),
             explained_share: 0.0,
         });
     }

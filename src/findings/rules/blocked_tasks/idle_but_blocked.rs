@@ -17,6 +17,7 @@ use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
+use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::wait_chain;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
 use crate::units::reaches_threshold;
@@ -220,6 +221,9 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         if let Some(mount) = &holder.mount {
             list.push(evidence_text("holder_mount", mount.clone()));
         }
+    }
+    if let Some(stack) = stacks::end_of_chain(top).and_then(|holder| stacks::stack_of(context.interval, holder)) {
+        list.push(evidence_text("holder_stack", stack.as_str()));
     }
     if let Some(limit) = dirty_limit(context.interval, top) {
         list.push(evidence_text("dirty_limit", limit.as_str()));
