@@ -37,6 +37,13 @@ pub fn stack_of(interval: &Interval, thread: &BlockedThread) -> Option<String> {
     Some(call_line(stack.kernel.as_ref().ok()?))
 }
 
+/// The same of a process of which only one stack was read.
+pub fn stack_of_process(interval: &Interval, pid: u32) -> Option<String> {
+    let mut rows = interval.newer.stacks.as_ref().ok()?.iter().filter(|stack| stack.task.pid == pid);
+    let (row, None) = (rows.next()?, rows.next()) else { return None };
+    Some(call_line(row.kernel.as_ref().ok()?))
+}
+
 /// `holder: worker/4755 in fdatasync: jbd2_log_wait_commit ← ext4_sync_file ← do_fsync`
 pub fn holder_line(interval: &Interval, group: &BlockedGroup) -> Option<String> {
     let holder = end_of_chain(group)?;

@@ -17,6 +17,10 @@ use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::wait_chain::chain_lines;
 
+/// Evidence that has a section of its own
+const HOLDER_STACK: &str = "holder_stack";
+const KERNEL_STACK: &str = "kernel_stack";
+
 /// The page of a finding.
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let rule = finding.kind.rule();
@@ -54,9 +58,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
     next_steps(finding, page);
-    if is_active_blocking(finding) {
-        holder_stack(&evaluation.interval, page);
-    }
+    kernel_stack(&evaluation.interval, finding, page);
 }
 
 /// Evidence over time and now, cross-checks.
@@ -70,7 +72,9 @@ pub fn figures(state: &State, evaluation: &Evaluation, finding: &Finding, page: 
     }
     if !finding.evidence.is_empty() {
         page.heading("EVIDENCE");
-        let of_page = |evidence: &&Evidence| !matches!(evidence.value, Value::Chain(_));
+        let of_page = |evidence: &&Evidence| {
+            !matches!(evidence.value, Value::Chain(_)) && ![HOLDER_STACK, KERNEL_STACK].contains(&evidence.name)
+        };
         for evidence in finding.evidence.iter().filter(of_page) {
             let (label, value) = evidence_text(evidence);
             page.labelled(label, value);
@@ -162,10 +166,18 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     }
 }
 
-/// The kernel stack of the thread at the end of the first chain.
-fn holder_stack(interval: &Interval, page: &mut Page) {
+/// The kernel stack of the thread at the end of the first chain; of other findings that in their evidence.
+fn kernel_stack(interval: &Interval, finding: &Finding, page: &mut Page) {
     let group = interval.idle_blocked.as_ref().and_then(|blocked| blocked.groups.first());
-    if let Some(line) = group.and_then(|group| holder_line(interval, group)) {
+    let line = match is_active_blocking(finding) {
+        true => group.and_then(|group| holder_line(interval, group)),
+        false => finding.evidence.iter().find_map(|evidence| match (evidence.name, &evidence.value) {
+            (HOLDER_STACK, Value::Text(stack)) => Some(format!("holder: {}", stack.to_string_lossy())),
+            (KERNEL_STACK, Value::Text(stack)) => Some(stack.to_string_lossy()),
+            _ => None,
+        }),
+    };
+    if let Some(line) = line {
         page.heading("KERNEL STACK");
         page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
     }

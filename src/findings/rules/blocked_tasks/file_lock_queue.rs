@@ -8,6 +8,7 @@ use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::describe_process_group;
+use crate::findings::wait_chain::stacks::stack_of_process;
 use crate::interval::file_lock_queues::{FileLockQueue, HolderActivity};
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -88,7 +89,10 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
             context
                 .process(found.holder)
                 .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
-        ],
+        ]
+        .into_iter()
+        .chain(stack_of_process(context.interval, found.holder).map(|stack| evidence_text("holder_stack", stack.as_str())))
+        .collect(),
         explained_share: available.min(found.queue.threads) / context.cpu_count(),
     }
 }
