@@ -477,4 +477,52 @@ mod tests {
         let kept = |count| heaviest(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
         assert_eq!([kept(6), kept(4), kept(2), kept(0)], ["abcdef", "abde", "bd", ""]);
     }
+
+    #[test]
+    fn requests_are_counted_in_the_class_of_their_latency() {
+        use crate::interval::disk::Operation::Read;
+        use crate::sample::block_io::{BlockIo, LatencyBucket, bucket_ns};
+        use crate::sample::disk::{Disk, DiskFacts, OpCounters};
+        use crate::units::Counter;
+        let id = DiskId { major: 8, minor: 0 };
+        let sample = |second: u64, requests: [u64; 2]| {
+            let mut sample =
+                crate::sample::Sample::empty(Instant { boottime_ns: second * 1_000_000_000, ..Default::default() });
+            let bucket_of = |ns: u64| (0..=u8::MAX).find(|&bucket| bucket_ns(bucket).contains(&ns)).unwrap();
+            let bucket = |(ns, count): (u64, u64)| LatencyBucket {
+                disk: id,
+                operation: Read,
+                bucket: bucket_of(ns),
+                completed: Counter(count),
+                sequential: Counter(0),
+                queued: Counter(0),
+                on_device: Counter(0),
+            };
+            let buckets = [1_100_000, 40_000_000].into_iter().zip(requests).map(bucket).collect();
+            sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets });
+            let reads = OpCounters { completed: Counter(requests.iter().sum()), ..OpCounters::default() };
+            sample.disks = Ok(vec![Disk {
+                id,
+                name: "sda".into(),
+                facts: std::sync::Arc::new(DiskFacts::default()),
+                reads,
+                writes: OpCounters::default(),
+                discards: None,
+                flushes: None,
+                flush_time_ms: None,
+                in_flight: 0,
+                io_ticks_ms: Counter(0),
+                time_in_queue_ms: Counter(0),
+            }]);
+            std::sync::Arc::new(sample)
+        };
+        let root = tempfile::tempdir().unwrap();
+        let host = std::sync::Arc::new(crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned())));
+        let interval = Interval::between(&host, &sample(5, [10, 10]), &sample(6, [85, 35])).unwrap();
+        let input = FigureInput { interval: &interval, latency_statuses: &[] };
+        let summary = IntervalSummary { disks: busiest_disks(&input), ..IntervalSummary::default() };
+        let share = |class| summary.figure(&GraphFigure::DiskLatency(id, Read, class));
+        assert_eq!([6, 7, 11, 12].map(share), [Some(0.0), Some(0.75), Some(0.25), Some(0.0)]);
+        assert_eq!(summary.figure(&GraphFigure::DiskLatency(id, Operation::Write, 7)), None);
+    }
 }

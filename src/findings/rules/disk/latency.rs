@@ -25,7 +25,7 @@ pub const DISK_LATENCY: Rule = Rule {
                if it is busy for half of the time or less and then has 8 requests or more at once: a burst. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
                which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
-               completed then. Otherwise: more load.",
+               completed then. Otherwise: more load. p99: of the single requests of the last interval, where they are measured.",
     caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
               latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
     next_steps: &[
@@ -111,10 +111,12 @@ impl SlowOperation<'_> {
                 format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
             }
         };
+        let p99 = span.latency(self.operation).and_then(|known| known.total.quantile(0.99));
+        let tail = p99.map_or_else(String::new, |p99| format!(" (p99 {})", latency(p99)));
         let device = context.disk_name(span.id);
         let waited = if unwaited { "; no thread waits for it" } else { "" };
         let sentence = format!(
-            "{device}: {} {} = {} {against}, {load}{waited}",
+            "{device}: {} {}{tail} = {} {against}, {load}{waited}",
             self.operation.plural(),
             latency(Millis(self.await_ms)),
             multiple(self.multiple)
@@ -132,6 +134,7 @@ impl SlowOperation<'_> {
             evidence_optional("usual_completions_per_second", self.status.baseline_load.map(|usual| usual.rate)),
             evidence_number("lost_seconds_per_second", self.lost_seconds_per_second),
         ];
+        evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0)));
         evidence.extend(device_evidence(span));
         Candidate {
             severity,
