@@ -169,14 +169,16 @@ fn operation_cell(line: &DiskLine, cell: CellContent) {
 pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
     let is_known = |shown: &Evaluation| shown.interval.newer.block_io.is_ok();
-    if state.current.as_ref().is_some_and(is_known) {
+    let has_p99 = state.current.as_ref().is_some_and(is_known);
+    if has_p99 {
         let after_await = specs.iter().position(|spec| spec.heading == disk_operation::AWAIT_SECONDS.definition.heading);
         specs.insert(after_await.map_or(0, |at| at + 1), P99);
     }
     if width >= 120 {
         specs.insert(3, MERGED);
     }
-    if width >= 76 {
+    let room = if has_p99 { P99.width } else { 0 };
+    if width >= 76 + room {
         specs.push(HISTORY);
     }
     Columns::chosen(state, &specs, width)
