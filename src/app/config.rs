@@ -242,6 +242,17 @@ mod tests {
     }
 
     #[test]
+    fn probes_are_auto_unless_a_file_says_otherwise() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.probes(), ProbeMode::Auto);
+        settings.apply(ParsedConfig::parse("probes = \"off\"\n[screen]\n").unwrap());
+        settings.apply(ParsedConfig::parse("[screen]\n").unwrap());
+        assert_eq!(settings.probes(), ProbeMode::Off);
+        let wrong = ["probes = true", "probes = \"yes\"", "[screen]\nprobes = \"on\"", "probe = \"on\""];
+        assert!(wrong.iter().all(|text| ParsedConfig::parse(text).is_err()));
+    }
+
+    #[test]
     fn settings_of_devices_do_not_apply_to_another_machine() {
         let mut settings = Settings::default();
         settings.apply(ParsedConfig::parse("[thresholds]\nhung-seconds = 9\n[speeds]\neth0 = 100\n").unwrap());
