@@ -16,8 +16,8 @@ use crate::sample::block_io::BlockIo;
 use crate::sample::disk::Disk;
 use crate::sample::{Absent, Reading};
 
-/// CPU time of one run of the program, its clock included; measured with 4 KiB reads of a loop device, docs/cost.md.
-const NS_PER_REQUEST: u64 = 100;
+/// CPU time that the program adds to a request, by the requests per second that a machine completes with and without it: docs/cost.md.
+const NS_PER_REQUEST: u64 = 125;
 /// Samples in a row that cost too much, before the program is detached.
 const MAX_EXPENSIVE_SAMPLES: u32 = 3;
 /// For so long; then it is tried again.
