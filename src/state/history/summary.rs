@@ -1,35 +1,29 @@
 //! The figures of one interval that graphs keep, from the catalogue of columns.
 
+mod disks;
 mod graph_figures;
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use crate::figures::cpu::{self, CpuRow};
-use crate::figures::disk_operation::{self, OperationRow};
-use crate::figures::{
-    Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, disk, memory, network, pressure, protocols,
-};
+use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, memory, network, pressure, protocols};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
 use crate::interval::Interval;
-use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::cgroup::CgroupSpan;
-use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::disk::Operation;
 use crate::interval::network::NicSpan;
 use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
+pub use disks::LATENCY_CLASSES;
+use disks::{DiskSummary, busiest_disks};
 pub use graph_figures::{CgroupShare, CpuTime, GraphFigure, StalledOn, ThreadState};
 
 /// Each summary keeps the most active processes, disks and interfaces.
 const MAX_PROCESSES: usize = 48;
-const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
 const MAX_CGROUPS: usize = 16;
-
-/// Upper edges of the classes of latency that a summary distinguishes, in milliseconds.
-pub const LATENCY_CLASSES: [f32; 17] =
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, f32::INFINITY];
 
 /// The values of one interval, a few hundred bytes.
 #[derive(Clone, Debug, Default)]
@@ -65,19 +59,6 @@ pub struct IntervalSummary {
     cgroups: Box<[(CgroupId, [f32; 3])]>,
     /// The values of the active findings, by a hash of kind and subject
     findings: Box<[(u64, f32)]>,
-}
-
-#[derive(Clone, Debug)]
-struct DiskSummary {
-    id: DiskId,
-    /// Average latency in milliseconds by operation; NaN if none completed
-    awaits: [f32; 4],
-    /// Requests in flight on average; NaN if unknown
-    queue: f32,
-    /// KB per second read and written
-    kilobytes: [f32; 2],
-    /// Shares of the requests in each class of latency; of operations whose single requests were measured
-    latencies: Box<[(Operation, [f32; LATENCY_CLASSES.len()])]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -377,12 +358,6 @@ impl ProcessSummary {
     }
 }
 
-fn busiest_disks(input: &FigureInput) -> Box<[DiskSummary]> {
-    let busy = input.interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
-    let list = heaviest(busy, MAX_DISKS, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
-    list.into_iter().map(|disk| DiskSummary::from_span(input, disk)).collect()
-}
-
 fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
     let rate = |figure: &Column<NicSpan>, nic: &NicSpan| figure.displayed(input, nic).unwrap_or(0.0) as f32;
     let received = |nic: &NicSpan| rate(&network::RECEIVED_BYTES_PER_SECOND, nic);
@@ -408,40 +383,6 @@ fn round_trips(evaluation: &Evaluation) -> Box<[(IpAddr, f32)]> {
     let Some(peers) = &evaluation.remote_hosts else { return Box::default() };
     let trip = |peer| crate::findings::evaluated_rtt(peer).map(|trip| trip.srtt.0 as f32);
     peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
-}
-
-impl DiskSummary {
-    fn from_span(input: &FigureInput, disk: &DiskSpan) -> DiskSummary {
-        let mut awaits = [f32::NAN; 4];
-        for (operation, _) in disk.operations() {
-            let row = OperationRow::new(disk, operation);
-            let time = row.and_then(|row| disk_operation::AWAIT_SECONDS.displayed(input, &row));
-            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), time) {
-                *slot = time as f32;
-            }
-        }
-        let rate = |figure: &Column<DiskSpan>| figure.displayed(input, disk).unwrap_or(0.0) as f32;
-        DiskSummary {
-            id: disk.id,
-            awaits,
-            queue: disk::QUEUE.number(input, disk).map_or(f32::NAN, |queue| queue as f32),
-            kilobytes: [rate(&disk::READ_BYTES_PER_SECOND), rate(&disk::WRITE_BYTES_PER_SECOND)],
-            latencies: disk.latencies.iter().map(|known| (known.operation, class_shares(&known.total))).collect(),
-        }
-    }
-}
-
-/// The share of the requests in each of `LATENCY_CLASSES`.
-fn class_shares(histogram: &LatencyHistogram) -> [f32; LATENCY_CLASSES.len()] {
-    let mut shares = [0.0; LATENCY_CLASSES.len()];
-    let all = histogram.requests().max(1) as f64;
-    for (latency, requests) in histogram.counts() {
-        let class = LATENCY_CLASSES.iter().position(|&edge| latency.0 as f32 <= edge);
-        if let Some(share) = class.and_then(|class| shares.get_mut(class)) {
-            *share += (requests as f64 / all) as f32;
-        }
-    }
-    shares
 }
 
 /// A hash of kind and subject.
@@ -476,53 +417,5 @@ mod tests {
         let list = vec![('a', 1.0), ('b', 3.0), ('c', 1.0), ('d', f32::NAN), ('e', 2.0), ('f', 1.0)];
         let kept = |count| heaviest(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
         assert_eq!([kept(6), kept(4), kept(2), kept(0)], ["abcdef", "abde", "bd", ""]);
-    }
-
-    #[test]
-    fn requests_are_counted_in_the_class_of_their_latency() {
-        use crate::interval::disk::Operation::Read;
-        use crate::sample::block_io::{BlockIo, LatencyBucket, bucket_ns};
-        use crate::sample::disk::{Disk, DiskFacts, OpCounters};
-        use crate::units::Counter;
-        let id = DiskId { major: 8, minor: 0 };
-        let sample = |second: u64, requests: [u64; 2]| {
-            let mut sample =
-                crate::sample::Sample::empty(Instant { boottime_ns: second * 1_000_000_000, ..Default::default() });
-            let bucket_of = |ns: u64| (0..=u8::MAX).find(|&bucket| bucket_ns(bucket).contains(&ns)).unwrap();
-            let bucket = |(ns, count): (u64, u64)| LatencyBucket {
-                disk: id,
-                operation: Read,
-                bucket: bucket_of(ns),
-                completed: Counter(count),
-                sequential: Counter(0),
-                queued: Counter(0),
-                on_device: Counter(0),
-            };
-            let buckets = [1_100_000, 40_000_000].into_iter().zip(requests).map(bucket).collect();
-            sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets });
-            let reads = OpCounters { completed: Counter(requests.iter().sum()), ..OpCounters::default() };
-            sample.disks = Ok(vec![Disk {
-                id,
-                name: "sda".into(),
-                facts: std::sync::Arc::new(DiskFacts::default()),
-                reads,
-                writes: OpCounters::default(),
-                discards: None,
-                flushes: None,
-                flush_time_ms: None,
-                in_flight: 0,
-                io_ticks_ms: Counter(0),
-                time_in_queue_ms: Counter(0),
-            }]);
-            std::sync::Arc::new(sample)
-        };
-        let root = tempfile::tempdir().unwrap();
-        let host = std::sync::Arc::new(crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned())));
-        let interval = Interval::between(&host, &sample(5, [10, 10]), &sample(6, [85, 35])).unwrap();
-        let input = FigureInput { interval: &interval, latency_statuses: &[] };
-        let summary = IntervalSummary { disks: busiest_disks(&input), ..IntervalSummary::default() };
-        let share = |class| summary.figure(&GraphFigure::DiskLatency(id, Read, class));
-        assert_eq!([6, 7, 11, 12].map(share), [Some(0.0), Some(0.75), Some(0.25), Some(0.0)]);
-        assert_eq!(summary.figure(&GraphFigure::DiskLatency(id, Operation::Write, 7)), None);
     }
 }
