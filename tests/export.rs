@@ -257,18 +257,28 @@ fn files(directory: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
     found
 }
 
+/// A month of 50 hosts, made of the demonstrations' recordings. `None` (and the reason is printed) without DuckDB.
+#[cfg(feature = "parquet")]
+fn month() -> Option<tempfile::TempDir> {
+    let recordings = hive()?;
+    let month = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/export/month.py");
+    let output = Command::new("python3").arg(script).args([recordings.path(), month.path()]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    Some(month)
+}
+
 /// The statements of docs/queries.md, in their order.
 #[cfg(feature = "parquet")]
 #[test]
-fn the_query_book_runs_on_an_export() {
-    let Some(directory) = hive() else { return };
+fn the_query_book_runs_on_a_month_of_fifty_hosts() {
+    let Some(directory) = month() else { return };
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
     let blocks = page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let place = directory.path().to_str().unwrap();
-    // None of these recordings has a mark.
-    let blocks = blocks.filter(|block| !block.contains("table=mark"));
     let statements: Vec<String> = blocks.map(|block| block.replace("/srv/stalltop", place)).collect();
-    assert!(statements.len() >= 6, "{statements:#?}");
+    assert!(statements.len() >= 7, "{statements:#?}");
     let results = duckdb(&statements);
     for (statement, rows) in statements.iter().zip(&results).skip(1) {
         println!("{} rows: {statement}", rows.len());
@@ -278,6 +288,27 @@ fn the_query_book_runs_on_an_export() {
     for kind in ["idle-but-blocked", "disk-latency", "saturated-thread", "nic-saturated", "cpu-throttled"] {
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_recorder_exports_each_recording_that_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (recordings, live, later) = (path("recordings"), path("live"), path("later"));
+    let times = ["--interval", "100ms", "--rotate", "1s", "--for", "3s", "--no-config"];
+    let (code, _, said) = run(&[&["record", &recordings, "--export", &live][..], &times].concat());
+    assert_eq!(code, 0, "{said}");
+    let ended = said.lines().filter(|line| line.contains(": recorded ")).count();
+    assert!(ended >= 3, "{said}");
+    run(&["export", &recordings, "--hive", &later, "--no-config"]);
+    let names = |directory: &str| -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let all = files(Path::new(directory)).into_iter();
+        all.map(|(path, bytes)| (path.strip_prefix(directory).unwrap().to_owned(), bytes)).collect()
+    };
+    let cpu = names(&live).iter().filter(|(path, _)| path.starts_with("table=cpu")).count();
+    assert_eq!(cpu, ended, "one file a recording: {:?}", names(&live).iter().map(|(path, _)| path).collect::<Vec<_>>());
+    assert!(names(&live) == names(&later), "the same files and bytes as of `export --hive`");
 }
 
 #[cfg(feature = "parquet")]
@@ -326,7 +357,7 @@ fn the_query_book_runs_in_clickhouse() {
     if !python.is_ok_and(|output| output.status.success()) {
         return println!("skipped: python3 has no chdb (pip install chdb)");
     }
-    let Some(directory) = hive() else { return };
+    let Some(directory) = month() else { return };
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
     let blocks = page.split("```sql clickhouse\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let place = directory.path().to_str().unwrap();
@@ -336,7 +367,7 @@ fn the_query_book_runs_in_clickhouse() {
         let script = "import chdb, sys\nprint(chdb.query(sys.argv[1], 'CSV'))";
         let output = Command::new("python3").args(["-c", script, &statement]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.lines().any(|line| line.contains("vm")), "{statement}: {output:?}");
+        assert!(output.status.success() && text.lines().any(|line| line.contains("host")), "{statement}: {output:?}");
         println!("{} rows: {statement}", text.trim().lines().count());
         count += 1;
     }

@@ -22,7 +22,7 @@ pub use names::{
     saved_name, screen_name, with_fallback_directory,
 };
 pub use pending_records::PendingRecords;
-pub use session::{Session, SharedSession};
+pub use session::{RecordingResult, Session, SharedSession};
 
 /// The section with the baselines at the start of the recording.
 const BASELINES_SECTION: &str = "baselines";

@@ -33,6 +33,9 @@ pub struct Record {
     /// Delete recordings of this machine and user in the directory that ended longer ago, such as 7d
     #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "rotate")]
     pub keep: Option<Duration>,
+    /// With --rotate, also write each ended recording into this directory as Parquet files for SQL, as `export --hive` does
+    #[arg(long, value_name = "DIR", requires = "rotate")]
+    pub export: Option<PathBuf>,
     /// Run `sh -c CMD` at most once a second, as the user who records, and record the running total that it prints as its
     /// first word: `compare` then shows the cost of an operation. Killed after 5 s; the recording does not wait for it
     #[arg(long, value_name = "CMD")]

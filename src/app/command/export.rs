@@ -1,7 +1,7 @@
 //! `export`: every figure of every interval of a recording, for another tool.
 
 #[cfg(feature = "parquet")]
-mod hive;
+pub mod hive;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -70,8 +70,8 @@ fn export_folded(configuration: &Configuration, options: &Export) -> Result<Exit
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
-const WITHOUT_PARQUET: &str = "this stalltop was built without Parquet";
-const PARQUET_REMEDY: &str = "build it with --features parquet, or export .csv: DuckDB reads that too";
+pub const WITHOUT_PARQUET: &str = "this stalltop was built without Parquet";
+pub const PARQUET_REMEDY: &str = "build it with --features parquet, or export .csv: DuckDB reads that too";
 
 #[cfg(not(feature = "parquet"))]
 fn export_hive(_: &Configuration, _: &Export, directory: &Path) -> Result<Exit, Failure> {
@@ -83,10 +83,12 @@ fn export_hive(_: &Configuration, _: &Export, directory: &Path) -> Result<Exit, 
 fn export_hive(configuration: &Configuration, options: &Export, directory: &Path) -> Result<Exit, Failure> {
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let files = hive::recordings(&options.file)?;
+    let tables = selected_tables(options);
+    let selection = hive::HiveSelection { tables, with_events: options.tables.is_empty(), with_idle: options.idle };
     let mut exit = Exit::Success;
     for file in files {
         let mut recorded = EvaluatedRecording::open(&file, &settings)?.with_progress();
-        hive::write(&mut recorded, &selected_tables(options), options, directory)?;
+        hive::write(&mut recorded, &selection, directory)?;
         recorded.warn_of_damage();
         if !recorded.replayer().damage().is_empty() {
             exit = Exit::Damaged;

@@ -2,6 +2,7 @@
 
 mod armed;
 mod destination;
+mod exports;
 mod size_limit;
 
 use crate::app::armed::triggered_command::TriggeredCommand;
@@ -13,7 +14,7 @@ use crate::app::operations_command::OperationsCommand;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
-use crate::app::recorder::{self, Session, SharedSession};
+use crate::app::recorder::{self, RecordingResult, Session, SharedSession};
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
@@ -22,6 +23,7 @@ use crate::recording::{FrameSummary, Meta, RecorderStatus, RecordingProgress, Re
 use crate::report::missing::missing_readings;
 use crate::sample::{Instant, Sample};
 use destination::Destination;
+use exports::Exports;
 use size_limit::SizeLimit;
 
 pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Result<Exit, Failure> {
@@ -34,6 +36,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
     }
     let mut finding_command = TriggeredCommand::from_options(&options.on_finding)?;
     let destination = Destination::from_options(options)?;
+    let exports = options.export.as_deref().map(|directory| Exports::start(configuration, directory)).transpose()?;
     let stop = TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let (mut evaluations, _operations) = start_sampling(root, configuration, options, stop)?;
     let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
@@ -51,6 +54,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
         session,
         max_size: options.max_size,
         size_limit: SizeLimit::new(options.max_size),
+        exports,
     };
     recording.run(first, &mut evaluations, &mut finding_command);
     recording.finish(evaluations)
@@ -96,6 +100,7 @@ struct ActiveRecording {
     session: SharedSession,
     max_size: Option<u64>,
     size_limit: SizeLimit,
+    exports: Option<Exports>,
     /// Accepts marks until it is dropped
     _mark_socket: Option<MarkSocket>,
 }
@@ -168,28 +173,39 @@ impl ActiveRecording {
         let Some(segments) = self.destination.segments() else { return };
         match created {
             Ok(session) => {
-                if let Some(ended) = self.session.replace(Some(session)).map(Session::finish) {
-                    stdio::print_stderr(&ended.failure().unwrap_or_else(|| ended.summary()));
-                }
                 segments.rotated();
                 self.size_limit = SizeLimit::new(self.max_size);
+                if let Some(ended) = self.session.replace(Some(session)).map(Session::finish) {
+                    stdio::print_stderr(&ended.failure().unwrap_or_else(|| ended.summary()));
+                    self.export(&ended);
+                }
             }
             Err(failure) => segments.postpone_rotation(at, &failure),
         }
     }
 
-    fn finish(self, evaluations: LiveEvaluations) -> Result<Exit, Failure> {
+    /// What could not be written completely is exported as far as it is readable.
+    fn export(&self, ended: &RecordingResult) {
+        if let Some(exports) = &self.exports {
+            ended.files().for_each(|file| exports.add(file));
+        }
+    }
+
+    fn finish(mut self, evaluations: LiveEvaluations) -> Result<Exit, Failure> {
         evaluations.sampler.send(SamplerCommand::Stop);
         let Some(ended) = self.session.replace(None).map(Session::finish_patiently) else {
             return Err(Failure::already_reported(Exit::Failed));
         };
         evaluations.finish()?;
+        self.export(&ended);
+        let exported = self.exports.take().map_or(Ok(()), Exports::finish);
         match ended.failure() {
             // The reader of standard output needs no more.
             Some(_) if self.destination.is_reader_gone() => Ok(Exit::Success),
             Some(line) => Err(Failure::new(Exit::CannotWrite, line, "", "")),
             None => {
                 stdio::print_stderr(&ended.summary());
+                exported?;
                 Ok(Exit::Success)
             }
         }

@@ -227,6 +227,14 @@ impl RecordingResult {
         )
     }
 
+    /// Where it is, unless that is a stream.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.places.iter().filter_map(|place| match place {
+            Location::File(path) => Some(path.as_path()),
+            Location::Stream => None,
+        })
+    }
+
     fn location(&self) -> String {
         self.places.iter().map(location_name).collect::<Vec<_>>().join(", and after a disk error into ")
     }

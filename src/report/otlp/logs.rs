@@ -8,7 +8,7 @@ use prost::Message;
 
 use super::metrics::unix_ns;
 use super::{Source, attribute, number, text};
-use crate::findings::{Evaluation, Finding, FindingKey, Severity};
+use crate::findings::{Evaluation, Finding, FindingKey, Severity, Subject};
 use crate::report::formatting::{printable, subject_name};
 
 /// The findings that were active at the last interval, with their severity then.
@@ -44,10 +44,14 @@ fn request(log_records: Vec<LogRecord>, source: &Source) -> Vec<u8> {
 
 /// `at`: the end of the interval that shows the change, Unix time in ns.
 fn record(finding: &Finding, change: &str, at: u64) -> LogRecord {
+    let subject = match &finding.subject {
+        Subject::Host => "host".to_owned(),
+        subject => printable(&subject_name(subject)),
+    };
     let mut attributes = vec![
         attribute("stalltop.finding.kind", finding.kind.as_str()),
         attribute("stalltop.finding.severity", finding.severity.as_str()),
-        attribute("stalltop.finding.subject", &printable(&subject_name(&finding.subject))),
+        attribute("stalltop.finding.subject", &subject),
     ];
     attributes.push(opentelemetry_proto::tonic::common::v1::KeyValue {
         key: "stalltop.finding.value".to_owned(),

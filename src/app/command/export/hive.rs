@@ -11,8 +11,7 @@ use tempfile::NamedTempFile;
 use crate::app::command::table::stamp;
 use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::cli::export::Export;
-use crate::figures::{Cell, FigureInput, Table};
+use crate::figures::{Cell, FigureInput, TABLES, Table};
 use crate::recording::Mark;
 use crate::report::formatting::rfc3339;
 use crate::report::table::{
@@ -39,21 +38,31 @@ pub fn recordings(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if files.is_empty() { Err(cannot(&"there is no recording in it")) } else { Ok(files) }
 }
 
-/// Writes the rows of these tables; without `--tables` also findings and marks.
-pub fn write(
-    recorded: &mut EvaluatedRecording,
-    tables: &[&'static dyn Table],
-    options: &Export,
-    directory: &Path,
-) -> Result<(), Failure> {
+/// Which rows of a recording are written.
+pub struct HiveSelection {
+    pub tables: Vec<&'static dyn Table>,
+    /// Findings and marks, too
+    pub with_events: bool,
+    /// Tasks and threads that were idle in an interval, too
+    pub with_idle: bool,
+}
+
+impl HiveSelection {
+    /// All tables and events, without idle tasks.
+    pub fn all() -> HiveSelection {
+        HiveSelection { tables: TABLES.to_vec(), with_events: true, with_idle: false }
+    }
+}
+
+/// Writes the selected rows.
+pub fn write(recorded: &mut EvaluatedRecording, selection: &HiveSelection, directory: &Path) -> Result<(), Failure> {
     let cannot =
         |error: io::Error| Failure::new(Exit::CannotWrite, format!("cannot export to {}", quoted(directory)), error, "");
     let mut hive = Hive::new(directory, recorded);
-    let selections: Vec<ResolvedSelection> = tables
-        .iter()
-        .map(|&table| ResolvedSelection::all_columns(table, !options.idle && table.pid_column().is_some()))
-        .collect();
-    let with_events = options.tables.is_empty();
+    let busy_only = |table: &dyn Table| !selection.with_idle && table.pid_column().is_some();
+    let selections: Vec<ResolvedSelection> =
+        selection.tables.iter().map(|&table| ResolvedSelection::all_columns(table, busy_only(table))).collect();
+    let with_events = selection.with_events;
     for evaluation in recorded.by_ref() {
         let input = FigureInput::from(&evaluation);
         let time = stamp(&input, &TimeZone::UTC);
@@ -131,7 +140,7 @@ impl Hive {
             _ => format!("{}-{number}.parquet", self.id),
         });
         let mut paths = names.map(|name| directory.join(name)).filter(|path| !self.written.contains(path));
-        let path = paths.next().unwrap_or_else(|| directory.join("more.parquet"));
+        let Some(path) = paths.next() else { return Err(io::ErrorKind::AlreadyExists.into()) };
         self.written.insert(path.clone());
         let file = tempfile::Builder::new().prefix(".stalltop-").tempfile_in(&directory)?;
         let writer = ParquetWriter::new(columns, ParquetLayout::OneTable, BufWriter::new(file))?;
