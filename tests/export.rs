@@ -257,16 +257,22 @@ fn files(directory: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
     found
 }
 
-/// A month of 50 hosts, made of the demonstrations' recordings. `None` (and the reason is printed) without DuckDB.
+/// A month of 50 hosts, made once of the demonstrations' recordings. `None` (and the reason is printed) without DuckDB.
 #[cfg(feature = "parquet")]
-fn month() -> Option<tempfile::TempDir> {
-    let recordings = hive()?;
-    let month = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/export/month.py");
-    let output = Command::new("python3").arg(script).args([recordings.path(), month.path()]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    Some(month)
+fn month() -> Option<&'static Path> {
+    static MONTH: std::sync::OnceLock<Option<std::path::PathBuf>> = std::sync::OnceLock::new();
+    let make = || {
+        let recordings = hive()?;
+        let month = Path::new(env!("CARGO_TARGET_TMPDIR")).join("month");
+        // Of the run before.
+        let _ = fs::remove_dir_all(&month);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/export/month.py");
+        let output = Command::new("python3").arg(script).args([recordings.path(), &month]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        Some(month)
+    };
+    MONTH.get_or_init(make).as_deref()
 }
 
 /// The statements of docs/queries.md, in their order.
@@ -276,7 +282,7 @@ fn the_query_book_runs_on_a_month_of_fifty_hosts() {
     let Some(directory) = month() else { return };
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
     let blocks = page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let place = directory.path().to_str().unwrap();
+    let place = directory.to_str().unwrap();
     let statements: Vec<String> = blocks.map(|block| block.replace("/srv/stalltop", place)).collect();
     assert!(statements.len() >= 7, "{statements:#?}");
     let results = duckdb(&statements);
@@ -360,7 +366,7 @@ fn the_query_book_runs_in_clickhouse() {
     let Some(directory) = month() else { return };
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
     let blocks = page.split("```sql clickhouse\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let place = directory.path().to_str().unwrap();
+    let place = directory.to_str().unwrap();
     let mut count = 0;
     for block in blocks {
         let statement = block.replace("/srv/stalltop", place);
