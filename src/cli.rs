@@ -11,7 +11,6 @@ pub mod finding_options;
 pub mod fleet;
 pub mod help;
 pub mod mark;
-#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod nicstat;
 pub mod on_finding;
@@ -37,7 +36,6 @@ pub use bug_report::BugReport;
 pub use check::Check;
 pub use demo::Demo;
 pub use fleet::Fleet;
-#[cfg(feature = "mcp")]
 pub use mcp::Mcp;
 pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
@@ -139,7 +137,6 @@ pub enum Command {
                             To be scraped from another machine: stalltop serve --listen 10.0.0.7:9709 --allow-remote")]
     Serve(Serve),
     /// Tools for agents: a server of the Model Context Protocol on standard input and output. They only read
-    #[cfg(feature = "mcp")]
     #[command(after_help = "Example: claude mcp add stalltop -- stalltop mcp\n\
                             With recordings and other machines: stalltop mcp --dir /var/lib/stalltop --host db1 --host db2")]
     Mcp(mcp::Mcp),

@@ -1,6 +1,6 @@
 //! `stalltop mcp`, called by the client of the protocol's SDK; and the JSON schemas of assets/schema.
 
-#![cfg(feature = "mcp")]
+#![cfg(feature = "test-mcp")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly")]
 
 use std::fs;

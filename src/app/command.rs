@@ -15,7 +15,6 @@ mod export;
 mod info;
 pub mod manual;
 mod mark;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod nicstat;
 mod output;
@@ -47,7 +46,6 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Record(record) => record::record(root, &configuration, &record),
         Command::Fleet(options) => fleet::fleet(&configuration, &options),
         Command::Serve(options) => serve::serve(root, &configuration, &options),
-        #[cfg(feature = "mcp")]
         Command::Mcp(options) => mcp::mcp(&options),
         Command::Replay(replay) if terminal::is_available() => full_screen::replay(&configuration, &replay),
         Command::Replay(_) => {
