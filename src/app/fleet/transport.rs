@@ -223,14 +223,12 @@ pub fn last_line(bytes: &[u8]) -> Option<String> {
     const MAX_LINE_CHARACTERS: usize = 200;
     let text = String::from_utf8_lossy(bytes);
     let line = text.split(['\n', '\r']).map(str::trim).rfind(|line| !line.is_empty())?;
-    let line: String = line.chars().take(MAX_LINE_CHARACTERS).collect();
-    let unprintable = line.chars().filter(|&c| c == char::REPLACEMENT_CHARACTER || is_unprintable(c)).count();
-    // Colors of a prompt are words.
-    Some(if unprintable * 4 > line.chars().count() {
-        "it sends bytes that are no text and no recording".to_owned()
-    } else {
-        line
-    })
+    // A line of random bytes may be short and look like a word. Colors of a prompt are words.
+    let is_odd = |c: &char| *c == char::REPLACEMENT_CHARACTER || is_unprintable(*c) && !c.is_whitespace();
+    if text.chars().filter(is_odd).count() * 4 > text.chars().count() {
+        return Some("it sends bytes that are no text and no recording".to_owned());
+    }
+    Some(line.chars().take(MAX_LINE_CHARACTERS).collect())
 }
 
 /// Standard output of a command. Reading it collects standard error.
