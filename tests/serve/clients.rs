@@ -47,7 +47,14 @@ fn each_client_gets_the_format_that_it_asks_for() {
 
 #[test]
 fn it_ends_in_order_on_sigterm_and_sigint() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok()).unwrap();
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        // As in a background job of a shell, from which it would be inherited.
+        if ignored & (1 << (signal as u32 - 1)) != 0 {
+            println!("skipped: {signal} is ignored here");
+            continue;
+        }
         let server = Server::start();
         let (success, took) = server.end(signal);
         assert!(success && took < Duration::from_secs(5), "{signal}: {success}, {took:?}");
