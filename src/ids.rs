@@ -82,7 +82,6 @@ pub enum GroupId {
 
 impl GroupId {
     /// The parent of siblings.
-    #[inline]
     pub fn parent(&self) -> Option<u32> {
         match self {
             GroupId::Process(_) => None,
@@ -112,13 +111,11 @@ impl Name {
         String::from_utf8_lossy(self.as_bytes()).into_owned()
     }
 
-    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// Whether both share one allocation (then they are equal).
-    #[inline]
     pub fn ptr_eq(&self, other: &Name) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -126,7 +123,6 @@ impl Name {
 
 /// Lets a set of names be searched by bytes.
 impl Borrow<[u8]> for Name {
-    #[inline]
     fn borrow(&self) -> &[u8] {
         &self.0
     }

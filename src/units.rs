@@ -19,14 +19,12 @@ pub struct Counter(pub u64);
 impl Counter {
     /// The increase since `older`: the only subtraction of counters. `None` if the counter decreased (wrap, device replaced,
     /// driver reloaded).
-    #[inline]
     pub fn since(self, older: Counter) -> Option<u64> {
         self.0.checked_sub(older.0)
     }
 }
 
 /// The increase of a counter; `None` if either sample lacks it, or if it decreased.
-#[inline]
 pub fn delta(newer: Option<Counter>, older: Option<Counter>) -> Option<u64> {
     newer?.since(older?)
 }
@@ -38,13 +36,11 @@ pub struct Ratio(pub f64);
 
 impl Ratio {
     /// `part ÷ whole`; `None` if `whole` is 0.
-    #[inline]
     pub fn new(part: f64, whole: f64) -> Option<Ratio> {
         (whole > 0.0 && part.is_finite()).then(|| Ratio((part / whole).max(0.0)))
     }
 
     /// The share in per cent.
-    #[inline]
     pub fn percent(self) -> f64 {
         self.0 * 100.0
     }
@@ -57,13 +53,11 @@ pub struct PerSecond(pub f64);
 
 impl PerSecond {
     /// An increase divided by the seconds in which it happened; `None` if no time passed.
-    #[inline]
     pub fn over(growth: u64, seconds: f64) -> Option<PerSecond> {
         (seconds > 0.0).then(|| PerSecond(growth as f64 / seconds))
     }
 
     /// The rate of a counter between two samples; `None` as for `delta`.
-    #[inline]
     pub fn between(newer: Option<Counter>, older: Option<Counter>, seconds: f64) -> Option<PerSecond> {
         PerSecond::over(delta(newer, older)?, seconds)
     }
@@ -81,14 +75,12 @@ pub struct Millis(pub f64);
 
 impl Millis {
     /// The mean time of `count` events that took `total_ms` together; `None` if `count` is 0.
-    #[inline]
     pub fn mean(total_ms: u64, count: u64) -> Option<Millis> {
         (count > 0).then(|| Millis(total_ms as f64 / count as f64))
     }
 }
 
 /// Whether a mean over sub-samples reaches a threshold. Rounding may leave the mean slightly below a round threshold.
-#[inline]
 pub fn reaches_threshold(mean: f64, least: f64) -> bool {
     mean >= least - 1e-9
 }

@@ -9,7 +9,7 @@ mod names;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-pub use logs::FindingLog;
+pub use logs::{FindingLog, rejected_findings};
 pub use metrics::{metrics_request, rejected_points};
 pub use names::names_table;
 

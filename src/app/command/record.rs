@@ -196,9 +196,10 @@ impl ActiveRecording {
         let Some(ended) = self.session.replace(None).map(Session::finish_patiently) else {
             return Err(Failure::already_reported(Exit::Failed));
         };
-        evaluations.finish()?;
+        let learned = evaluations.finish();
         self.export(&ended);
         let exported = self.exports.take().map_or(Ok(()), Exports::finish);
+        learned?;
         match ended.failure() {
             // The reader of standard output needs no more.
             Some(_) if self.destination.is_reader_gone() => Ok(Exit::Success),

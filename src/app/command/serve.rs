@@ -31,9 +31,6 @@ pub fn serve(root: Root, configuration: &Configuration, options: &Serve) -> Resu
     let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
     let control = sampler.control();
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
-    if let Some(otlp) = &mut otlp {
-        otlp.set_host(sampler.host.hostname.to_string_lossy());
-    }
     let rule_config = settings.rule_config_for(&sampler.host);
     let mut evaluations = LiveEvaluations::new(sampler, rule_config, learner);
     stdio::print_stderr(&format!("metrics are at {scheme}://{address}/metrics"));

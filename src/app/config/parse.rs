@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use clap::ValueEnum;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -39,9 +40,6 @@ const SECTIONS: [&str; 5] = ["thresholds", "speeds", "baselines", "ignore", "scr
 
 /// The key before the sections.
 const PROBES: &str = "probes";
-
-/// Its values.
-const PROBE_MODES: [(&str, ProbeMode); 3] = [("auto", ProbeMode::Auto), ("off", ProbeMode::Off), ("on", ProbeMode::On)];
 
 /// The operations of baselines.
 const OPERATIONS: [(&str, Operation); 4] =
@@ -170,11 +168,8 @@ impl ParsedConfig {
 
 /// `"auto"`, `"off"` or `"on"`
 fn parse_probes(value: &Spanned<DeValue>) -> Result<ProbeMode, SpannedError> {
-    let mode = value.get_ref().as_str().and_then(|text| PROBE_MODES.iter().find(|(word, _)| *word == text));
-    let mode = mode.ok_or_else(|| {
-        spanned_error(value.span(), "this is not when probes are attached", "write \"auto\", \"off\" or \"on\"")
-    })?;
-    Ok(mode.1)
+    let mode = value.get_ref().as_str().and_then(|text| ProbeMode::from_str(text, false).ok());
+    mode.ok_or_else(|| spanned_error(value.span(), "this is not when probes are attached", "write \"auto\", \"off\" or \"on\""))
 }
 
 fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<ThresholdSetting, SpannedError> {

@@ -30,7 +30,7 @@ mod sender {
     pub struct OtlpSender {
         outbox: Arc<Outbox>,
         findings: FindingLog,
-        source: Source,
+        version: &'static str,
         every_ns: u64,
         /// Begin of the totals
         start: Option<Instant>,
@@ -58,12 +58,11 @@ mod sender {
                 // A name server that does not answer must not delay the end.
                 runtime.shutdown_background();
             })?;
-            let source = Source { host: String::new(), version };
             let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
             Ok(OtlpSender {
                 outbox,
                 findings: FindingLog::default(),
-                source,
+                version,
                 every_ns,
                 start: None,
                 last_ns: None,
@@ -71,27 +70,23 @@ mod sender {
             })
         }
 
-        /// The name that the telemetry has as its host.
-        pub fn set_host(&mut self, host: String) {
-            self.source.host = host;
-        }
-
         /// Queues changes of findings, and the metrics if it is their time.
         pub fn send(&mut self, evaluation: &Evaluation, families: &[MetricFamily]) {
             let interval = &evaluation.interval;
             let at = interval.at();
+            let source = Source { host: interval.host.hostname.to_string_lossy(), version: self.version };
             let length_ns = (interval.seconds * 1e9) as u64;
             let start = *self.start.get_or_insert(Instant {
                 boottime_ns: at.boottime_ns.saturating_sub(length_ns),
                 realtime_ns: at.realtime_ns.saturating_sub_unsigned(length_ns),
                 ..at
             });
-            if let Some(request) = self.findings.request(evaluation, &self.source) {
+            if let Some(request) = self.findings.request(evaluation, &source) {
                 self.outbox.add_logs(request);
             }
             if self.last_ns.is_none_or(|last| at.boottime_ns.saturating_sub(last) >= self.every_ns) {
                 self.last_ns = Some(at.boottime_ns);
-                self.outbox.set_metrics(metrics_request(families, &self.source, at, start));
+                self.outbox.set_metrics(metrics_request(families, &source, at, start));
             }
         }
     }
@@ -116,8 +111,6 @@ mod sender {
             let remedy = "build it with --features otlp, or let the collector scrape /metrics (its receiver 'prometheus')";
             Err(Failure::new(Exit::Usage, format!("cannot send metrics to '{url}'"), why, remedy))
         }
-
-        pub fn set_host(&mut self, _host: String) {}
 
         pub fn send(&mut self, _evaluation: &Evaluation, _families: &[MetricFamily]) {}
     }

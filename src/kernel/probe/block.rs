@@ -84,7 +84,9 @@ pub struct BlockProbe {
     link: Option<OwnedFd>,
     /// By device; those that are counted
     tracked: FxHashMap<DiskId, TrackedDevice>,
-    /// Of which no device is counted
+    /// The first slot that no device has had: its counts are 0
+    next_slot: u32,
+    /// Slots of devices that are gone
     free_slots: Vec<u32>,
     /// Requests that were counted when they were last read
     requests: u64,
@@ -117,7 +119,8 @@ impl BlockProbe {
             program,
             link: None,
             tracked: FxHashMap::default(),
-            free_slots: (0..layout.slots).rev().collect(),
+            next_slot: 0,
+            free_slots: Vec::new(),
             requests: 0,
             layout,
         })
@@ -126,8 +129,8 @@ impl BlockProbe {
     /// Begins to count, from 0.
     pub fn attach(&mut self) -> io::Result<()> {
         self.detach();
-        self.histograms.fill(0..self.histograms.len(), 0);
         for device in self.tracked.values_mut() {
+            clear(&self.histograms, self.layout, device.slot);
             device.operations = Default::default();
         }
         self.requests = 0;
@@ -138,10 +141,6 @@ impl BlockProbe {
     /// Stops counting; the requests of the machine cost nothing then.
     pub fn detach(&mut self) {
         self.link = None;
-    }
-
-    pub fn is_attached(&self) -> bool {
-        self.link.is_some()
     }
 
     /// Requests that were counted since it was attached, as last read.
@@ -197,18 +196,33 @@ impl BlockProbe {
             let number = device_number(disk.id);
             let places = (0..MAX_PROBES).map(|probe| (first_place(number) + probe) % TABLE_PLACES);
             let free = places.into_iter().find(|place| self.devices.get(place * DEVICE_WORDS) == 0);
-            let Some((place, slot)) = free.and_then(|place| Some((place, self.free_slots.pop()?))) else { continue };
-            for shard in 0..self.layout.shards {
-                for operation in OPERATIONS {
-                    let at = histogram_at(self.layout, shard, slot, operation);
-                    self.histograms.fill(at..at + HISTOGRAM_WORDS, 0);
-                }
-            }
+            let Some((place, slot)) = free.and_then(|place| Some((place, self.take_slot()?))) else { continue };
             let words = place * DEVICE_WORDS;
             self.devices.fill(words + 1..words + 1 + OPERATIONS.len(), NO_SECTOR);
             self.devices.set(words, two_halves(number, slot));
             let device = TrackedDevice { name: disk.name.clone(), slot, place, operations: Default::default() };
             self.tracked.insert(disk.id, device);
+        }
+    }
+
+    /// A slot whose counts are 0. Slots that no device has had are not written: that would allocate their memory.
+    fn take_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free_slots.pop() {
+            clear(&self.histograms, self.layout, slot);
+            return Some(slot);
+        }
+        let slot = self.next_slot;
+        self.next_slot += u32::from(slot < self.layout.slots);
+        (slot < self.layout.slots).then_some(slot)
+    }
+}
+
+/// Sets all counts of a slot to 0.
+fn clear(histograms: &SharedWords, layout: BlockLayout, slot: u32) {
+    for shard in 0..layout.shards {
+        for operation in OPERATIONS {
+            let at = histogram_at(layout, shard, slot, operation);
+            histograms.fill(at..at + HISTOGRAM_WORDS, 0);
         }
     }
 }

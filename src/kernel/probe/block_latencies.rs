@@ -3,6 +3,7 @@
 //! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
 //! than the program itself.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::time::ClockId;
@@ -90,7 +91,7 @@ pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), String> {
     attach(layout, loader.wait_for_result()).map(drop)
 }
 
-fn attach(layout: BlockLayout, loaded: Result<Vec<std::os::fd::OwnedFd>, String>) -> Result<Box<BlockProbe>, String> {
+fn attach(layout: BlockLayout, loaded: Result<Vec<OwnedFd>, String>) -> Result<Box<BlockProbe>, String> {
     let refused = |why: std::io::Error| format!("the kernel refuses the probe: {why}");
     let mut probe = BlockProbe::new(layout, loaded?).map_err(refused)?;
     probe.attach().map_err(refused)?;
@@ -113,7 +114,7 @@ impl BlockLatencies {
 
     /// What was counted of these devices, which are sorted by id.
     pub fn read(&mut self, disks: &[Disk], now_ns: u64) -> Reading<BlockIo> {
-        self.attach_when_loaded(now_ns);
+        self.attach_when_loaded();
         self.try_again(now_ns);
         if !matches!(self.state, State::Loading(_)) && self.loader.as_mut().is_some_and(LoaderProcess::has_exited) {
             self.loader = None;
@@ -130,29 +131,30 @@ impl BlockLatencies {
         Ok(BlockIo { since_boottime_ns, buckets })
     }
 
-    fn attach_when_loaded(&mut self, now_ns: u64) {
+    fn attach_when_loaded(&mut self) {
         let State::Loading(layout) = self.state else { return };
         let Some(loaded) = self.loader.as_mut().and_then(LoaderProcess::try_result) else { return };
-        self.last = (0, now_ns);
-        self.state = match attach(layout, loaded) {
-            Ok(probe) => State::Attached(probe, boottime_ns()),
-            // `doctor` says why.
-            Err(_) => State::Off(Absent::Unsupported),
+        // `doctor` says why.
+        let _ = self.attach_loaded(layout, loaded);
+    }
+
+    fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Vec<OwnedFd>, String>) -> Result<(), String> {
+        let attached = attach(layout, loaded);
+        self.last = (0, boottime_ns());
+        let (state, result) = match attached {
+            Ok(probe) => (State::Attached(probe, boottime_ns()), Ok(())),
+            Err(why) => (State::Off(Absent::Unsupported), Err(why)),
         };
+        self.state = state;
+        result
     }
 
     /// Waits until it is loaded, and attaches it; why that is not possible.
     pub fn wait_until_attached(&mut self, root: &Root) -> Result<(), String> {
         match (&self.state, &mut self.loader) {
             (State::Loading(layout), Some(loader)) => {
-                let attached = attach(*layout, loader.wait_for_result());
-                self.last = (0, boottime_ns());
-                let (state, result) = match attached {
-                    Ok(probe) => (State::Attached(probe, boottime_ns()), Ok(())),
-                    Err(why) => (State::Off(Absent::Unsupported), Err(why)),
-                };
-                self.state = state;
-                result
+                let (layout, loaded) = (*layout, loader.wait_for_result());
+                self.attach_loaded(layout, loaded)
             }
             (State::Off(why), _) => Err(obstacle(root).map_or_else(|| why.to_string(), |(_, words)| words.to_owned())),
             _ => Ok(()),

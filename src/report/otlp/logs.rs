@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, SeverityNumber};
 use prost::Message;
 
@@ -77,5 +77,30 @@ fn record(finding: &Finding, change: &str, at: u64) -> LogRecord {
         attributes,
         event_name: format!("stalltop.finding.{change}"),
         ..LogRecord::default()
+    }
+}
+
+/// What an accepted request's answer says about log records that were not stored: their number and why. `None`: all were stored, or
+/// the answer cannot be read.
+pub fn rejected_findings(answer: &[u8]) -> Option<(i64, String)> {
+    let partial = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
+    (partial.rejected_log_records > 0).then_some((partial.rejected_log_records, partial.error_message))
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsPartialSuccess;
+
+    use super::*;
+
+    #[test]
+    fn an_accepted_request_may_have_rejected_records() {
+        let answer = |rejected_log_records| {
+            let partial_success = Some(ExportLogsPartialSuccess { rejected_log_records, error_message: "too old".into() });
+            ExportLogsServiceResponse { partial_success }.encode_to_vec()
+        };
+        assert_eq!(rejected_findings(&answer(3)), Some((3, "too old".to_owned())));
+        // A warning alone.
+        assert_eq!([rejected_findings(&answer(0)), rejected_findings(b""), rejected_findings(b"\xff")], [None, None, None]);
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::endpoint::Endpoint;
 use super::outbox::{Body, Outbox};
 use crate::app::program::stdio;
-use crate::report::otlp::rejected_points;
+use crate::report::otlp::{rejected_findings, rejected_points};
 
 /// From the beginning of a connection to the end of the answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,9 +71,13 @@ async fn deliver(endpoint: &Endpoint, body: &Body) -> Result<(), Refusal> {
         .map_err(|_| Refusal::Later("no answer within 10 s".to_owned()))?
         .map_err(|error| Refusal::Later(error.to_string()))?;
     if status.is_success() {
-        return match rejected_points(&answer).filter(|_| kind == "metrics") {
+        let rejected = match body {
+            Body::Logs(_) => rejected_findings(&answer),
+            Body::Metrics(_) => rejected_points(&answer),
+        };
+        return match rejected {
             None => Ok(()),
-            Some((number, why)) => Err(Refusal::Never(format!("the collector rejected {number} data points: {why}"))),
+            Some((number, why)) => Err(Refusal::Never(format!("the collector rejected {number} of the {kind}: {why}"))),
         };
     }
     let why = format!("the collector answers {status} to /v1/{kind}");
