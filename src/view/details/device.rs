@@ -88,7 +88,8 @@ fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
     let Some(known) = span.latency(operation) else { return };
     let at = |share: f64| text::format_latency(known.total.quantile(share));
     let longest = text::format_latency(known.total.max());
-    page.labelled("requests", safe!("p50 {}, p95 {}, p99 {}, p99.9 {}, max {longest}", at(0.5), at(0.95), at(0.99), at(0.999)));
+    // As many as 80 columns have room for.
+    page.labelled("requests", safe!("p50 {}, p99 {}, p99.9 {}, max {longest}", at(0.5), at(0.99), at(0.999)));
     if known.queue.requests() > 0 {
         page.labelled("in the queue", latency_map::quantiles(&known.queue));
         page.labelled("in the device", latency_map::quantiles(&known.device));
