@@ -2,6 +2,7 @@
 //! priority of the sampling thread: on a machine without a free CPU each step would take seconds.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,11 @@ use super::priority;
 
 /// Starts a thread of that name.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Failure> {
+    spawn_boxed(name, Box::new(body))
+}
+
+/// Compiled once for each type of result, and not for each of forty bodies.
+fn spawn_boxed<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> Result<JoinHandle<T>, Failure> {
     let counted = move || {
         let result = body();
         cpu_wait::add_ended_thread();
@@ -41,21 +47,36 @@ const EXTENSION_STEP: Duration = Duration::from_millis(50);
 /// the thread waits for a CPU does not count, up to five times the timeout. The thread remains: a task in uninterruptible sleep
 /// cannot be ended.
 pub fn with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, TimedOut> {
-    let (sender, result) = channel();
+    let result = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&result);
+    let body = move || {
+        let result = work();
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    };
+    wait_for(timeout, Box::new(body))?;
+    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+    // Without a result the work has panicked.
+    result.take().ok_or(TimedOut::NoAnswer)
+}
+
+/// Returns when `work` has ended, or the timeout of `with_timeout` has passed.
+fn wait_for(timeout: Duration, work: Box<dyn FnOnce() + Send>) -> Result<(), TimedOut> {
+    let (sender, ended) = channel();
     let (tid_sender, tid) = channel();
     let body = move || {
         // Another thread waits for it.
         priority::raise();
         let _ = tid_sender.send(nix::unistd::gettid());
+        work();
         // The receiver is gone after the timeout.
-        let _ = sender.send(work());
+        let _ = sender.send(());
     };
     spawn("file access", body).map_err(|_| TimedOut::NoAnswer)?;
     let (begin, mut started) = (Instant::now(), None);
     let mut step = timeout;
     loop {
-        match result.recv_timeout(step) {
-            Ok(result) => return Ok(result),
+        match ended.recv_timeout(step) {
+            Ok(()) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => return Err(TimedOut::NoAnswer),
             Err(RecvTimeoutError::Timeout) => {}
         }
