@@ -36,6 +36,7 @@ use crate::findings::rules::memory::pressure::MEMORY_PRESSURE;
 use crate::findings::rules::memory::swapping::SWAPPING;
 use crate::findings::rules::network::connect_blocked::CONNECT_BLOCKED;
 use crate::findings::rules::network::listen_overflow::LISTEN_OVERFLOW;
+use crate::findings::rules::network::lookup_blocked::LOOKUP_BLOCKED;
 use crate::findings::rules::network::network_latency::NETWORK_LATENCY;
 use crate::findings::rules::network::nic_saturated::NIC_SATURATED;
 use crate::findings::rules::network::send_blocked::SEND_BLOCKED;
@@ -73,6 +74,7 @@ pub const RULES: &[Rule] = &[
     NETWORK_LATENCY,
     SEND_BLOCKED,
     CONNECT_BLOCKED,
+    LOOKUP_BLOCKED,
     LOAD_NOT_CPU,
     MEMORY_PRESSURE,
     SWAPPING,

@@ -158,6 +158,10 @@ thresholds! {
     connect_blocked_seconds(ConnectBlocked): Seconds = 3.0,
     /// Threads in connect from which it is a warning
     connect_blocked_threads(ConnectBlocked): Threads = 2.0,
+    /// Seconds without an answer of a name server
+    lookup_blocked_seconds(LookupBlocked): Seconds = 2.0,
+    /// Threads in name lookups from which it is a warning
+    lookup_blocked_threads(LookupBlocked): Threads = 2.0,
     /// Load average for each CPU
     load_per_cpu(LoadNotCpu): PerCpu = 2.0,
     /// Share of time in which tasks waited for memory

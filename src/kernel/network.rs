@@ -7,6 +7,7 @@ pub mod ethtool;
 mod facts;
 pub(super) mod inet_diag;
 mod listeners;
+mod name_server_sockets;
 pub mod namespaces;
 pub(super) mod netlink;
 mod protocols;
@@ -35,9 +36,10 @@ pub use udp_sockets::parse_udp_sockets;
 
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
+use self::name_server_sockets::NameServerSocketReader;
 use self::namespaces::NamespaceReader;
 use self::qdisc::QdiscReader;
-use self::remote_hosts::{ConnectionCounters, ConnectionTable, RemoteHostReader};
+use self::remote_hosts::{ConnectionCounters, ConnectionTable, RemoteHostReader, WaitingSocket};
 use self::syn_queues::SynQueueReader;
 use self::udp_sockets::UdpSocketReader;
 use self::waiting_connections::WaitingConnectionReader;
@@ -78,6 +80,7 @@ pub struct NetworkReader {
     syn_queues: SynQueueReader,
     remote_hosts: RemoteHostReader,
     waiting_connections: WaitingConnectionReader,
+    name_server_sockets: NameServerSocketReader,
     udp_sockets: UdpSocketReader,
     namespaces: NamespaceReader,
     last_tcp_ext: Option<TcpExt>,
@@ -131,6 +134,7 @@ impl Default for NetworkReader {
             syn_queues: SynQueueReader::default(),
             remote_hosts: RemoteHostReader::default(),
             waiting_connections: WaitingConnectionReader::default(),
+            name_server_sockets: NameServerSocketReader::for_this_namespace(),
             udp_sockets: UdpSocketReader::for_this_namespace(),
             namespaces: NamespaceReader::default(),
             last_tcp_ext: None,
@@ -233,10 +237,12 @@ impl NetworkReader {
         if !root.is_host() {
             return Err(Absent::NotRead);
         }
-        let Self { waiting_connections, remote_hosts, namespaces, .. } = self;
+        let Self { waiting_connections, name_server_sockets, remote_hosts, namespaces, .. } = self;
+        name_server_sockets.sample(root);
         let tables: Vec<&ConnectionTable> =
             std::iter::once(remote_hosts.connections()).chain(namespaces.connection_tables()).collect();
-        Ok(waiting_connections.sample(&tables, root, files, machine))
+        let lookups: Vec<&WaitingSocket> = name_server_sockets.waiting().chain(namespaces.name_server_sockets()).collect();
+        Ok(waiting_connections.sample(&tables, &lookups, root, files, machine))
     }
 
     /// The other network namespaces, as last read.

@@ -379,6 +379,7 @@ impl Machine {
             local_port: None,
             wait: match waiting.wait.as_str() {
                 "connect" => ConnectionWait::Connect,
+                "name-server" => ConnectionWait::NameServer,
                 "acknowledgement" => ConnectionWait::Acknowledgement,
                 "closed-window" => ConnectionWait::ClosedWindow,
                 "full-window" => ConnectionWait::FullWindow,

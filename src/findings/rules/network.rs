@@ -2,6 +2,7 @@
 
 pub mod connect_blocked;
 pub mod listen_overflow;
+pub mod lookup_blocked;
 pub mod network_latency;
 pub mod nic_saturated;
 pub mod send_blocked;

@@ -20,10 +20,11 @@ use self::links::Link;
 use super::dev::{self, DevLine};
 use super::ethtool::Ethtool;
 use super::listeners::{self, socket_owner::SocketOwners};
+use super::name_server_sockets::NameServerSocketReader;
 use super::netlink::Netlink;
 use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_window_probes};
 use super::qdisc::QdiscDump;
-use super::remote_hosts::ConnectionTable;
+use super::remote_hosts::{ConnectionTable, WaitingSocket};
 use super::syn_queues::{self, FullCounts};
 use super::udp_sockets::UdpSocketReader;
 use crate::ids::{NicId, ProcessId};
@@ -86,6 +87,11 @@ impl NamespaceReader {
         let scans = self.known.values().filter_map(|known| known.socket.as_ref()?.connections.as_ref());
         scans.map(ConnectionScan::connections)
     }
+
+    /// The sockets of name lookups without an answer in all of them.
+    pub fn name_server_sockets(&self) -> impl Iterator<Item = &WaitingSocket> {
+        self.known.values().flat_map(|known| known.name_server_sockets.waiting())
+    }
 }
 
 #[derive(Debug)]
@@ -103,6 +109,7 @@ struct KnownNamespace {
     last_entry: Option<Instant>,
     last_sockets: Option<Instant>,
     udp_sockets: UdpSocketReader,
+    name_server_sockets: NameServerSocketReader,
 }
 
 #[derive(Debug)]
@@ -160,6 +167,7 @@ impl KnownNamespace {
             last_entry: None,
             last_sockets: None,
             udp_sockets: UdpSocketReader::for_process(process.pid),
+            name_server_sockets: NameServerSocketReader::for_process(process.pid),
         }
     }
 
@@ -168,6 +176,7 @@ impl KnownNamespace {
         (self.process, self.comm) = (process.id(), process.comm.clone());
         self.files = Files::new(process.pid);
         self.udp_sockets = UdpSocketReader::for_process(process.pid);
+        self.name_server_sockets = NameServerSocketReader::for_process(process.pid);
     }
 
     fn sample(&mut self, root: &Root, all: &mut NetworkNamespaces, owners: &mut SocketOwners, buffer: &mut Vec<u8>) {
@@ -194,6 +203,7 @@ impl KnownNamespace {
             let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
             socket.connections.take_if(|scan| scan.update(counters).is_err());
         }
+        self.name_server_sockets.sample(root);
         let scan = self.socket.as_ref().and_then(|socket| socket.connections.as_ref());
         let top_retransmit_host = scan.and_then(|scan| scan.connections().top_retransmits()).map(|(host, inode)| {
             owners.search(root, std::iter::once(inode));

@@ -1,5 +1,6 @@
 //! Finds the threads that sleep in a send, connect, receive or poll call on given sockets: by the descriptor of their system call
-//! (/proc/PID/task/TID/syscall), and by what their epoll instance watches (/proc/PID/fdinfo). Expensive, hence only for sockets
+//! (/proc/PID/task/TID/syscall), by the list of descriptors of poll, which is read from their memory, and by what their epoll instance
+//! watches (/proc/PID/fdinfo). Expensive, hence only for sockets
 //! that wait.
 
 use std::os::unix::ffi::OsStrExt;
@@ -11,6 +12,7 @@ use crate::kernel::fields::{lines, words};
 use crate::kernel::root::Root;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
+use crate::kernel::task::memory::read_memory;
 use crate::sample::waits::Syscall;
 use crate::sample::{Absent, Reading};
 use crate::units::SmallSort;
@@ -19,15 +21,19 @@ use crate::units::SmallSort;
 const MAX_THREADS: usize = 1024;
 /// The event of epoll(7) for a socket that can be written to.
 const EPOLLOUT: u32 = 0x4;
+/// `struct pollfd` of poll(2): an int, two shorts.
+const POLLFD_BYTES: usize = 8;
+/// Descriptors of one poll call that are read.
+const MAX_POLLED: usize = 64;
 
 /// Threads asleep in system calls on one socket, by tid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SleepingThreads {
     /// In a send or connect call
     pub sending: Vec<u32>,
-    /// In a receive call
+    /// In a receive call, or in poll until the socket can be read
     pub receiving: Vec<u32>,
-    /// In an epoll call that returns when the socket can be written to; in poll or select if it is the only thread of the process
+    /// In a poll or epoll call that returns when the socket can be written to; in select if it is the only thread of the process
     pub polling: Vec<u32>,
 }
 
@@ -67,7 +73,7 @@ pub fn search_threads(
                 }
             };
             match sleeping_call(pid, tid, files, machine) {
-                Ok(Some((call @ (SocketCall::Send | SocketCall::Receive), descriptor))) => {
+                Ok(Some((call @ (SocketCall::Send | SocketCall::Receive), [descriptor, _]))) => {
                     let inode = socket_of(pid, descriptor, files).filter(|inode| wanted.contains(inode));
                     match (inode, call) {
                         (Some(inode), SocketCall::Send) => add(inode, |threads| &mut threads.sending),
@@ -75,13 +81,26 @@ pub fn search_threads(
                         (None, _) => {}
                     }
                 }
-                Ok(Some((SocketCall::Epoll, descriptor))) => {
+                Ok(Some((SocketCall::Epoll, [descriptor, _]))) => {
                     let watched = epolls.entry(descriptor).or_insert_with(|| read_writable_watches(root, pid, descriptor));
                     for &inode in wanted.intersection(watched) {
                         add(inode, |threads| &mut threads.polling);
                     }
                 }
-                Ok(Some((SocketCall::Poll, _))) if tids.len() == 1 => {
+                Ok(Some((SocketCall::Poll, [address, count]))) => {
+                    for (descriptor, events) in read_polled(pid, address, count) {
+                        let Some(inode) = socket_of(pid, descriptor, files).filter(|inode| wanted.contains(inode)) else {
+                            continue;
+                        };
+                        if events & libc::POLLOUT != 0 {
+                            add(inode, |threads| &mut threads.polling);
+                        }
+                        if events & libc::POLLIN != 0 {
+                            add(inode, |threads| &mut threads.receiving);
+                        }
+                    }
+                }
+                Ok(Some((SocketCall::Select, _))) if tids.len() == 1 => {
                     wanted.iter().for_each(|&inode| add(inode, |threads| &mut threads.polling));
                 }
                 Err(Absent::NoPermission) => found.extend(wanted.iter().map(|&inode| (inode, None))),
@@ -100,15 +119,17 @@ enum SocketCall {
     Receive,
     /// Its descriptor is that of the epoll instance.
     Epoll,
-    /// poll or select: its descriptors are in the memory of the process, which is not read.
+    /// Its arguments are the address of the list of descriptors, and their number.
     Poll,
+    /// Its descriptors are not read.
+    Select,
 }
 
-/// The call that a thread sleeps in, and its first argument.
-fn sleeping_call(pid: u32, tid: u32, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<(SocketCall, u64)>> {
+/// The call that a thread sleeps in, and its first two arguments.
+fn sleeping_call(pid: u32, tid: u32, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<(SocketCall, [u64; 2])>> {
     let call = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall"))?)?;
     let call = Syscall::from_number(machine, call);
-    Ok(call.and_then(|call| Some((socket_call(call.name)?, call.arguments[0]))))
+    Ok(call.and_then(|call| Some((socket_call(call.name)?, [call.arguments[0], call.arguments[1]]))))
 }
 
 fn socket_call(name: &str) -> Option<SocketCall> {
@@ -116,7 +137,8 @@ fn socket_call(name: &str) -> Option<SocketCall> {
         "connect" | "write" | "writev" | "sendto" | "sendmsg" | "sendmmsg" | "sendfile" => Some(SocketCall::Send),
         "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" => Some(SocketCall::Receive),
         "epoll_wait" | "epoll_pwait" => Some(SocketCall::Epoll),
-        "poll" | "ppoll" | "select" | "pselect6" => Some(SocketCall::Poll),
+        "poll" | "ppoll" => Some(SocketCall::Poll),
+        "select" | "pselect6" => Some(SocketCall::Select),
         _ => None,
     }
 }
@@ -124,6 +146,27 @@ fn socket_call(name: &str) -> Option<SocketCall> {
 fn socket_of(pid: u32, descriptor: u64, files: &TaskFiles) -> Option<u32> {
     let target = files.read_link(format_args!("{pid}/fd/{descriptor}")).ok()?;
     parse_socket_inode(target.as_bytes())
+}
+
+/// The descriptors and events of a poll call; empty if the memory cannot be read: the thread has returned, or ended.
+fn read_polled(pid: u32, address: u64, count: u64) -> Vec<(u64, i16)> {
+    let count = usize::try_from(count).map_or(MAX_POLLED, |count| count.min(MAX_POLLED));
+    let mut bytes = [0; MAX_POLLED * POLLFD_BYTES];
+    let bytes = bytes.get_mut(..count * POLLFD_BYTES).unwrap_or_default();
+    match read_memory(pid, address, bytes) {
+        Ok(()) => parse_polled(bytes),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// A negative descriptor is ignored by poll.
+fn parse_polled(bytes: &[u8]) -> Vec<(u64, i16)> {
+    let (structs, _) = bytes.as_chunks::<POLLFD_BYTES>();
+    let polled = |&[a, b, c, d, e, f, _, _]: &[u8; POLLFD_BYTES]| {
+        let descriptor = u64::try_from(i32::from_ne_bytes([a, b, c, d])).ok()?;
+        Some((descriptor, i16::from_ne_bytes([e, f])))
+    };
+    structs.iter().filter_map(polled).collect()
 }
 
 fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> FxHashSet<u32> {
@@ -150,6 +193,19 @@ fn parse_writable_watches(text: &[u8]) -> FxHashSet<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_descriptors_of_a_poll_call_are_read_from_the_memory_of_its_process() {
+        let pollfd = |fd, events| libc::pollfd { fd, events, revents: 0 };
+        let list = [pollfd(5, libc::POLLIN), pollfd(-1, libc::POLLIN), pollfd(7, libc::POLLOUT)];
+        let expected = vec![(5, libc::POLLIN), (7, libc::POLLOUT)];
+        let address = list.as_ptr() as u64;
+        match read_memory(std::process::id(), address, &mut [0; 8]) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => println!("skipped: no process_vm_readv here ({error})"),
+            _ => assert_eq!(read_polled(std::process::id(), address, 3), expected),
+        }
+        assert_eq!(read_polled(std::process::id(), 8, 3), []);
+    }
 
     #[test]
     fn sockets_that_an_epoll_instance_waits_to_write_to() {

@@ -118,7 +118,7 @@ fn parse_line(line: &[u8]) -> Option<UdpSocket> {
 }
 
 /// `0100007F:1F90`: words of 32 bits in the byte order of this machine, then the port.
-fn parse_address(text: &[u8]) -> Option<SocketAddr> {
+pub fn parse_address(text: &[u8]) -> Option<SocketAddr> {
     let mut parts = text.split(|&byte| byte == b':');
     let (address, port) = (parts.next()?, parts.next()?);
     let mut octets = Vec::with_capacity(16);

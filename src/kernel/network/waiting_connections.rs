@@ -42,11 +42,13 @@ impl WaitingConnectionReader {
     pub fn sample(
         &mut self,
         tables: &[&ConnectionTable],
+        lookups: &[&WaitingSocket],
         root: &Root,
         files: &mut TaskFiles,
         machine: &[u8],
     ) -> Vec<WaitingConnections> {
-        let sockets: Vec<&WaitingSocket> = tables.iter().flat_map(|table| table.waiting()).take(MAX_WAITING_SOCKETS).collect();
+        let sockets: Vec<&WaitingSocket> =
+            lookups.iter().copied().chain(tables.iter().flat_map(|table| table.waiting())).take(MAX_WAITING_SOCKETS).collect();
         if sockets.is_empty() {
             self.threads.clear();
             return Vec::new();
@@ -93,6 +95,10 @@ impl WaitingConnectionReader {
                 receiver,
                 unread_bytes: u64::from(unread),
             };
+            // A program may keep a socket open without a lookup.
+            if socket.wait == ConnectionWait::NameServer && row.receiving_threads == 0 {
+                continue;
+            }
             // One thread may poll many sockets.
             if self.is_client(socket, row.owner.as_ref())
                 && let Some(threads) = &threads
@@ -148,9 +154,9 @@ fn thread_count(tids: &[u32]) -> u32 {
     u32::try_from(tids.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether what a receiver waits for may be the answer to data that the remote host has not even acknowledged.
+/// Whether what a receiver waits for may be the answer to data that the remote host has not even acknowledged, or to a lookup.
 fn is_unanswered(wait: ConnectionWait) -> bool {
-    wait == ConnectionWait::Acknowledgement
+    matches!(wait, ConnectionWait::Acknowledgement | ConnectionWait::NameServer)
 }
 
 /// Adds a row of one connection to the row of its process and remote host.

@@ -4,16 +4,15 @@
 //! process_vm_readv takes the same permission as /proc/PID/syscall, which led to the futex address.
 
 use std::cmp::Reverse;
-use std::io::{self, IoSliceMut};
+use std::io;
 
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
 use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::task::files::TaskFiles;
+use crate::kernel::task::memory::read_memory;
 use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::units::SmallSort;
@@ -165,14 +164,8 @@ fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
 
 /// Three words of a process's memory.
 fn read_words(pid: u32, address: u64) -> io::Result<[u32; 3]> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-    let base = usize::try_from(address).map_err(|_| invalid())?;
-    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| invalid())?);
     let mut bytes = [0; LOCK_BYTES];
-    let length = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &[RemoteIoVec { base, len: LOCK_BYTES }])?;
-    if length != LOCK_BYTES {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    read_memory(pid, address, &mut bytes)?;
     let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
     Ok([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
 }

@@ -1,4 +1,4 @@
-//! TCP connections whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host; of all
+//! TCP connections, and lookups at a name server, whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host; of all
 //! network namespaces in which a socket can be opened.
 
 use std::net::IpAddr;
@@ -33,11 +33,11 @@ pub struct WaitingConnections {
     pub receiver: Option<(ProcessId, Name)>,
     /// Bytes that it has not read: idiag_rqueue
     pub unread_bytes: u64,
-    /// Its threads that sleep in a receive call on one of them, if the remote host acknowledges nothing: their request was not
-    /// answered. Otherwise 0
+    /// Its threads that sleep in a receive call on one of them, or in poll until one of them can be read, if the remote host
+    /// acknowledges nothing, or is a name server: their request was not answered. Otherwise 0
     pub receiving_threads: u32,
-    /// Its threads that sleep in poll, select or epoll until one of them can be written to (/proc/PID/fdinfo; poll and select only of a
-    /// process with one thread), if this host opened the connections and nothing is acknowledged. Otherwise 0
+    /// Its threads that sleep in poll, select or epoll until one of them can be written to (/proc/PID/fdinfo; the descriptors of
+    /// poll are read from its memory; select only of a process with one thread), if this host opened the connections and nothing is acknowledged. Otherwise 0
     pub polling_threads: u32,
 }
 
@@ -54,4 +54,6 @@ pub enum ConnectionWait {
     FullWindow,
     /// The send buffer was full in nearly all of the time since the previous scan (tcpi_sndbuf_limited)
     SendBuffer,
+    /// The name server does not answer a lookup: a UDP socket that is connected to its port 53 (/proc/net/udp)
+    NameServer,
 }

@@ -48,7 +48,8 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
     // A thread that waits is required: a server that waits in epoll serves its other clients meanwhile.
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds;
-        wait.wait != ConnectionWait::Connect && wait.threads() > 0 && long
+        let sends = !matches!(wait.wait, ConnectionWait::Connect | ConnectionWait::NameServer);
+        sends && wait.threads() > 0 && long
     });
     let mut hosts: Vec<_> = Vec::new();
     // One finding for each host: the reason with most threads.
@@ -107,6 +108,7 @@ fn describe_cause(wait: &RemoteEndWait) -> String {
             "the send buffer on this host is too small for the path (SO_SNDBUF, net.ipv4.tcp_wmem)".into()
         }
         ConnectionWait::Connect => "the connection is not established".into(),
+        ConnectionWait::NameServer => "the name server does not answer".into(),
     }
 }
 
@@ -117,7 +119,7 @@ fn times(count: u32) -> String {
 
 fn evidence(wait: &RemoteEndWait, seconds: f64) -> Vec<Evidence> {
     let cause = match wait.wait {
-        ConnectionWait::Connect | ConnectionWait::Acknowledgement => "answers",
+        ConnectionWait::Connect | ConnectionWait::Acknowledgement | ConnectionWait::NameServer => "answers",
         ConnectionWait::ClosedWindow | ConnectionWait::FullWindow => "receiver",
         ConnectionWait::SendBuffer => "send buffer",
     };

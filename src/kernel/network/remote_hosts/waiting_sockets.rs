@@ -58,7 +58,7 @@ impl Progress {
             let started_ns = match wait {
                 ConnectionWait::Connect => ms_ago(min_connect_seconds(now.retries).saturating_mul(1000)),
                 ConnectionWait::Acknowledgement | ConnectionWait::ClosedWindow => acknowledged_ns,
-                ConnectionWait::FullWindow | ConnectionWait::SendBuffer => now_ns,
+                ConnectionWait::FullWindow | ConnectionWait::SendBuffer | ConnectionWait::NameServer => now_ns,
             };
             // A receiver that reads slowly closes its window now and then.
             let is_same = |other: ConnectionWait| {

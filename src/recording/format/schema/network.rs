@@ -91,6 +91,7 @@ impl Columns for ConnectionWait {
             ConnectionWait::ClosedWindow => 2,
             ConnectionWait::FullWindow => 3,
             ConnectionWait::SendBuffer => 4,
+            ConnectionWait::NameServer => 5,
         };
         number.put(row, names);
     }
@@ -102,6 +103,7 @@ impl Columns for ConnectionWait {
             2 => Ok(ConnectionWait::ClosedWindow),
             3 => Ok(ConnectionWait::FullWindow),
             4 => Ok(ConnectionWait::SendBuffer),
+            5 => Ok(ConnectionWait::NameServer),
             _ => Err(Malformed("a connection waits for something unknown")),
         }
     }
