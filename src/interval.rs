@@ -41,6 +41,7 @@ pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
 pub mod throttling;
+pub mod traced_processes;
 pub mod wait_counts;
 pub mod wait_queues;
 
@@ -104,6 +105,8 @@ pub struct Interval {
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// Servers that are stopped, or behind a lock, while connections wait for them
     pub stuck_servers: Vec<stuck_servers::StuckServers>,
+    /// Processes that run under a tracer
+    pub traced_processes: Vec<traced_processes::TracedSpan>,
     /// Queues for file locks whose holder is known
     pub file_lock_queues: Vec<file_lock_queues::FileLockQueue>,
     /// Queues for mutexes whose holder sleeps for a fixed time
@@ -204,6 +207,7 @@ impl Interval {
                 .map_or_else(Vec::new, |(cpu, tasks)| cpu_affinity::affinity_waiters(newer, cpu, tasks)),
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
+            traced_processes: traced_processes::traced_processes(older, newer),
             file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
             mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts, &lock_holders),
             deadlocks,

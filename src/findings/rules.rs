@@ -18,6 +18,7 @@ use crate::findings::rules::blocked_tasks::io_throttled::IO_THROTTLED;
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::KERNEL_LOCK_CONTENTION;
 use crate::findings::rules::blocked_tasks::mutex_queue::MUTEX_QUEUE;
 use crate::findings::rules::blocked_tasks::stuck_server::STUCK_SERVER;
+use crate::findings::rules::blocked_tasks::traced_process::TRACED_PROCESS;
 use crate::findings::rules::cpu::cpu_saturated::CPU_SATURATED;
 use crate::findings::rules::cpu::cpu_stolen::CPU_STOLEN;
 use crate::findings::rules::cpu::cpu_throttled::CPU_THROTTLED;
@@ -51,6 +52,7 @@ pub const RULES: &[Rule] = &[
     KERNEL_LOCK_CONTENTION,
     DEADLOCK,
     STUCK_SERVER,
+    TRACED_PROCESS,
     FILE_LOCK_QUEUE,
     MUTEX_QUEUE,
     SATURATED_CORE,

@@ -158,6 +158,8 @@ thresholds! {
     connect_blocked_seconds(ConnectBlocked): Seconds = 3.0,
     /// Threads in connect from which it is a warning
     connect_blocked_threads(ConnectBlocked): Threads = 2.0,
+    /// Share of time in which the tracer of a process keeps it stopped
+    traced_ratio(TracedProcess): Share = 0.1,
     /// Seconds without an answer of a name server
     lookup_blocked_seconds(LookupBlocked): Seconds = 2.0,
     /// Threads in name lookups from which it is a warning

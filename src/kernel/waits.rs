@@ -17,6 +17,7 @@ mod pipelines;
 mod remote_waits;
 mod server_sockets;
 pub mod tcp_files;
+mod tracers;
 pub mod unix_sockets;
 mod wait_queues;
 

@@ -51,6 +51,8 @@ pub struct Waits {
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
     /// `interval::pipelines` says which waits for which.
     pub pipe_links: Vec<PipeLink>,
+    /// Processes of which a thread was seen stopped by a tracer; sorted
+    pub traced: Vec<TracedProcess>,
     /// Sockets of processes that are blocked or stopped, with requests or connections that they have not served; sorted.
     /// `interval::server_connections` counts those that wait.
     pub server_sockets: Vec<ServerSocket>,
@@ -139,6 +141,14 @@ pub struct PipeLink {
     pub reader: u32,
     /// A thread of the writer was asleep in a write to it at the sample; false if that was not read
     pub is_full: bool,
+}
+
+/// A process of which a sub-sample saw a thread in state t, and the process that traces that thread (ptrace).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TracedProcess {
+    pub pid: u32,
+    /// `TracerPid` of /proc/PID/task/TID/status
+    pub tracer: u32,
 }
 
 /// A group whose processes have sockets that are missing in `Waits::server_sockets`.

@@ -112,3 +112,29 @@ fn a_mutex_that_is_held_shortly() {
         said.must_not("idle-but-blocked");
     });
 }
+
+/// dd in a loop of reads and writes, and what is attached to it.
+fn traced(tracer: &str, judge: impl Fn(&mut CheckResult)) {
+    let name = tracer.split(' ').next().unwrap_or_default();
+    let Some(_lab) = Lab::open(&["dd", name]) else { return };
+    let mut command = Command::new("sh");
+    command.args(["-c", "dd if=/dev/zero of=/dev/null bs=512 2>/dev/null & exec $TRACER $! >/dev/null 2>&1"]);
+    let _load = Load::start_silent(command.env("TRACER", tracer));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let state = tempfile::tempdir().expect("a folder");
+    Attempt { seconds: 5, ..Attempt::new(&format!("traced-{name}"), state.path()) }.check(|_, said| judge(said));
+}
+
+#[test]
+fn a_process_under_strace() {
+    traced("strace -f -o /dev/null -p", |said| {
+        let traced = said.must("traced-process", "dd", "warning");
+        said.says(&traced, &["dd (", ") is traced by strace (", "stopped ", "of the time, at system calls or signals"]);
+    });
+}
+
+/// perf counts the same process, and stops nothing.
+#[test]
+fn a_process_under_perf() {
+    traced("perf stat -p", |said| said.must_not("traced-process"));
+}

@@ -40,7 +40,7 @@ use stalltop::sample::task::{
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitClass, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -277,6 +277,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 last_data_sent_ms: d.u32(),
                 last_data_received_ms: d.u32(),
             }),
+            traced: d.list(2, |d| TracedProcess { pid: d.u32(), tracer: d.u32() }),
             pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32(), is_full: d.bool() }),
             server_sockets: d.list(2, |d| ServerSocket {
                 group: d.u16(),

@@ -204,6 +204,11 @@ pub struct Process {
     /// Connections with requests that it has not read, at each sample
     #[serde(default)]
     pub unread_connections: u16,
+    /// The process that traces it (ptrace)
+    pub tracer: Option<u32>,
+    /// Sub-samples of ten in which its first thread is stopped by the tracer
+    #[serde(default)]
+    pub stopped: u16,
     /// The pipe in which its first thread waits
     pub pipe: Option<Pipe>,
     #[serde(default)]

@@ -20,7 +20,7 @@ use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, WaitClass, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -102,6 +102,7 @@ impl Machine {
         add_queues(phase, &mut waits);
         add_unread_connections(phase, &mut waits);
         add_pipes(phase, &mut waits);
+        add_tracers(phase, &mut waits);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.connection_scan_interval) {
             self.scan_connections(phase);
@@ -688,6 +689,19 @@ fn add_pipes(phase: &Phase, waits: &mut Waits) {
     }
     waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
     waits.pipe_links.sort_unstable();
+}
+
+/// Processes whose first thread a tracer stops.
+fn add_tracers(phase: &Phase, waits: &mut Waits) {
+    for (process, tracer) in phase.process.iter().filter_map(|process| Some((process, process.tracer?))) {
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        let group = group_index(process, &waits.groups);
+        let runs = (WaitClass::Running as u32, 10 - process.stopped);
+        let rows = [(synthetic::waits::TRACED, process.stopped), runs];
+        waits.threads.extend(rows.map(|(wait, seen_count)| ThreadWait { task, wait, group, seen_count }));
+        waits.traced.push(TracedProcess { pid: process.pid, tracer });
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
 }
 
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {

@@ -14,10 +14,12 @@ const FILE_LOCK: u32 = 102;
 pub const MUTEX: u32 = 103;
 /// A full pipe; an empty one is the wait of `WaitClass::Pipe`.
 pub const PIPE_WRITE: u32 = 104;
+/// A wait in state t: stopped by its tracer
+pub const TRACED: u32 = 105;
 
 /// The waits that the rows refer to.
 pub fn observed() -> Vec<ObservedWait> {
-    use TaskState::{Blocked, Running, Sleeping, Stopped};
+    use TaskState::{Blocked, Running, Sleeping, Stopped, Traced};
     let of_class = |class| match class {
         WaitClass::Running => (Running, ""),
         WaitClass::Disk => (Blocked, "submit_bio_wait"),
@@ -55,7 +57,8 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
     };
-    all.map(wait).chain([mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write")))]).collect()
+    // In the order of their numbers.
+    all.map(wait).chain([mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write"))), wait((TRACED, (Traced, "")))]).collect()
 }
 
 /// Threads of one group in one sub-sample that wait for a mutex, all at one address or several at each.

@@ -11,6 +11,7 @@ pub mod kernel_lock_contention;
 mod lock_holder;
 pub mod mutex_queue;
 pub mod stuck_server;
+pub mod traced_process;
 
 /// Mean number of requests in flight from which a device is not idle. docs/metrics.md, "Fixed thresholds".
 const MIN_BUSY_REQUESTS: f64 = 0.5;

@@ -187,6 +187,8 @@ impl KnownThread {
             TaskState::Running => true,
             TaskState::Blocked => self.is_uninterruptible(),
             TaskState::Sleeping => matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk)) || self.is_active(now_ns),
+            // Between two system calls of a thread under strace.
+            TaskState::Traced => self.is_active(now_ns),
             _ => false,
         }
     }

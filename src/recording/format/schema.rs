@@ -28,7 +28,7 @@ use crate::sample::stacks::ThreadStack;
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitQueue,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
 };
 use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
 pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
@@ -149,6 +149,7 @@ pub const LISTS: &[List] = lists! {
     33 "waiters in TCP sockets": SocketWaiter, keys 3, steps 4, |s| Ok(&s.waits.socket_waiters), |s| Ok(&mut s.waits.socket_waiters);
     34 "sockets of blocked servers": ServerSocket, keys 3, steps 4, |s| Ok(&s.waits.server_sockets), |s| Ok(&mut s.waits.server_sockets);
     35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
+    56 "traced processes": TracedProcess, keys 2, steps 2, |s| Ok(&s.waits.traced), |s| Ok(&mut s.waits.traced);
     36 "groups whose sockets were not read": UnreadServer, keys 1, steps 1, |s| Ok(&s.waits.unread_servers), |s| Ok(&mut s.waits.unread_servers);
     60 "owners of futex locks": LockOwner, keys 2, steps 3, |s| Ok(&s.waits.lock_owners), |s| Ok(&mut s.waits.lock_owners);
     61 "owners of kernel locks": KernelLockOwner, keys 2, steps 2, |s| Ok(&s.waits.kernel_lock_owners), |s| Ok(&mut s.waits.kernel_lock_owners);
@@ -198,7 +199,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 62)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::sample::task::{
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, UnreadServer, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
@@ -192,6 +192,7 @@ columns! { Waits: 4 {
     lock_owners,
     kernel_lock_owners,
     kernel_lock_readings,
+    traced,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -218,6 +219,7 @@ columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_l
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { PipeLink: 4 { writer, reader, is_full } }
+columns! { TracedProcess: 4 { pid, tracer } }
 columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
     group,
