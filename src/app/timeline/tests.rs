@@ -100,8 +100,9 @@ async fn the_timeline_comes_from_summaries_and_the_rest_from_the_analysis() {
     growing.recorder.finish(TIMEOUT);
 }
 
+/// What is shown in the end: with little CPU time a first answer comes before the exact one.
 fn shown(events: &[Event]) -> Option<String> {
-    events.iter().find_map(|event| match event {
+    events.iter().rev().find_map(|event| match event {
         Event::SeekCompleted { evaluation: shown, preceding: before } => {
             let (at, findings) = (shown.interval.at().realtime_ns, &shown.active);
             Some(format!("{at}: {findings:?}, behind {}", before.len()))
