@@ -16,6 +16,7 @@ pub mod nicstat;
 pub mod on_finding;
 pub mod other_tools;
 pub mod pressure_trigger;
+pub mod probe;
 pub mod record;
 pub mod report;
 pub mod screen;
@@ -178,6 +179,9 @@ pub enum Command {
                             Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
                             Of a command: stalltop table cpu -- make -j8")]
     Table(table::Table),
+    /// Count what the kernel does while it is asked, by eBPF: operations of file systems. As root
+    #[command(subcommand, after_help = "Example: stalltop probe fs --mount /data 10 6")]
+    Probe(probe::Probe),
     /// Write every figure of every interval of a recording as CSV, JSON lines or Parquet
     #[command(after_help = "Example: stalltop export slow.stalltop -o slow.csv")]
     Export(export::Export),

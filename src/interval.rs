@@ -17,6 +17,7 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod file_lock_queues;
+pub mod file_systems;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod limits;

@@ -2,6 +2,7 @@
 
 pub mod baselines;
 pub mod comparison;
+pub mod file_systems;
 pub mod finding_log;
 pub mod fleet;
 pub mod folded;

@@ -14,6 +14,7 @@ pub mod cpu;
 pub mod delays;
 pub mod disk;
 pub mod exits;
+pub mod file_systems;
 pub mod host;
 pub mod limits;
 pub mod memory;

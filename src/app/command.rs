@@ -18,6 +18,7 @@ mod mark;
 mod mcp;
 mod nicstat;
 mod output;
+mod probe;
 mod record;
 mod report;
 mod serve;
@@ -25,6 +26,7 @@ mod table;
 
 use super::program::exit::{Exit, Failure};
 use super::{fleet, full_screen, terminal};
+use crate::cli::probe::Probe;
 use crate::cli::{Command, Invocation};
 use crate::kernel::Root;
 
@@ -54,6 +56,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         }
         Command::Demo(options) => demo::demo(&configuration, &options),
         Command::Export(options) => export::export(&configuration, &options),
+        Command::Probe(Probe::Fs(options)) => probe::file_systems(&root, &options),
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => info::info(&info),
         Command::Report(report) => report::report(&configuration, &report),

@@ -6,6 +6,7 @@
 
 pub mod block;
 pub mod block_latencies;
+pub mod file_systems;
 pub mod loader_process;
 pub mod on_demand;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
@@ -65,7 +66,7 @@ impl TaskIterator {
     pub fn load(program: &Path) -> Result<TaskIterator, String> {
         let mut loader = LoaderProcess::spawn(program, ProbeProgram::TaskIterator)
             .map_err(|why| format!("its loader cannot be started: {why}"))?;
-        loader.wait_for_result().and_then(TaskIterator::attach)
+        loader.wait_for_result().and_then(|loaded| TaskIterator::attach(loaded.descriptors))
     }
 
     /// Attaches a loaded program.
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn the_program_is_loaded_and_attached() {
         match program_loader::load_program(ProbeProgram::TaskIterator) {
-            Ok(program) => drop(TaskIterator::attach(program).unwrap()),
+            Ok(loaded) => drop(TaskIterator::attach(loaded.descriptors).unwrap()),
             Err(why) => println!("skipped: {why}"),
         }
     }

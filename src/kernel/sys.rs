@@ -287,7 +287,7 @@ impl Drop for SharedWords {
 }
 
 /// Descriptors that one message may carry.
-pub const MAX_DESCRIPTORS: usize = 3;
+pub const MAX_DESCRIPTORS: usize = 64;
 
 /// recvmsg(2) of one message into `buffer`: its length, and the descriptors that came with it (SCM_RIGHTS).
 pub fn receive_descriptors(socket: BorrowedFd, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {

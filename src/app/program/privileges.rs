@@ -75,6 +75,7 @@ pub fn drop_privileges_for(command: &Command) {
         | Command::Doctor
         | Command::BugReport(_)
         | Command::Nicstat(_)
+        | Command::Probe(_)
         | Command::Baseline(_) => true,
         Command::Check(check) => check.file.is_none(),
         Command::Table(table) => table.from.is_none(),

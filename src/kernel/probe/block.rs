@@ -233,12 +233,12 @@ fn first_place(number: u32) -> usize {
 }
 
 /// `dev_t` of the kernel
-fn device_number(id: DiskId) -> u32 {
+pub(super) fn device_number(id: DiskId) -> u32 {
     id.major << 20 | id.minor & 0xf_ffff
 }
 
 /// Two numbers of 32 bits, the first one at the lower address.
-fn two_halves(first: u32, second: u32) -> u64 {
+pub(super) fn two_halves(first: u32, second: u32) -> u64 {
     let mut bytes = [0; 8];
     let (low, high) = bytes.split_at_mut(4);
     low.copy_from_slice(&first.to_ne_bytes());

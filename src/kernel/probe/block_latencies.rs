@@ -3,13 +3,12 @@
 //! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
 //! than the program itself.
 
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::time::ClockId;
 
 use super::block::{BlockLayout, BlockProbe};
-use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use crate::kernel::root::Root;
 use crate::kernel::scan::read_clock_ns;
 use crate::kernel::sys;
@@ -72,12 +71,16 @@ pub fn obstacle(root: &Root) -> Option<(Absent, &'static str)> {
 
 /// The layout of the maps for this machine.
 pub fn layout(root: &Root) -> BlockLayout {
+    let devices = root.list_directory("sys/block").map_or(0, |names| u32::try_from(names.len()).unwrap_or(u32::MAX));
+    BlockLayout::new(possible_cpus(root), devices)
+}
+
+/// One more than the highest number of a CPU. Of an unknown number of CPUs, several may share a shard: then it is the largest.
+pub fn possible_cpus(root: &Root) -> u32 {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
     let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
     let last: Option<u32> = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse().ok());
-    let devices = root.list_directory("sys/block").map_or(0, |names| u32::try_from(names.len()).unwrap_or(u32::MAX));
-    // Of an unknown number of CPUs, several may share a shard.
-    BlockLayout::new(last.map_or(u32::MAX, |last| last.saturating_add(1)), devices)
+    last.map_or(u32::MAX, |last| last.saturating_add(1))
 }
 
 /// Loads and attaches the program, and waits for that: for `doctor`. `program` is this one.
@@ -91,9 +94,9 @@ pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), String> {
     attach(layout, loader.wait_for_result()).map(drop)
 }
 
-fn attach(layout: BlockLayout, loaded: Result<Vec<OwnedFd>, String>) -> Result<Box<BlockProbe>, String> {
+fn attach(layout: BlockLayout, loaded: Result<Loaded, String>) -> Result<Box<BlockProbe>, String> {
     let refused = |why: std::io::Error| format!("the kernel refuses the probe: {why}");
-    let mut probe = BlockProbe::new(layout, loaded?).map_err(refused)?;
+    let mut probe = BlockProbe::new(layout, loaded?.descriptors).map_err(refused)?;
     probe.attach().map_err(refused)?;
     Ok(Box::new(probe))
 }
@@ -138,7 +141,7 @@ impl BlockLatencies {
         let _ = self.attach_loaded(layout, loaded);
     }
 
-    fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Vec<OwnedFd>, String>) -> Result<(), String> {
+    fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Loaded, String>) -> Result<(), String> {
         let attached = attach(layout, loaded);
         self.last = (0, boottime_ns());
         let (state, result) = match attached {

@@ -20,6 +20,7 @@ use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockTy
 use nix::unistd::alarm;
 
 use super::block::BlockLayout;
+use super::file_systems::FileSystemsLayout;
 use super::program_loader;
 use crate::kernel::sys;
 
@@ -30,10 +31,27 @@ pub enum ProbeProgram {
     TaskIterator,
     /// The descriptors of the program and of its maps `histograms` and `devices`
     Block(BlockLayout),
+    /// The descriptors of the maps `counts` and `places`, then the links of the programs, which the child has attached
+    FileSystems(FileSystemsLayout),
+}
+
+/// What the child sends.
+#[derive(Debug)]
+pub struct Loaded {
+    pub descriptors: Vec<OwnedFd>,
+    /// Tracepoints that do not exist in this kernel
+    pub missing: Vec<String>,
+}
+
+impl Loaded {
+    pub fn new(descriptors: Vec<OwnedFd>) -> Loaded {
+        Loaded { descriptors, missing: Vec::new() }
+    }
 }
 
 const TASK_ITERATOR: &str = "--load-the-iterator";
 const BLOCK: &str = "--load-the-block-probe";
+const FILE_SYSTEMS: &str = "--load-the-file-system-probe";
 
 impl ProbeProgram {
     /// From the arguments of the child; `None` if this process is not one.
@@ -43,6 +61,9 @@ impl ProbeProgram {
             return Some(ProbeProgram::TaskIterator);
         }
         let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        if first == FILE_SYSTEMS {
+            return FileSystemsLayout::from_words(&rest).map(ProbeProgram::FileSystems);
+        }
         BlockLayout::from_words(&rest).filter(|_| first == BLOCK).map(ProbeProgram::Block)
     }
 
@@ -50,6 +71,7 @@ impl ProbeProgram {
         match self {
             ProbeProgram::TaskIterator => vec![TASK_ITERATOR.to_owned()],
             ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
+            ProbeProgram::FileSystems(layout) => std::iter::once(FILE_SYSTEMS.to_owned()).chain(layout.to_words()).collect(),
         }
     }
 }
@@ -90,14 +112,14 @@ impl LoaderProcess {
         Ok(LoaderProcess { child, socket, deadline: Instant::now() + LOAD_TIMEOUT })
     }
 
-    /// The descriptors; `None` while the child is still loading. Does not wait.
-    pub fn try_result(&mut self) -> Option<Result<Vec<OwnedFd>, String>> {
+    /// The result; `None` while the child is still loading. Does not wait.
+    pub fn try_result(&mut self) -> Option<Result<Loaded, String>> {
         let answer = match receive_result(&self.socket) {
             Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
             Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
             Err(why) => Err(format!("its loader cannot be read from: {why}")),
             Ok((descriptors, why)) => match (descriptors.is_empty(), why.is_empty()) {
-                (false, _) => Ok(descriptors),
+                (false, _) => Ok(Loaded { descriptors, missing: why.split_whitespace().skip(1).map(str::to_owned).collect() }),
                 (true, true) => Err("its loader ended without an error message".to_owned()),
                 (true, false) => Err(why),
             },
@@ -111,7 +133,7 @@ impl LoaderProcess {
     }
 
     /// Waits for the result.
-    pub fn wait_for_result(&mut self) -> Result<Vec<OwnedFd>, String> {
+    pub fn wait_for_result(&mut self) -> Result<Loaded, String> {
         loop {
             if let Some(answer) = self.try_result() {
                 return answer;
@@ -144,10 +166,11 @@ pub fn run_loader(wanted: ProbeProgram) {
     let _ = send_result(io::stdin().as_raw_fd(), &answer);
 }
 
-fn send_result(socket: RawFd, answer: &Result<Vec<OwnedFd>, String>) -> nix::Result<usize> {
-    let text = answer.as_ref().map_or_else(|why| why.as_bytes(), |_| b"loaded");
+fn send_result(socket: RawFd, answer: &Result<Loaded, String>) -> nix::Result<usize> {
+    let text = answer.as_ref().map_or_else(String::clone, |loaded| format!("loaded {}", loaded.missing.join(" ")));
+    let text = text.as_bytes();
     let text = [IoSlice::new(text.get(..MAX_MESSAGE_BYTES).unwrap_or(text))];
-    let descriptors: Vec<RawFd> = answer.iter().flatten().map(AsRawFd::as_raw_fd).collect();
+    let descriptors: Vec<RawFd> = answer.iter().flat_map(|loaded| &loaded.descriptors).map(AsRawFd::as_raw_fd).collect();
     let rights: Vec<_> = answer.iter().map(|_| ControlMessage::ScmRights(&descriptors)).collect();
     sendmsg::<()>(socket, &text, &rights, MsgFlags::MSG_NOSIGNAL, None)
 }
@@ -161,6 +184,7 @@ fn receive_result(socket: &OwnedFd) -> nix::Result<(Vec<OwnedFd>, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::probe::file_systems::TaskFilter;
 
     #[test]
     fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
@@ -181,10 +205,11 @@ mod tests {
         let (descriptors, why) = receive_result(&ours).unwrap();
         assert!(descriptors.is_empty() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
         let file = |path| OwnedFd::from(std::fs::File::open(path).unwrap());
-        let sent = Ok(vec![file("/dev/null"), file("/dev/null"), file("/proc/self/stat")]);
+        let descriptors = vec![file("/dev/null"), file("/dev/null"), file("/proc/self/stat")];
+        let sent = Ok(Loaded { descriptors, missing: vec!["io_read".to_owned()] });
         send_result(theirs.as_raw_fd(), &sent).unwrap();
-        let (mut descriptors, _) = receive_result(&ours).unwrap();
-        assert_eq!(descriptors.len(), 3);
+        let (mut descriptors, text) = receive_result(&ours).unwrap();
+        assert_eq!((descriptors.len(), text.as_str()), (3, "loaded io_read"));
         let mut text = String::new();
         io::Read::read_to_string(&mut std::fs::File::from(descriptors.pop().unwrap()), &mut text).unwrap();
         assert!(text.starts_with(&std::process::id().to_string()));
@@ -192,7 +217,11 @@ mod tests {
 
     #[test]
     fn the_child_is_told_what_to_load() {
-        let wanted = [ProbeProgram::TaskIterator, ProbeProgram::Block(BlockLayout::new(6, 3))];
+        let wanted = [
+            ProbeProgram::TaskIterator,
+            ProbeProgram::Block(BlockLayout::new(6, 3)),
+            ProbeProgram::FileSystems(FileSystemsLayout::new(6, TaskFilter { pid: Some(7), uid: None })),
+        ];
         for program in wanted {
             let words: Vec<OsString> = program.arguments().into_iter().map(OsString::from).collect();
             assert_eq!(ProbeProgram::from_arguments(&words), Some(program));

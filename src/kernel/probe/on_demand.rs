@@ -37,7 +37,7 @@ impl OnDemandIterator {
             {
                 self.is_answered = true;
                 // Without it the holders of these locks are not known; `doctor` says why.
-                self.iterator = result.and_then(TaskIterator::attach).ok();
+                self.iterator = result.and_then(|loaded| TaskIterator::attach(loaded.descriptors)).ok();
             }
             // It is kept until it has exited, so that it becomes no zombie.
             self.loader = (!self.is_answered || !loader.has_exited()).then_some(loader);

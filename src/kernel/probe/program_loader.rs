@@ -3,18 +3,26 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use aya::maps::Map;
-use aya::programs::{BtfTracePoint, Iter, ProgramError};
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{Map, MapError};
+use aya::programs::{BtfTracePoint, Iter, Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
+use nix::unistd::{SysconfVar, sysconf};
 use thiserror::Error;
 
 use super::block::BlockLayout;
-use super::loader_process::ProbeProgram;
+use super::file_systems::{self, FileSystemsLayout, PATH_BYTES, SLOTS};
+use super::loader_process::{Loaded, ProbeProgram};
+use crate::kernel::mounts::MountTable;
+use crate::kernel::root::Root;
+use crate::kernel::sys;
 
 /// The object file with the program `tasks`, which writes one row for each thread.
 const TASKS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
 /// The object file with the program `request_completed`, which counts block requests.
 const BLOCK_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/block.bpf.o");
+/// The object file with the programs that count operations of file systems.
+const FILE_SYSTEMS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/file_systems.bpf.o");
 
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
@@ -27,6 +35,8 @@ pub enum LoadError {
     /// No CAP_BPF and CAP_PERFMON, lockdown, a kernel before 5.8, or the verifier.
     #[error("the kernel refuses the probe: {}", short_message(.0))]
     Program(#[from] ProgramError),
+    #[error("the probe's map cannot be filled: {0}")]
+    Map(#[from] MapError),
     #[error("the probe cannot be handed over: {0}")]
     Descriptor(#[from] io::Error),
 }
@@ -40,11 +50,12 @@ fn short_message(error: &ProgramError) -> String {
 }
 
 /// Loads the program: about 50 ms of CPU, and 30 MB for the kernel's BTF until it returns. The descriptors keep it loaded.
-pub fn load_program(wanted: ProbeProgram) -> Result<Vec<OwnedFd>, LoadError> {
+pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
     let types = Btf::from_sys_fs()?;
     match wanted {
-        ProbeProgram::TaskIterator => load_tasks(&types),
-        ProbeProgram::Block(layout) => load_block(&types, layout),
+        ProbeProgram::TaskIterator => load_tasks(&types).map(Loaded::new),
+        ProbeProgram::Block(layout) => load_block(&types, layout).map(Loaded::new),
+        ProbeProgram::FileSystems(layout) => load_file_systems(&types, layout),
     }
 }
 
@@ -69,6 +80,65 @@ fn load_block(types: &Btf, layout: BlockLayout) -> Result<Vec<OwnedFd>, LoadErro
     program.load("block_rq_complete", types)?;
     let program = program.fd()?.as_fd().try_clone_to_owned()?;
     Ok(vec![program, map_descriptor(&object, "histograms")?, map_descriptor(&object, "devices")?])
+}
+
+/// Loads and attaches the programs. What this kernel lacks is left out.
+fn load_file_systems(types: &Btf, layout: FileSystemsLayout) -> Result<Loaded, LoadError> {
+    let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u32::try_from(bytes).ok());
+    let filter = layout.filter;
+    let mut object = EbpfLoader::new()
+        .btf(Some(types))
+        // `threads`, which only the programs use
+        .allow_unsupported_maps()
+        .map_max_entries("counts", layout.counts())
+        .override_global("shards", &layout.shards, true)
+        .override_global("slots", &SLOTS, true)
+        .override_global("is_shared", &u32::from(layout.is_shared), true)
+        .override_global("page_bytes", &page_bytes.unwrap_or(4096), true)
+        .override_global("only_process", &filter.pid.unwrap_or(0), true)
+        .override_global("only_one_user", &u32::from(filter.uid.is_some()), true)
+        .override_global("only_user", &filter.uid.unwrap_or(0), true)
+        .override_global("forms", &file_systems::forms(), true)
+        .load(FILE_SYSTEMS_OBJECT)?;
+    add_mount_points(&mut object)?;
+    let mut loaded = Loaded::new(vec![map_descriptor(&object, "counts")?, map_descriptor(&object, "places")?]);
+    for (name, program) in object.programs_mut() {
+        match attach_tracepoint(name, program, types) {
+            Ok(link) => loaded.descriptors.push(link),
+            // Without these nothing is counted.
+            Err(why) if ["sys_enter", "sys_exit"].contains(&name) => return Err(why),
+            Err(_) => loaded.missing.push(name.to_owned()),
+        }
+    }
+    // One tracepoint by its names in different kernels
+    for (now, before) in [("io_uring_submit_req", "io_uring_submit_sqe"), ("writeback_dirty_folio", "writeback_dirty_page")] {
+        let is_missing = |name: &str| loaded.missing.iter().any(|missing| missing == name);
+        if !is_missing(now) || !is_missing(before) {
+            loaded.missing.retain(|missing| missing != now && missing != before);
+        }
+    }
+    Ok(loaded)
+}
+
+/// Which file system a path is on. Those that are mounted later count paths below the mount point above them.
+fn add_mount_points(object: &mut Ebpf) -> Result<(), LoadError> {
+    let name = "mount_points";
+    let mut trie = LpmTrie::try_from(object.map_mut(name).ok_or_else(|| missing(name))?)?;
+    let mut mounts = MountTable::default();
+    // Without the table, calls on paths are not counted.
+    let _ = mounts.refresh(&Root::host());
+    for (path, bits, device) in file_systems::mount_points(mounts.mounts()) {
+        // Beyond the limit of the map: the mount point above counts them.
+        let _ = trie.insert(&Key::<[u8; PATH_BYTES]>::new(bits, path), device, 0);
+    }
+    Ok(())
+}
+
+/// Loads a program for the tracepoint of its name and attaches it: the link.
+fn attach_tracepoint(name: &str, program: &mut Program, types: &Btf) -> Result<OwnedFd, LoadError> {
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.load(name, types)?;
+    Ok(sys::bpf_raw_tracepoint_open(program.fd()?.as_fd()).map_err(io::Error::from)?)
 }
 
 fn map_descriptor(object: &Ebpf, name: &str) -> io::Result<OwnedFd> {

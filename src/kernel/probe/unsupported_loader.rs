@@ -1,10 +1,8 @@
 //! Replaces `program_loader` on 32-bit x86, which aya does not support: loading always fails.
 
-use std::os::fd::OwnedFd;
-
 use thiserror::Error;
 
-use super::loader_process::ProbeProgram;
+use super::loader_process::{Loaded, ProbeProgram};
 
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
@@ -12,6 +10,6 @@ use super::loader_process::ProbeProgram;
 pub struct LoadError;
 
 /// Always fails.
-pub fn load_program(_: ProbeProgram) -> Result<Vec<OwnedFd>, LoadError> {
+pub fn load_program(_: ProbeProgram) -> Result<Loaded, LoadError> {
     Err(LoadError)
 }

@@ -1,0 +1,131 @@
+//! Rates and mean latencies of the operations of file systems, from the counts of `sample/file_systems`.
+
+use crate::ids::DiskId;
+use crate::sample::file_systems::{Direction, FileSystem, FileSystems, Flow, Line, OtherOperation};
+use crate::sample::{Instant, Name};
+use crate::units::{Millis, PerSecond};
+
+/// What all file systems did between two readings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSystemInterval {
+    /// Its end
+    pub at: Instant,
+    /// Its length
+    pub seconds: f64,
+    /// In the order in which they were mounted
+    pub file_systems: Vec<FileSystemSpan>,
+}
+
+/// What one file system did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSystemSpan {
+    pub device: DiskId,
+    pub mount_point: Name,
+    pub fs_type: Name,
+    pub source: Name,
+    seconds: f64,
+    /// By `Line` and `Direction`
+    flows: [[FlowSpan; 2]; 3],
+    /// By `OtherOperation`
+    others: [u64; 5],
+}
+
+/// Operations of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowSpan {
+    pub operations: u64,
+    pub bytes: u64,
+    /// Operations whose time is known, and their times added up
+    timed: u64,
+    time_ns: u64,
+    pub per_second: PerSecond,
+    pub bytes_per_second: PerSecond,
+}
+
+impl FileSystemInterval {
+    /// A file system that appeared in between did all that was counted of it. `None` if no time passed.
+    pub fn between(older: &FileSystems, newer: &FileSystems) -> Option<FileSystemInterval> {
+        let seconds = newer.at.seconds_since(older.at);
+        let before = |device: DiskId| older.file_systems.iter().find(|known| known.device == device);
+        let spans = newer.file_systems.iter().map(|now| FileSystemSpan::between(before(now.device), now, seconds));
+        (seconds > 0.0).then(|| FileSystemInterval { at: newer.at, seconds, file_systems: spans.collect() })
+    }
+}
+
+impl FileSystemSpan {
+    fn between(older: Option<&FileSystem>, newer: &FileSystem, seconds: f64) -> FileSystemSpan {
+        let flow = |line: Line, direction: Direction| {
+            let flow_of = |file_system: &FileSystem| file_system.flows[line as usize][direction as usize];
+            FlowSpan::between(older.map(flow_of).unwrap_or_default(), flow_of(newer), seconds)
+        };
+        let other = |other: OtherOperation| {
+            let before = older.map(|older| older.others[other as usize]).unwrap_or_default();
+            newer.others[other as usize].since(before).unwrap_or(0)
+        };
+        FileSystemSpan {
+            device: newer.device,
+            mount_point: newer.mount_point.clone(),
+            fs_type: newer.fs_type.clone(),
+            source: newer.source.clone(),
+            seconds,
+            flows: Line::ALL.map(|line| [flow(line, Direction::Read), flow(line, Direction::Write)]),
+            others: OtherOperation::ALL.map(other),
+        }
+    }
+
+    pub fn flow(&self, line: Line, direction: Direction) -> FlowSpan {
+        self.flows[line as usize][direction as usize]
+    }
+
+    /// All lines of a direction.
+    pub fn total(&self, direction: Direction) -> FlowSpan {
+        Line::ALL.into_iter().fold(FlowSpan::default(), |sum, line| sum.plus(self.flow(line, direction)))
+    }
+
+    /// Calls in the interval.
+    pub fn calls(&self, other: OtherOperation) -> u64 {
+        self.others[other as usize]
+    }
+
+    pub fn calls_per_second(&self, other: OtherOperation) -> PerSecond {
+        PerSecond::over(self.calls(other), self.seconds).unwrap_or_default()
+    }
+
+    /// Nothing was counted.
+    pub fn is_idle(&self) -> bool {
+        self.others.iter().all(|&calls| calls == 0) && self.flows.iter().flatten().all(|flow| flow.operations == 0)
+    }
+}
+
+impl FlowSpan {
+    fn between(older: Flow, newer: Flow, seconds: f64) -> FlowSpan {
+        // The counts of a probe never decrease while it is attached.
+        let operations = newer.operations.since(older.operations).unwrap_or(0);
+        let bytes = newer.bytes.since(older.bytes).unwrap_or(0);
+        let time_ns = newer.time_ns.since(older.time_ns).unwrap_or(0);
+        FlowSpan {
+            operations,
+            bytes,
+            timed: if time_ns > 0 { operations } else { 0 },
+            time_ns,
+            per_second: PerSecond::over(operations, seconds).unwrap_or_default(),
+            bytes_per_second: PerSecond::over(bytes, seconds).unwrap_or_default(),
+        }
+    }
+
+    fn plus(self, other: FlowSpan) -> FlowSpan {
+        FlowSpan {
+            operations: self.operations + other.operations,
+            bytes: self.bytes + other.bytes,
+            timed: self.timed + other.timed,
+            time_ns: self.time_ns + other.time_ns,
+            per_second: PerSecond(self.per_second.0 + other.per_second.0),
+            bytes_per_second: PerSecond(self.bytes_per_second.0 + other.bytes_per_second.0),
+        }
+    }
+
+    /// The mean time of an operation; `None` if there was none, or its time is not measured, as of pages.
+    pub fn latency(&self) -> Option<Millis> {
+        (self.timed > 0).then(|| Millis(self.time_ns as f64 / self.timed as f64 / 1e6))
+    }
+}

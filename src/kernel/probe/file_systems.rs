@@ -1,0 +1,300 @@
+//! Operations of mounted file systems, by the eBPF programs of assets/probe/file_systems.bpf.c, which count in memory that this
+//! process shares with them. This process tells them which file systems there are, and reads what they have counted.
+//!
+//! Nothing is pinned: the programs are detached and unloaded when this process ends, however it ends.
+
+mod system_calls;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use rustc_hash::FxHashMap;
+
+use super::block::{device_number, two_halves};
+use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
+use crate::ids::DiskId;
+use crate::kernel::mounts::{Mount, MountTable};
+use crate::kernel::root::Root;
+use crate::kernel::sys::SharedWords;
+use crate::sample::file_systems::{FileSystem, FileSystems, Flow};
+use crate::sample::{Instant, Name, Reading};
+use crate::units::Counter;
+
+/// How large the maps are, and which tasks are counted: the loader sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSystemsLayout {
+    /// CPUs count in the shard with their number modulo this, a power of two
+    pub shards: u32,
+    /// Several CPUs count in one shard, with atomic additions
+    pub is_shared: bool,
+    pub filter: TaskFilter,
+}
+
+/// Whose operations are counted; by default all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Of this process, by its number in the initial pid namespace
+    pub pid: Option<u32>,
+    /// Of tasks with this real uid, of the initial user namespace
+    pub uid: Option<u32>,
+}
+
+/// File systems that are counted at most
+pub const SLOTS: u32 = 256;
+/// `TABLE_PLACES` and `MAX_PROBES` in file_systems.bpf.c
+const TABLE_PLACES: usize = 1024;
+const MAX_PROBES: usize = 8;
+/// `PATH_BYTES` in file_systems.bpf.c
+pub const PATH_BYTES: usize = 128;
+/// `struct counts`, in words of 64 bits
+const COUNTS_WORDS: usize = 32;
+const FLOW_WORDS: usize = 3;
+const OTHERS_AT: usize = 8 * FLOW_WORDS;
+
+pub use system_calls::{SYSTEM_CALLS, forms};
+
+impl FileSystemsLayout {
+    const MAX_SHARDS: u32 = 16;
+
+    /// For a machine with CPUs up to this number.
+    pub fn new(possible_cpus: u32, filter: TaskFilter) -> FileSystemsLayout {
+        FileSystemsLayout {
+            shards: possible_cpus.clamp(1, Self::MAX_SHARDS).next_power_of_two(),
+            is_shared: possible_cpus > Self::MAX_SHARDS,
+            filter,
+        }
+    }
+
+    /// Entries of the map `counts`.
+    pub fn counts(self) -> u32 {
+        self.shards * SLOTS
+    }
+
+    /// For the command line of the loader.
+    pub fn to_words(self) -> [String; 4] {
+        let number = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let is_shared = u32::from(self.is_shared).to_string();
+        [self.shards.to_string(), is_shared, number(self.filter.pid), number(self.filter.uid)]
+    }
+
+    /// The inverse of `to_words`; `None` for anything else.
+    pub fn from_words(words: &[String]) -> Option<FileSystemsLayout> {
+        let [shards, is_shared, pid, uid] = words else { return None };
+        let number = |word: &String| if word == "-" { Some(None) } else { word.parse().ok().map(Some) };
+        let filter = TaskFilter { pid: number(pid)?, uid: number(uid)? };
+        let shards: u32 = shards.parse().ok()?;
+        let is_known = shards.is_power_of_two() && shards <= Self::MAX_SHARDS;
+        is_known.then_some(FileSystemsLayout { shards, is_shared: is_shared == "1", filter })
+    }
+}
+
+/// The attached programs. Dropping it detaches and unloads them.
+#[derive(Debug)]
+pub struct FileSystemsProbe {
+    layout: FileSystemsLayout,
+    counts: SharedWords,
+    places: SharedWords,
+    /// Of the programs with their tracepoints
+    _links: Vec<OwnedFd>,
+    /// Tracepoints that this kernel lacks: what they report is not counted
+    missing: Vec<String>,
+    mounts: MountTable,
+    /// The only file system that is counted
+    only: Option<DiskId>,
+    slots: FxHashMap<DiskId, u32>,
+    /// File systems for which there was no place
+    uncounted: usize,
+}
+
+impl FileSystemsProbe {
+    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one. With `only`, one file
+    /// system is counted.
+    pub fn attach(
+        program: &Path,
+        layout: FileSystemsLayout,
+        mounts: MountTable,
+        only: Option<DiskId>,
+    ) -> Result<FileSystemsProbe, String> {
+        let mut loader = LoaderProcess::spawn(program, ProbeProgram::FileSystems(layout))
+            .map_err(|why| format!("its loader cannot be started: {why}"))?;
+        let Loaded { descriptors, missing } = loader.wait_for_result()?;
+        let mut descriptors = descriptors.into_iter();
+        let (Some(counts), Some(places)) = (descriptors.next(), descriptors.next()) else {
+            return Err("its loader did not send its maps".to_owned());
+        };
+        let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
+        Ok(FileSystemsProbe {
+            layout,
+            counts: SharedWords::map(counts.as_fd(), layout.counts() as usize * COUNTS_WORDS).map_err(unmapped)?,
+            places: SharedWords::map(places.as_fd(), TABLE_PLACES).map_err(unmapped)?,
+            _links: descriptors.collect(),
+            missing,
+            mounts,
+            only,
+            slots: FxHashMap::default(),
+            uncounted: 0,
+        })
+    }
+
+    /// Tracepoints that this kernel lacks.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// File systems that are not counted, because there are too many.
+    pub fn uncounted(&self) -> usize {
+        self.uncounted
+    }
+
+    /// What was counted. A file system that was mounted since is counted from now on.
+    pub fn read(&mut self, root: &Root, now: impl FnOnce() -> Instant) -> Reading<FileSystems> {
+        self.mounts.refresh(root)?;
+        let shown = shown_mounts(self.mounts.mounts(), self.only);
+        self.uncounted = 0;
+        for mount in &shown {
+            self.track(mount.device);
+        }
+        let at = now();
+        let file_systems = shown.iter().filter_map(|mount| Some(self.counts_of(mount, *self.slots.get(&mount.device)?)));
+        Ok(FileSystems { at, file_systems: file_systems.collect() })
+    }
+
+    fn track(&mut self, device: DiskId) {
+        if self.slots.contains_key(&device) {
+            return;
+        }
+        let number = device_number(device);
+        let first = (number >> 20).wrapping_mul(31).wrapping_add(number) as usize;
+        let free = (0..MAX_PROBES).map(|probe| (first + probe) % TABLE_PLACES).find(|&place| self.places.get(place) == 0);
+        let slot = u32::try_from(self.slots.len()).ok().filter(|&slot| slot < SLOTS);
+        let (Some(place), Some(slot)) = (free, slot) else {
+            self.uncounted += 1;
+            return;
+        };
+        self.places.set(place, two_halves(number, slot));
+        self.slots.insert(device, slot);
+    }
+
+    fn counts_of(&self, mount: &Mount, slot: u32) -> FileSystem {
+        let word = |at: usize| {
+            let of_shard = |shard: u32| self.counts.get((shard * SLOTS + slot) as usize * COUNTS_WORDS + at);
+            Counter((0..self.layout.shards).map(of_shard).fold(0, u64::wrapping_add))
+        };
+        let flow = |line: usize, direction: usize| {
+            let at = (line * 2 + direction) * FLOW_WORDS;
+            Flow { operations: word(at), bytes: word(at + 1), time_ns: word(at + 2) }
+        };
+        FileSystem {
+            device: mount.device,
+            mount_point: Name::from(mount.mount_point.as_os_str().as_bytes()),
+            fs_type: Name::from(mount.fs_type.as_slice()),
+            source: Name::from(mount.source.as_slice()),
+            flows: [0, 1, 2].map(|line| [flow(line, 0), flow(line, 1)]),
+            others: [0, 1, 2, 3, 4].map(|other| word(OTHERS_AT + other)),
+        }
+    }
+}
+
+/// Interfaces to the kernel, with no files that are stored.
+const KERNEL_INTERFACES: [&[u8]; 16] = [
+    b"proc",
+    b"sysfs",
+    b"cgroup",
+    b"cgroup2",
+    b"devpts",
+    b"securityfs",
+    b"debugfs",
+    b"tracefs",
+    b"bpf",
+    b"pstore",
+    b"efivarfs",
+    b"mqueue",
+    b"configfs",
+    b"fusectl",
+    b"binfmt_misc",
+    b"nsfs",
+];
+
+/// One mount of each file system: the first that shows all of it, or else the first. Without `only`, those with stored files.
+fn shown_mounts(mounts: &[Mount], only: Option<DiskId>) -> Vec<Mount> {
+    let is_wanted = |mount: &&Mount| match only {
+        Some(device) => mount.device == device,
+        None => !KERNEL_INTERFACES.contains(&mount.fs_type.as_slice()),
+    };
+    let mut shown: Vec<Mount> = Vec::new();
+    for mount in mounts.iter().filter(is_wanted) {
+        match shown.iter_mut().find(|known| known.device == mount.device) {
+            Some(known) if known.subdirectory != b"/" && mount.subdirectory == b"/" => *known = mount.clone(),
+            Some(_) => {}
+            None => shown.push(mount.clone()),
+        }
+    }
+    shown
+}
+
+/// Each mount point with a slash at its end, padded with zeros, and its length in bits and device, in the order of the mounts.
+/// Without those that are too long, or that another one covers.
+pub fn mount_points(mounts: &[Mount]) -> Vec<([u8; PATH_BYTES], u32, u32)> {
+    let mut points: Vec<([u8; PATH_BYTES], u32, u32)> = Vec::new();
+    for mount in mounts {
+        let mut path = mount.mount_point.as_os_str().as_bytes().to_vec();
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        let mut padded = [0; PATH_BYTES];
+        let Some(place) = padded.get_mut(..path.len()) else { continue };
+        place.copy_from_slice(&path);
+        points.retain(|(known, ..)| *known != padded);
+        points.push((padded, path.len() as u32 * 8, device_number(mount.device)));
+    }
+    points
+}
+
+/// The file system that a directory is in, by the mount table alone: a file system that does not answer is not asked.
+pub fn device_at(mounts: &[Mount], directory: &Path) -> Option<DiskId> {
+    let above = mounts.iter().filter(|mount| directory.starts_with(&mount.mount_point));
+    // Of those at the same place the last one covers the others.
+    above.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(|mount| mount.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::mounts::parse_mountinfo;
+
+    fn mounts() -> Vec<Mount> {
+        parse_mountinfo(
+            b"1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:22 / /proc rw - proc proc rw\n3 1 0:30 /a /srv/a rw - btrfs /dev/vdb rw\n\
+              4 1 0:30 / /srv rw - btrfs /dev/vdb rw\n5 1 0:40 / /srv rw - tmpfs none rw\n6 1 254:0 /var /mnt rw - ext4 /dev/vda rw",
+        )
+    }
+
+    #[test]
+    fn a_file_system_is_shown_once_by_the_mount_of_all_of_it() {
+        let all = shown_mounts(&mounts(), None);
+        let points: Vec<_> = all.iter().map(|mount| mount.mount_point.to_string_lossy()).collect();
+        assert_eq!(points, ["/", "/srv", "/srv"]);
+        let only = shown_mounts(&mounts(), Some(DiskId { major: 0, minor: 22 }));
+        assert_eq!(only.len(), 1);
+    }
+
+    #[test]
+    fn a_directory_is_in_the_last_mount_at_the_longest_path() {
+        let at = |path: &str| device_at(&mounts(), Path::new(path)).map(|device| device.minor);
+        assert_eq!([at("/srv/x"), at("/srv/a/b"), at("/srvx"), at("/proc/1")], [Some(40), Some(30), Some(0), Some(22)]);
+    }
+
+    #[test]
+    fn the_layout_is_read_from_its_words() {
+        let filter = TaskFilter { pid: Some(7), uid: Some(0) };
+        for layout in [FileSystemsLayout::new(6, filter), FileSystemsLayout::new(300, TaskFilter::default())] {
+            assert_eq!(FileSystemsLayout::from_words(&layout.to_words()), Some(layout));
+        }
+        assert_eq!((FileSystemsLayout::new(6, filter).shards, FileSystemsLayout::new(300, filter).is_shared), (8, true));
+        for wrong in [["3", "0", "-", "-"], ["32", "0", "-", "-"], ["2", "0", "x", "-"]] {
+            assert_eq!(FileSystemsLayout::from_words(&wrong.map(str::to_owned)), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `probe fs` against the counts of fio: sequential, random, asynchronous and mapped. As root, with BTF and fio.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use program::program;
+use serde_json::Value;
+
+/// No other process of this machine has this uid.
+const USER: u32 = 54_321;
+/// So many that the files that fio itself reads are less than 1 %.
+const FILE_BYTES: usize = 64 << 20;
+
+/// The probe, which counts operations of `USER` below a directory.
+struct Probe {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Probe {
+    /// Waits until it counts.
+    fn start(directory: &Path) -> Probe {
+        let mut command = Command::new(program());
+        command.args(["probe", "fs", "--json", "--user", &USER.to_string(), "--mount"]).arg(directory).arg("200ms");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.next().expect("the probe ended").unwrap();
+        Probe { child, lines }
+    }
+
+    /// What it has counted, when nothing more is counted. Ends it.
+    fn total(mut self) -> Vec<Value> {
+        let mut all = Vec::new();
+        let mut idle = 0;
+        while idle < 2 {
+            let line: Value = serde_json::from_str(&self.lines.next().expect("the probe ended").unwrap()).unwrap();
+            let is_idle = line["total"]["reads"] == 0 && line["total"]["writes"] == 0 && line["other"]["calls"] == 0;
+            // Those before fio has started do not count.
+            idle = if is_idle && !all.is_empty() { idle + 1 } else { 0 };
+            if !is_idle {
+                all.push(line);
+            }
+        }
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        all
+    }
+}
+
+fn sum(lines: &[Value], line: &str, key: &str) -> f64 {
+    lines.iter().map(|object| object[line][key].as_f64().unwrap()).sum()
+}
+
+/// Why this machine cannot run the test.
+fn obstacle() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    if Command::new("fio").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Some("fio is not installed".to_owned());
+    }
+    let probe = Command::new(program()).args(["probe", "fs", "100ms", "1"]).output().unwrap();
+    (!probe.status.success()).then(|| String::from_utf8_lossy(&probe.stderr).trim().to_owned())
+}
+
+fn fio(file: &Path, options: &[&str]) -> Output {
+    let mut command = Command::new("fio");
+    command.arg(format!("--filename={}", file.display())).args(["--name=job", "--output-format=json", "--thread"]);
+    command.args([&format!("--size={FILE_BYTES}"), "--end_fsync=1"]).args(options);
+    command.uid(USER).gid(USER).current_dir(file.parent().unwrap()).stderr(Stdio::null()).output().unwrap()
+}
+
+/// Where a job is counted.
+struct Job {
+    name: &'static str,
+    options: &'static [&'static str],
+    line: &'static str,
+    /// Pages of a sequential mapping are read ahead: fewer reads of the same bytes.
+    compares_reads: bool,
+}
+
+const JOBS: &[Job] = &[
+    Job { name: "read", options: &["--ioengine=psync", "--rw=read", "--bs=4k"], line: "sequential", compares_reads: true },
+    Job { name: "write", options: &["--ioengine=sync", "--rw=write", "--bs=4k"], line: "sequential", compares_reads: true },
+    Job { name: "readv", options: &["--ioengine=pvsync", "--rw=read", "--bs=4k"], line: "sequential", compares_reads: true },
+    Job { name: "random", options: &["--ioengine=psync", "--rw=randrw", "--bs=4k"], line: "random", compares_reads: true },
+    Job {
+        name: "libaio",
+        options: &["--ioengine=libaio", "--rw=randrw", "--bs=4k", "--iodepth=8", "--direct=1"],
+        line: "random",
+        compares_reads: true,
+    },
+    Job {
+        name: "libaio sequential",
+        options: &["--ioengine=libaio", "--rw=read", "--bs=4k", "--iodepth=8", "--direct=1"],
+        line: "sequential",
+        compares_reads: true,
+    },
+    Job {
+        name: "io_uring",
+        options: &["--ioengine=io_uring", "--rw=randrw", "--bs=4k", "--iodepth=8", "--direct=1"],
+        line: "random",
+        compares_reads: true,
+    },
+    Job {
+        name: "io_uring sequential",
+        options: &["--ioengine=io_uring", "--rw=write", "--bs=4k", "--iodepth=8"],
+        line: "sequential",
+        compares_reads: true,
+    },
+    Job { name: "mmap", options: &["--ioengine=mmap", "--rw=randread", "--bs=4k"], line: "page", compares_reads: true },
+    Job { name: "mmap write", options: &["--ioengine=mmap", "--rw=randwrite", "--bs=4k"], line: "page", compares_reads: false },
+    Job { name: "mmap sequential", options: &["--ioengine=mmap", "--rw=read", "--bs=4k"], line: "page", compares_reads: false },
+];
+
+#[test]
+fn counts_are_those_of_fio() {
+    if let Some(why) = obstacle() {
+        return println!("skipped: {why}");
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let file = folder.path().join("data");
+    fs::write(&file, vec![7_u8; FILE_BYTES]).unwrap();
+    chown(&file, Some(USER), Some(USER)).unwrap();
+    for job in JOBS {
+        // Clean pages are dropped when fio begins.
+        fs::File::open(&file).unwrap().sync_all().unwrap();
+        let probe = Probe::start(folder.path());
+        let output = fio(&file, job.options);
+        let counted = probe.total();
+        if !output.status.success() {
+            println!("skipped: {}: fio: {}", job.name, output.status);
+            continue;
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        let report: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+        let of_fio = |direction: &str, key: &str| report["jobs"][0][direction][key].as_f64().unwrap();
+        let expect = |what: &str, counted: f64, expected: f64| {
+            println!("{} {what}: {counted}, fio: {expected}", job.name);
+            let allowed = if what.ends_with("bytes") { FILE_BYTES } else { FILE_BYTES / 4096 } as f64 / 100.0;
+            let is_near = (counted - expected).abs() <= allowed;
+            assert!(is_near, "{} {what}: {counted}, fio says {expected}", job.name);
+        };
+        let is_mapped_write = job.name == "mmap write";
+        if job.compares_reads {
+            expect("reads", sum(&counted, job.line, "reads"), of_fio("read", "total_ios"));
+        }
+        if !is_mapped_write {
+            expect("read bytes", sum(&counted, job.line, "read_bytes"), of_fio("read", "io_bytes"));
+        }
+        expect("writes", sum(&counted, job.line, "writes"), of_fio("write", "total_ios"));
+        expect("written bytes", sum(&counted, job.line, "write_bytes"), of_fio("write", "io_bytes"));
+        // Pages that read(2) and write(2) bring into memory are not counted again.
+        let others = if job.line == "page" { ["sequential", "random"] } else { ["page", "page"] };
+        for other in others {
+            let operations = sum(&counted, other, "reads") + sum(&counted, other, "writes");
+            assert!(operations <= 200.0, "{}: {operations} of {other}", job.name);
+        }
+    }
+}
