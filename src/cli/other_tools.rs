@@ -18,7 +18,7 @@ impl OtherTool {
 }
 
 /// In the order of README.md.
-pub const OTHER_TOOLS: [OtherTool; 13] = [
+pub const OTHER_TOOLS: [OtherTool; 14] = [
     OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; 5 is the list of tasks" },
     OtherTool { typed: "htop", instead: "stalltop", note: "F-keys as there; 5 T the tree, t threads, u containers" },
     OtherTool {
@@ -62,6 +62,11 @@ pub const OTHER_TOOLS: [OtherTool; 13] = [
         typed: "biolatency",
         instead: "stalltop table disk 1",
         note: "means by operation, not a histogram: against the baseline",
+    },
+    OtherTool {
+        typed: "vfsstat",
+        instead: "stalltop probe fs 1",
+        note: "sequential, random and mapped reads and writes of each file system",
     },
     OtherTool {
         typed: "offcputime",
