@@ -179,7 +179,7 @@ pub enum Command {
                             Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
                             Of a command: stalltop table cpu -- make -j8")]
     Table(table::Table),
-    /// Count what the kernel does while it is asked, by eBPF: operations of file systems. As root
+    /// Count what the kernel does while it is asked, by eBPF: operations of file systems, waits for a CPU. As root
     #[command(subcommand, after_help = "Example: stalltop probe fs --mount /data 10 6")]
     Probe(probe::Probe),
     /// Write every figure of every interval of a recording as CSV, JSON lines or Parquet

@@ -35,6 +35,7 @@ pub mod pressure;
 pub mod process_groups;
 pub mod remote_waits;
 pub mod run;
+pub mod run_queue;
 pub mod server_connections;
 pub mod short_lived;
 pub mod statistics;

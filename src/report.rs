@@ -18,6 +18,7 @@ pub mod openmetrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 pub mod report_data;
+pub mod run_queue;
 pub mod table;
 pub mod text;
 pub mod window;

@@ -57,6 +57,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Demo(options) => demo::demo(&configuration, &options),
         Command::Export(options) => export::export(&configuration, &options),
         Command::Probe(Probe::Fs(options)) => probe::file_systems(&root, &options),
+        Command::Probe(Probe::Runq(options)) => probe::run_queue(&root, &options),
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => info::info(&info),
         Command::Report(report) => report::report(&configuration, &report),

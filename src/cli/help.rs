@@ -19,7 +19,7 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   serve       metrics for Prometheus      mcp         tools for agents
   fleet       many hosts over ssh         bug-report  an archive to send
   doctor      what cannot be read, why    baseline    learned disk latencies
-  probe       what file systems do        completions, man  for packages
+  probe       file systems, CPU waits     completions, man        for packages
 
 Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
          --no-color, --slow, --version (stalltop help options: all of them)

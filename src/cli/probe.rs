@@ -13,6 +13,26 @@ pub enum Probe {
     #[command(after_help = "Example: stalltop probe fs --mount /data 10 6\n\
                             Of one process: stalltop probe fs --pid 4711 1")]
     Fs(FileSystems),
+    /// How long threads wait for a CPU, by CPU and by process: mean, p50, p95, p99, p99.9 and maximum
+    #[command(after_help = "Example: stalltop probe runq 10 6\n\
+                            Of one process: stalltop probe runq --pid 4711 1")]
+    Runq(RunQueue),
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct RunQueue {
+    /// Time between tables [default: one table, of one second]
+    #[arg(value_parser = value_parsers::interval, allow_negative_numbers = true)]
+    pub interval: Option<Duration>,
+    /// Number of tables [default: until stopped]
+    #[arg(value_parser = value_parsers::count, allow_negative_numbers = true)]
+    pub count: Option<u32>,
+    /// Only threads of this process
+    #[arg(short, long, value_name = "PID", value_parser = value_parsers::pid)]
+    pub pid: Option<u32>,
+    /// One JSON object per CPU and process
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]

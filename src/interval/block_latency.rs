@@ -3,7 +3,7 @@
 
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::block_io::{BlockIo, LatencyBucket, bucket_ns};
+use crate::sample::block_io::{BUCKETS, BlockIo, LatencyBucket, bucket_ns};
 use crate::sample::disk::Operation;
 use crate::units::{Counter, Millis, Ratio};
 
@@ -29,6 +29,26 @@ pub struct LatencyHistogram {
 }
 
 impl LatencyHistogram {
+    /// From buckets in their order, and the number in each.
+    pub fn new(counts: impl IntoIterator<Item = (u8, u64)>) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::default();
+        for (bucket, count) in counts {
+            histogram.add(bucket, count);
+        }
+        histogram
+    }
+
+    /// Several together.
+    pub fn sum<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> LatencyHistogram {
+        let mut counts = [0_u64; BUCKETS];
+        for &(bucket, count) in all.flat_map(|histogram| &histogram.counts) {
+            if let Some(sum) = counts.get_mut(usize::from(bucket)) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        LatencyHistogram::new((0..=u8::MAX).zip(counts))
+    }
+
     /// Requests in it.
     pub fn requests(&self) -> u64 {
         self.counts.iter().map(|count| count.1).fold(0, u64::saturating_add)

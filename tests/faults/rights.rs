@@ -159,6 +159,7 @@ fn a_set_user_id_program_refuses_to_run() {
         &["--load-the-iterator"],
         &["--load-the-block-probe", "2", "8", "0"],
         &["--load-the-file-system-probe", "2", "0", "-", "-"],
+        &["--load-the-run-queue-probe", "2", "0"],
     ] {
         let (code, out, told) = as_nobody(&program, arguments);
         assert_eq!((code, out.as_str()), (6, ""), "{arguments:?}: {told}");

@@ -10,11 +10,13 @@ use crate::app::config::FILE_TIMEOUT;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
 use crate::app::program::threads::with_timeout;
-use crate::cli::probe::FileSystems;
+use crate::cli::probe::{FileSystems, RunQueue};
 use crate::ids::DiskId;
 use crate::interval::file_systems::FileSystemInterval;
+use crate::interval::run_queue::RunQueueInterval;
 use crate::kernel::mounts::MountTable;
 use crate::kernel::probe::file_systems::{FileSystemsLayout, FileSystemsProbe, SLOTS, TaskFilter, device_at};
+use crate::kernel::probe::run_queue::{RunQueueLayout, RunQueueProbe};
 use crate::kernel::probe::{block_latencies, loader_process};
 use crate::kernel::scan::INITIAL_PID_NAMESPACE;
 use crate::kernel::{self, Root};
@@ -50,24 +52,55 @@ pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure>
         let all = pluralize(probe.uncounted() as u64, "file system");
         print_stderr(&format!("{all} not counted: there are more than {SLOTS}: choose one by --mount"));
     }
-    let (zone, begin) = (TimeZone::system(), Instant::now());
-    let interval = options.interval.unwrap_or(DEFAULT_INTERVAL);
-    let count = options.count.unwrap_or(if options.interval.is_some() { u32::MAX } else { 1 });
-    for number in 1..=count {
-        // A late table must not make all later ones late.
-        thread::sleep((begin + interval.saturating_mul(number)).saturating_duration_since(Instant::now()));
+    let zone = TimeZone::system();
+    each_interval(options.interval, options.count, || {
         let newer = probe.read(root, kernel::now).map_err(unread)?;
-        let Some(interval) = FileSystemInterval::between(&older, &newer) else { continue };
-        let state = if options.json {
-            print(&report::file_systems::json(&interval, only.is_some()))?
-        } else {
-            let time = time_of_day(interval.at.realtime_ns, &zone);
-            print_localized(&report::file_systems::tables(&interval, &time, only.is_some()))?
-        };
-        if state == ReaderState::Closed {
+        let interval = FileSystemInterval::between(&older, &newer);
+        older = newer;
+        let Some(interval) = interval else { return Ok(ReaderState::Open) };
+        if options.json {
+            return print(&report::file_systems::json(&interval, only.is_some()));
+        }
+        let time = time_of_day(interval.at.realtime_ns, &zone);
+        print_localized(&report::file_systems::tables(&interval, &time, only.is_some()))
+    })
+}
+
+/// `probe runq`
+pub fn run_queue(root: &Root, options: &RunQueue) -> Result<Exit, Failure> {
+    let pid = options.pid.map(|pid| known_pid(root, pid)).transpose()?;
+    permitted(root)?;
+    let layout = RunQueueLayout::new(block_latencies::possible_cpus(root), pid);
+    let mut probe = RunQueueProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why))?;
+    let unread = |why| Failure::new(Exit::NoProc, "cannot read /proc", why, "");
+    let mut older = probe.read(root, kernel::now).map_err(unread)?;
+    let zone = TimeZone::system();
+    each_interval(options.interval, options.count, || {
+        let newer = probe.read(root, kernel::now).map_err(unread)?;
+        let interval = RunQueueInterval::between(&older, &newer);
+        older = newer;
+        let Some(interval) = interval else { return Ok(ReaderState::Open) };
+        if options.json {
+            return print(&report::run_queue::json(&interval));
+        }
+        print_localized(&report::run_queue::table(&interval, &time_of_day(interval.at.realtime_ns, &zone)))
+    })
+}
+
+/// Calls `body` after each interval, until the reader has closed.
+fn each_interval(
+    interval: Option<Duration>,
+    count: Option<u32>,
+    mut body: impl FnMut() -> Result<ReaderState, Failure>,
+) -> Result<Exit, Failure> {
+    let begin = Instant::now();
+    let length = interval.unwrap_or(DEFAULT_INTERVAL);
+    for number in 1..=count.unwrap_or(if interval.is_some() { u32::MAX } else { 1 }) {
+        // A late table must not make all later ones late.
+        thread::sleep((begin + length.saturating_mul(number)).saturating_duration_since(Instant::now()));
+        if body()? == ReaderState::Closed {
             break;
         }
-        older = newer;
     }
     Ok(Exit::Success)
 }

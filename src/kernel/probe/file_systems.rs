@@ -10,10 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rustc_hash::FxHashMap;
 
-use super::block::{device_number, two_halves};
+use super::block::device_number;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
+use super::slot_table::SlotTable;
 use crate::ids::DiskId;
 use crate::kernel::mounts::{Mount, MountTable};
 use crate::kernel::root::Root;
@@ -43,9 +43,8 @@ pub struct TaskFilter {
 
 /// File systems that are counted at most
 pub const SLOTS: u32 = 256;
-/// `TABLE_PLACES` and `MAX_PROBES` in file_systems.bpf.c
+/// `TABLE_PLACES` in file_systems.bpf.c
 const TABLE_PLACES: usize = 1024;
-const MAX_PROBES: usize = 8;
 /// `PATH_BYTES` in file_systems.bpf.c
 pub const PATH_BYTES: usize = 128;
 /// `struct counts`, in words of 64 bits
@@ -95,7 +94,7 @@ impl FileSystemsLayout {
 pub struct FileSystemsProbe {
     layout: FileSystemsLayout,
     counts: SharedWords,
-    places: SharedWords,
+    slots: SlotTable,
     /// Of the programs with their tracepoints
     _links: Vec<OwnedFd>,
     /// Tracepoints that this kernel lacks: what they report is not counted
@@ -103,7 +102,6 @@ pub struct FileSystemsProbe {
     mounts: MountTable,
     /// The only file system that is counted
     only: Option<DiskId>,
-    slots: FxHashMap<DiskId, u32>,
     /// File systems for which there was no place
     uncounted: usize,
 }
@@ -128,12 +126,11 @@ impl FileSystemsProbe {
         Ok(FileSystemsProbe {
             layout,
             counts: SharedWords::map(counts.as_fd(), layout.counts() as usize * COUNTS_WORDS).map_err(unmapped)?,
-            places: SharedWords::map(places.as_fd(), TABLE_PLACES).map_err(unmapped)?,
+            slots: SlotTable::map(places.as_fd(), TABLE_PLACES, SLOTS).map_err(unmapped)?,
             _links: descriptors.collect(),
             missing,
             mounts,
             only,
-            slots: FxHashMap::default(),
             uncounted: 0,
         })
     }
@@ -154,27 +151,16 @@ impl FileSystemsProbe {
         let shown = shown_mounts(self.mounts.mounts(), self.only);
         self.uncounted = 0;
         for mount in &shown {
-            self.track(mount.device);
+            let number = device_number(mount.device);
+            // `slot_of` in file_systems.bpf.c
+            let hash = (number >> 20).wrapping_mul(31).wrapping_add(number);
+            // No slot is used again: its counts are 0.
+            self.uncounted += usize::from(self.slots.add(number, hash, |_| {}).is_none());
         }
         let at = now();
-        let file_systems = shown.iter().filter_map(|mount| Some(self.counts_of(mount, *self.slots.get(&mount.device)?)));
+        let file_systems =
+            shown.iter().filter_map(|mount| Some(self.counts_of(mount, self.slots.slot(device_number(mount.device))?)));
         Ok(FileSystems { at, file_systems: file_systems.collect() })
-    }
-
-    fn track(&mut self, device: DiskId) {
-        if self.slots.contains_key(&device) {
-            return;
-        }
-        let number = device_number(device);
-        let first = (number >> 20).wrapping_mul(31).wrapping_add(number) as usize;
-        let free = (0..MAX_PROBES).map(|probe| (first + probe) % TABLE_PLACES).find(|&place| self.places.get(place) == 0);
-        let slot = u32::try_from(self.slots.len()).ok().filter(|&slot| slot < SLOTS);
-        let (Some(place), Some(slot)) = (free, slot) else {
-            self.uncounted += 1;
-            return;
-        };
-        self.places.set(place, two_halves(number, slot));
-        self.slots.insert(device, slot);
     }
 
     fn counts_of(&self, mount: &Mount, slot: u32) -> FileSystem {

@@ -22,6 +22,7 @@ use nix::unistd::alarm;
 use super::block::BlockLayout;
 use super::file_systems::FileSystemsLayout;
 use super::program_loader;
+use super::run_queue::RunQueueLayout;
 use crate::kernel::sys;
 
 /// What the child loads.
@@ -33,6 +34,8 @@ pub enum ProbeProgram {
     Block(BlockLayout),
     /// The descriptors of the maps `counts` and `places`, then the links of the programs, which the child has attached
     FileSystems(FileSystemsLayout),
+    /// The descriptors of the maps `cpus`, `processes` and `places`, then the link of the program, which the child has attached
+    RunQueue(RunQueueLayout),
 }
 
 /// What the child sends.
@@ -52,6 +55,7 @@ impl Loaded {
 const TASK_ITERATOR: &str = "--load-the-iterator";
 const BLOCK: &str = "--load-the-block-probe";
 const FILE_SYSTEMS: &str = "--load-the-file-system-probe";
+const RUN_QUEUE: &str = "--load-the-run-queue-probe";
 
 impl ProbeProgram {
     /// From the arguments of the child; `None` if this process is not one.
@@ -64,6 +68,9 @@ impl ProbeProgram {
         if first == FILE_SYSTEMS {
             return FileSystemsLayout::from_words(&rest).map(ProbeProgram::FileSystems);
         }
+        if first == RUN_QUEUE {
+            return RunQueueLayout::from_words(&rest).map(ProbeProgram::RunQueue);
+        }
         BlockLayout::from_words(&rest).filter(|_| first == BLOCK).map(ProbeProgram::Block)
     }
 
@@ -71,6 +78,7 @@ impl ProbeProgram {
         match self {
             ProbeProgram::TaskIterator => vec![TASK_ITERATOR.to_owned()],
             ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
+            ProbeProgram::RunQueue(layout) => std::iter::once(RUN_QUEUE.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::FileSystems(layout) => std::iter::once(FILE_SYSTEMS.to_owned()).chain(layout.to_words()).collect(),
         }
     }
@@ -221,6 +229,7 @@ mod tests {
             ProbeProgram::TaskIterator,
             ProbeProgram::Block(BlockLayout::new(6, 3)),
             ProbeProgram::FileSystems(FileSystemsLayout::new(6, TaskFilter { pid: Some(7), uid: None })),
+            ProbeProgram::RunQueue(RunQueueLayout::new(6, Some(7))),
         ];
         for program in wanted {
             let words: Vec<OsString> = program.arguments().into_iter().map(OsString::from).collect();

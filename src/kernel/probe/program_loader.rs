@@ -13,6 +13,7 @@ use thiserror::Error;
 use super::block::BlockLayout;
 use super::file_systems::{self, FileSystemsLayout, PATH_BYTES, SLOTS};
 use super::loader_process::{Loaded, ProbeProgram};
+use super::run_queue::{PROCESS_SLOTS, RunQueueLayout};
 use crate::kernel::mounts::MountTable;
 use crate::kernel::root::Root;
 use crate::kernel::sys;
@@ -23,6 +24,9 @@ const TASKS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/t
 const BLOCK_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/block.bpf.o");
 /// The object file with the programs that count operations of file systems.
 const FILE_SYSTEMS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/file_systems.bpf.o");
+
+/// The object file with the program `sched_switch`, which counts waits for a CPU.
+const RUN_QUEUE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/run_queue.bpf.o");
 
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
@@ -56,6 +60,7 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
         ProbeProgram::TaskIterator => load_tasks(&types).map(Loaded::new),
         ProbeProgram::Block(layout) => load_block(&types, layout).map(Loaded::new),
         ProbeProgram::FileSystems(layout) => load_file_systems(&types, layout),
+        ProbeProgram::RunQueue(layout) => load_run_queue(&types, layout).map(Loaded::new),
     }
 }
 
@@ -80,6 +85,21 @@ fn load_block(types: &Btf, layout: BlockLayout) -> Result<Vec<OwnedFd>, LoadErro
     program.load("block_rq_complete", types)?;
     let program = program.fd()?.as_fd().try_clone_to_owned()?;
     Ok(vec![program, map_descriptor(&object, "histograms")?, map_descriptor(&object, "devices")?])
+}
+
+fn load_run_queue(types: &Btf, layout: RunQueueLayout) -> Result<Vec<OwnedFd>, LoadError> {
+    let mut object = EbpfLoader::new()
+        .btf(Some(types))
+        .map_max_entries("cpus", layout.cpus)
+        .map_max_entries("processes", PROCESS_SLOTS)
+        .override_global("only_process", &layout.pid.unwrap_or(0), true)
+        .load(RUN_QUEUE_OBJECT)?;
+    let name = "sched_switch";
+    let link = attach_tracepoint(name, object.program_mut(name).ok_or_else(|| missing(name))?, types)?;
+    let maps = ["cpus", "processes", "places"].map(|name| map_descriptor(&object, name));
+    let mut descriptors = maps.into_iter().collect::<io::Result<Vec<OwnedFd>>>()?;
+    descriptors.push(link);
+    Ok(descriptors)
 }
 
 /// Loads and attaches the programs. What this kernel lacks is left out.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+// How long threads waited for a CPU, by CPU and by process, when they get it: from the time at which the kernel queued them.
+// src/kernel/probe/run_queue.rs loads the object and reads the maps; build.sh makes it again, and .ci/run compares the bytes.
+//
+// The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE).
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#define RELOCATED __attribute__((preserve_access_index))
+
+struct rq { __u64 clock; } RELOCATED;
+struct cfs_rq { struct rq *rq; } RELOCATED;
+struct sched_entity { struct cfs_rq *cfs_rq; } RELOCATED;
+// 0 while the thread runs or sleeps; else the run queue's clock when it was queued, after a wake-up or a preemption
+struct sched_info { unsigned long long last_queued; } RELOCATED;
+struct task_struct { int pid, tgid; struct sched_entity se; struct sched_info sched_info; } RELOCATED;
+
+// `BUCKETS` in src/sample/block_io.rs, which says what the buckets are.
+enum { BUCKETS = 256, UNIT_SHIFT = 7, SUB_BUCKET_SHIFT = 3 };
+// `TABLE_PLACES` and `MAX_PROBES` in run_queue.rs
+enum { TABLE_PLACES = 4096, MAX_PROBES = 8 };
+
+struct histogram { __u64 buckets[BUCKETS]; };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	// CPUs: set by the loader.
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct histogram);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	// Slots: set by the loader.
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct histogram);
+} processes SEC(".maps");
+
+// The processes that are counted: filled in by the monitor.
+struct place { __u32 process, slot; };
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TABLE_PLACES);
+	__type(key, __u32);
+	__type(value, struct place);
+} places SEC(".maps");
+
+// Set by the loader; 0 is any process.
+const volatile __u32 only_process = 0;
+
+// Eight buckets to a power of two, from 128 ns on.
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u64 units = ns >> UNIT_SHIFT, high;
+	__u32 exponent = 0;
+
+	if (units >> 34)
+		return BUCKETS - 1;
+	if (units < 1 << SUB_BUCKET_SHIFT)
+		return units;
+	high = units;
+	if (high >> 32) { exponent += 32; high >>= 32; }
+	if (high >> 16) { exponent += 16; high >>= 16; }
+	if (high >> 8) { exponent += 8; high >>= 8; }
+	if (high >> 4) { exponent += 4; high >>= 4; }
+	if (high >> 2) { exponent += 2; high >>= 2; }
+	if (high >> 1) exponent += 1;
+	return ((exponent - SUB_BUCKET_SHIFT + 1) << SUB_BUCKET_SHIFT) + ((units >> (exponent - SUB_BUCKET_SHIFT)) & 7);
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(__u64 *ctx)
+{
+	struct task_struct *next = (void *)ctx[2];
+	__u64 queued = next->sched_info.last_queued, now;
+	__u32 process = next->tgid, cpu = bpf_get_smp_processor_id(), at;
+	struct histogram *histogram;
+
+	if (!queued || !next->pid || (only_process && process != only_process))
+		return 0;
+	now = next->se.cfs_rq->rq->clock;
+	at = bucket_of(now > queued ? now - queued : 0);
+	// The compiler knows that it is less; the verifier does not.
+	asm volatile("%[at] &= 255" : [at] "+r"(at));
+	histogram = bpf_map_lookup_elem(&cpus, &cpu);
+	if (histogram)
+		histogram->buckets[at]++;
+#pragma clang loop unroll(disable)
+	for (int probe = 0; probe < MAX_PROBES; probe++) {
+		__u32 index = (process + probe) & (TABLE_PLACES - 1);
+		struct place *place = bpf_map_lookup_elem(&places, &index);
+
+		if (!place || place->process != process)
+			continue;
+		index = place->slot;
+		histogram = bpf_map_lookup_elem(&processes, &index);
+		// Its threads run on several CPUs.
+		if (histogram)
+			__sync_fetch_and_add(&histogram->buckets[at], 1);
+		break;
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,73 @@
+//! Distributions of the time for which threads waited for a CPU, from the counts of `sample/run_queue`.
+
+use super::block_latency::LatencyHistogram;
+use crate::ids::CpuId;
+use crate::sample::run_queue::{RunQueues, Waits};
+use crate::sample::{Instant, Name};
+use crate::units::{Counter, Millis};
+
+/// The waits that ended between two readings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunQueueInterval {
+    /// Its end
+    pub at: Instant,
+    /// Its length
+    pub seconds: f64,
+    /// Of all CPUs
+    pub all: LatencyHistogram,
+    /// Sorted by CPU
+    pub cpus: Vec<(CpuId, LatencyHistogram)>,
+    /// Those with waits, the longest total first
+    pub processes: Vec<ProcessSpan>,
+}
+
+/// The waits of one process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessSpan {
+    pub pid: u32,
+    pub name: Name,
+    pub waits: LatencyHistogram,
+}
+
+impl RunQueueInterval {
+    /// A process that appeared in between has waited all that was counted of it. `None` if no time passed.
+    pub fn between(older: &RunQueues, newer: &RunQueues) -> Option<RunQueueInterval> {
+        let seconds = newer.at.seconds_since(older.at);
+        let cpus = newer.cpus.iter().map(|(cpu, now)| {
+            let before = older.cpus.iter().find(|(known, _)| known == cpu);
+            (*cpu, grown(before.map(|(_, waits)| waits), now))
+        });
+        let cpus: Vec<(CpuId, LatencyHistogram)> = cpus.collect();
+        let processes = newer.processes.iter().map(|now| {
+            let before = older.processes.binary_search_by_key(&now.pid, |known| known.pid).ok();
+            let before = before.and_then(|place| older.processes.get(place));
+            ProcessSpan { pid: now.pid, name: now.name.clone(), waits: grown(before.map(|known| &known.waits), &now.waits) }
+        });
+        let mut processes: Vec<ProcessSpan> = processes.filter(|process| process.waits.requests() > 0).collect();
+        processes.sort_by(|a, b| b.waits.total().0.total_cmp(&a.waits.total().0));
+        let all = LatencyHistogram::sum(cpus.iter().map(|(_, waits)| waits));
+        (seconds > 0.0).then_some(RunQueueInterval { at: newer.at, seconds, all, cpus, processes })
+    }
+}
+
+fn grown(before: Option<&Waits>, now: &Waits) -> LatencyHistogram {
+    let was = |bucket: u8| {
+        let found = before.and_then(|waits| waits.iter().find(|(known, _)| *known == bucket));
+        found.map_or(Counter(0), |(_, count)| *count)
+    };
+    // A count that is lower is that of another process with the pid.
+    LatencyHistogram::new(now.iter().map(|&(bucket, count)| (bucket, count.since(was(bucket)).unwrap_or(count.0))))
+}
+
+impl LatencyHistogram {
+    /// Their times added up.
+    pub fn total(&self) -> Millis {
+        Millis(self.counts().map(|(middle, count)| middle.0 * count as f64).sum())
+    }
+
+    /// The mean time, from the middles of the buckets; `None` if it is empty.
+    pub fn mean(&self) -> Option<Millis> {
+        let count = self.requests();
+        (count > 0).then(|| Millis(self.total().0 / count as f64))
+    }
+}

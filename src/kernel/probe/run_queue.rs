@@ -1,0 +1,133 @@
+//! How long threads waited for a CPU, by the eBPF program of assets/probe/run_queue.bpf.c, which counts in memory that this process
+//! shares with it. This process tells it which processes there are, and reads what it has counted.
+//!
+//! Nothing is pinned: the program is detached and unloaded when this process ends, however it ends.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+
+use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::slot_table::SlotTable;
+use crate::ids::CpuId;
+use crate::kernel::fields::parse_u32;
+use crate::kernel::root::Root;
+use crate::kernel::sys::SharedWords;
+use crate::sample::block_io::BUCKETS;
+use crate::sample::run_queue::{ProcessWaits, RunQueues, Waits};
+use crate::sample::{Instant, Name, Reading};
+use crate::units::Counter;
+
+/// How large the maps are, and which process is counted: the loader sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunQueueLayout {
+    /// One more than the highest number of a CPU
+    pub cpus: u32,
+    /// `None`: all processes. Its number is that of the initial pid namespace.
+    pub pid: Option<u32>,
+}
+
+/// Processes that are counted at most, 2 KiB each
+pub const PROCESS_SLOTS: u32 = 1024;
+/// `TABLE_PLACES` in run_queue.bpf.c
+const TABLE_PLACES: usize = 4096;
+
+impl RunQueueLayout {
+    const MAX_CPUS: u32 = 8192;
+
+    /// For a machine with CPUs up to this number.
+    pub fn new(possible_cpus: u32, pid: Option<u32>) -> RunQueueLayout {
+        RunQueueLayout { cpus: possible_cpus.clamp(1, Self::MAX_CPUS), pid }
+    }
+
+    /// For the command line of the loader.
+    pub fn to_words(self) -> [String; 2] {
+        [self.cpus.to_string(), self.pid.unwrap_or(0).to_string()]
+    }
+
+    /// The inverse of `to_words`; `None` for anything else.
+    pub fn from_words(words: &[String]) -> Option<RunQueueLayout> {
+        let [cpus, pid] = words else { return None };
+        let (cpus, pid): (u32, u32) = (cpus.parse().ok()?, pid.parse().ok()?);
+        (1..=Self::MAX_CPUS).contains(&cpus).then_some(RunQueueLayout { cpus, pid: Some(pid).filter(|&pid| pid > 0) })
+    }
+}
+
+/// The attached program. Dropping it detaches and unloads it.
+#[derive(Debug)]
+pub struct RunQueueProbe {
+    layout: RunQueueLayout,
+    cpus: SharedWords,
+    processes: SharedWords,
+    table: SlotTable,
+    /// Of the program with its tracepoint
+    _link: OwnedFd,
+}
+
+impl RunQueueProbe {
+    /// Loads and attaches the program, which takes a third of a second, and waits for that. `program` is this one.
+    pub fn attach(program: &Path, layout: RunQueueLayout) -> Result<RunQueueProbe, String> {
+        let mut loader = LoaderProcess::spawn(program, ProbeProgram::RunQueue(layout))
+            .map_err(|why| format!("its loader cannot be started: {why}"))?;
+        let [cpus, processes, places, link] = <[OwnedFd; 4]>::try_from(loader.wait_for_result()?.descriptors)
+            .map_err(|_| "its loader did not send its maps".to_owned())?;
+        let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
+        Ok(RunQueueProbe {
+            layout,
+            cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * BUCKETS).map_err(unmapped)?,
+            processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * BUCKETS).map_err(unmapped)?,
+            table: SlotTable::map(places.as_fd(), TABLE_PLACES, PROCESS_SLOTS).map_err(unmapped)?,
+            _link: link,
+        })
+    }
+
+    /// What was counted. A process that has begun since is counted from now on, and one that has ended no more.
+    pub fn read(&mut self, root: &Root, now: impl FnOnce() -> Instant) -> Reading<RunQueues> {
+        let mut pids: Vec<u32> = match self.layout.pid {
+            Some(pid) => vec![pid],
+            None => root.list_directory("proc")?.iter().filter_map(|name| parse_u32(name.as_encoded_bytes())).collect(),
+        };
+        pids.sort_unstable();
+        let at = now();
+        let cpus = (0..self.layout.cpus).map(|cpu| (CpuId(cpu), waits_of(&self.cpus, cpu)));
+        let cpus = cpus.filter(|(_, waits)| !waits.is_empty()).collect();
+        let counted = self.table.iter().map(|(pid, slot)| (pid, waits_of(&self.processes, slot)));
+        let named = counted.filter(|(_, waits)| !waits.is_empty()).map(|(pid, waits)| {
+            let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
+            ProcessWaits { pid, name: Name::from(name.trim_ascii_end()), waits }
+        });
+        let mut processes: Vec<ProcessWaits> = named.collect();
+        processes.sort_unstable_by_key(|process| process.pid);
+        self.table.retain(|pid| pids.binary_search(&pid).is_ok());
+        let counts = &self.processes;
+        for pid in pids {
+            // Without a free slot it is counted by CPU only.
+            let _ = self.table.add(pid, pid, |slot| {
+                let at = slot as usize * BUCKETS;
+                counts.fill(at..at + BUCKETS, 0);
+            });
+        }
+        Ok(RunQueues { at, cpus, processes })
+    }
+}
+
+fn waits_of(histograms: &SharedWords, index: u32) -> Waits {
+    let count = |bucket: u8| (bucket, Counter(histograms.get(index as usize * BUCKETS + usize::from(bucket))));
+    (0..=u8::MAX).map(count).filter(|(_, count)| count.0 > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_read_from_its_words() {
+        for layout in [RunQueueLayout::new(6, Some(7)), RunQueueLayout::new(u32::MAX, None)] {
+            assert_eq!(RunQueueLayout::from_words(&layout.to_words()), Some(layout));
+        }
+        for wrong in [["0", "0"], ["9000", "0"], ["2", "x"]] {
+            assert_eq!(RunQueueLayout::from_words(&wrong.map(str::to_owned)), None, "{wrong:?}");
+        }
+    }
+}

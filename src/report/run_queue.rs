@@ -1,0 +1,137 @@
+//! The output of `probe runq`: a table, or JSON.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::formatting::{latency, printable, rfc3339, three_digits};
+use super::json::to_line;
+use crate::interval::block_latency::LatencyHistogram;
+use crate::interval::run_queue::RunQueueInterval;
+use crate::units::Millis;
+
+/// Processes in a table
+const MAX_PROCESSES: usize = 15;
+const LABEL_COLUMNS: usize = 20;
+const QUANTILES: [f64; 4] = [0.5, 0.95, 0.99, 0.999];
+
+/// A line for all CPUs, for each CPU, and for the processes that waited longest; `time` is the end of the interval, as people read it.
+pub fn table(interval: &RunQueueInterval, time: &str) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let headings = ["waits/s", "mean", "p50", "p95", "p99", "p99.9", "max"];
+    let _ = write!(text, "{time:LABEL_COLUMNS$}");
+    for heading in headings {
+        let _ = write!(text, "{heading:>8}");
+    }
+    text.push('\n');
+    let mut row = |label: &str, waits: &LatencyHistogram| {
+        let figure = |value: Option<Millis>| value.map_or_else(|| "-".to_owned(), latency);
+        let rate = three_digits(waits.requests() as f64 / interval.seconds);
+        let _ = write!(text, "{label:LABEL_COLUMNS$}{rate:>8}{:>8}", figure(waits.mean()));
+        for value in QUANTILES.map(|share| waits.quantile(share)).into_iter().chain([waits.max()]) {
+            let _ = write!(text, "{:>8}", figure(value));
+        }
+        text.push('\n');
+    };
+    row("all CPUs", &interval.all);
+    for (cpu, waits) in &interval.cpus {
+        row(&format!("cpu{}", cpu.0), waits);
+    }
+    for process in interval.processes.iter().take(MAX_PROCESSES) {
+        let (name, pid) = (printable(&process.name.to_string_lossy()), format!(" ({})", process.pid));
+        // A space before the next column.
+        let width = (LABEL_COLUMNS - 1).saturating_sub(pid.len());
+        row(&format!("{name:.width$}{pid}"), &process.waits);
+    }
+    text.push('\n');
+    text
+}
+
+/// An object for all CPUs, each CPU and each process, each a line.
+pub fn json(interval: &RunQueueInterval) -> String {
+    let row = |cpu: Option<u32>, process: Option<(u32, String)>, waits: &LatencyHistogram| {
+        let seconds = |value: Option<Millis>| value.map(|value| value.0 / 1000.0);
+        let [p50, p95, p99, p999] = QUANTILES.map(|share| seconds(waits.quantile(share)));
+        to_line(&RowJson {
+            schema: "stalltop/1",
+            at: rfc3339(interval.at),
+            interval_seconds: interval.seconds,
+            cpu,
+            pid: process.as_ref().map(|(pid, _)| *pid),
+            name: process.map(|(_, name)| name),
+            waits: waits.requests(),
+            total_seconds: waits.total().0 / 1000.0,
+            mean_seconds: seconds(waits.mean()),
+            p50_seconds: p50,
+            p95_seconds: p95,
+            p99_seconds: p99,
+            p999_seconds: p999,
+            max_seconds: seconds(waits.max()),
+        })
+    };
+    let mut text = row(None, None, &interval.all);
+    text.extend(interval.cpus.iter().map(|(cpu, waits)| row(Some(cpu.0), None, waits)));
+    let processes = interval.processes.iter();
+    text.extend(processes.map(|process| row(None, Some((process.pid, process.name.to_string_lossy())), &process.waits)));
+    text
+}
+
+/// Without `cpu` and `pid`: all CPUs
+#[derive(Serialize)]
+struct RowJson {
+    schema: &'static str,
+    /// The end of the interval
+    at: String,
+    interval_seconds: f64,
+    cpu: Option<u32>,
+    pid: Option<u32>,
+    name: Option<String>,
+    waits: u64,
+    total_seconds: f64,
+    mean_seconds: Option<f64>,
+    p50_seconds: Option<f64>,
+    p95_seconds: Option<f64>,
+    p99_seconds: Option<f64>,
+    p999_seconds: Option<f64>,
+    max_seconds: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::CpuId;
+    use crate::sample::Instant;
+    use crate::sample::run_queue::{ProcessWaits, RunQueues};
+    use crate::units::Counter;
+
+    fn reading(seconds: u64, count: u64) -> RunQueues {
+        let at = Instant { boottime_ns: seconds * 1_000_000_000, monotonic_ns: 0, realtime_ns: 0 };
+        // 2,048 to 2,304 ns, and 524,288 to 589,824 ns
+        let waits = vec![(16, Counter(count * 99)), (80, Counter(count))];
+        let process = ProcessWaits { pid: 7, name: "post\u{1b}gres".into(), waits: waits.clone() };
+        RunQueues { at, cpus: vec![(CpuId(0), waits), (CpuId(1), Vec::new())], processes: vec![process] }
+    }
+
+    #[test]
+    fn a_table_has_the_waits_of_the_interval() {
+        let interval = RunQueueInterval::between(&reading(10, 3), &reading(12, 5)).unwrap();
+        assert_eq!(
+            table(&interval, "12:00:00"),
+            "12:00:00             waits/s    mean     p50     p95     p99   p99.9     max\n\
+             all CPUs                 100 7.72 µs 2.18 µs 2.18 µs 2.18 µs  557 µs  557 µs\n\
+             cpu0                     100 7.72 µs 2.18 µs 2.18 µs 2.18 µs  557 µs  557 µs\n\
+             cpu1                       0       -       -       -       -       -       -\n\
+             post\\u{1b}gres (7)       100 7.72 µs 2.18 µs 2.18 µs 2.18 µs  557 µs  557 µs\n\n"
+        );
+        assert_eq!(RunQueueInterval::between(&reading(10, 3), &reading(10, 3)), None);
+    }
+
+    #[test]
+    fn a_pid_that_another_process_took_begins_at_0() {
+        let interval = RunQueueInterval::between(&reading(10, 5), &reading(11, 3)).unwrap();
+        assert_eq!(interval.processes.first().map(|process| process.waits.requests()), Some(300));
+        let lines: Vec<serde_json::Value> = json(&interval).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((lines.len(), &lines[3]["pid"], &lines[1]["cpu"]), (4, &7.into(), &0.into()));
+    }
+}

@@ -1,0 +1,27 @@
+//! How long threads waited for a CPU: cumulative counts by CPU and process, as the eBPF program of assets/probe/run_queue.bpf.c counts
+//! them when they get it. `kernel/probe/run_queue` reads them; `interval/run_queue` has the distributions.
+
+use super::{Instant, Name};
+use crate::ids::CpuId;
+use crate::units::Counter;
+
+/// What was counted up to an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunQueues {
+    pub at: Instant,
+    /// Sorted by CPU
+    pub cpus: Vec<(CpuId, Waits)>,
+    /// Sorted by pid
+    pub processes: Vec<ProcessWaits>,
+}
+
+/// Bucket (`block_io::bucket_ns`) and waits in it: those in which something was counted, sorted
+pub type Waits = Vec<(u8, Counter)>;
+
+/// The waits of all threads of a process. A pid that another process has taken begins again at 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessWaits {
+    pub pid: u32,
+    pub name: Name,
+    pub waits: Waits,
+}

@@ -1,0 +1,84 @@
+//! `probe runq` against /proc/PID/schedstat, of a process that computes among others. As root, with BTF.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread::available_parallelism;
+
+use program::program;
+use serde_json::Value;
+
+/// Killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Computes for a while after each line of its input.
+const WORKER: &str = "while read line; do i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done; echo done; done";
+
+/// Wait for a CPU in seconds, and the number of times on one.
+fn schedstat(pid: u32) -> (f64, f64) {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    let numbers: Vec<f64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    (numbers[1] / 1e9, numbers[2])
+}
+
+#[test]
+fn waits_are_those_of_schedstat() {
+    let probe = Command::new(program()).args(["probe", "runq", "100ms", "1"]).output().unwrap();
+    if !probe.status.success() {
+        return println!("skipped: {}", String::from_utf8_lossy(&probe.stderr).trim());
+    }
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        Running(command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    };
+    let mut worker = shell(WORKER);
+    let pid = worker.0.id();
+    let mut probe = Command::new(program());
+    let probe = probe.args(["probe", "runq", "--json", "--pid", &pid.to_string(), "200ms"]).stdout(Stdio::piped()).spawn();
+    let mut probe = Running(probe.unwrap());
+    let mut lines = BufReader::new(probe.0.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().expect("the probe ended").unwrap()).unwrap() };
+    // From here on it counts.
+    next();
+    let before = schedstat(pid);
+    let others: Vec<Running> = (0..available_parallelism().unwrap().get() * 2).map(|_| shell("while :; do :; done")).collect();
+    worker.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(worker.0.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    drop(others);
+    let (mut seconds, mut waits, mut idle) = (0.0, 0.0, 0);
+    while idle < 3 {
+        let row = next();
+        if row["pid"] == pid {
+            seconds += row["total_seconds"].as_f64().unwrap();
+            waits += row["waits"].as_f64().unwrap();
+            idle = 0;
+        }
+        // One that has waited for its CPU has begun.
+        idle += i32::from(row["pid"].is_null() && row["cpu"].is_null() && row["waits"] == 0 && waits > 0.0);
+    }
+    let after = schedstat(pid);
+    let (expected_seconds, expected_waits) = (after.0 - before.0, after.1 - before.1);
+    println!("{waits} waits of {seconds:.3} s, schedstat: {expected_waits} of {expected_seconds:.3} s");
+    assert!((waits - expected_waits).abs() <= 3.0 + expected_waits * 0.03, "{waits} waits, schedstat says {expected_waits}");
+    // Within the width of a bucket, and what was waited on another CPU.
+    assert!((seconds - expected_seconds).abs() <= expected_seconds * 0.1, "{seconds} s, schedstat says {expected_seconds}");
+}
