@@ -30,6 +30,8 @@ mod sys_admin;
 pub mod task;
 pub mod taskstats;
 mod uevents;
+#[cfg_attr(not(all(feature = "user-stacks", target_arch = "x86_64")), path = "kernel/user_stacks/unavailable.rs")]
+pub mod user_stacks;
 pub mod users;
 pub mod waits;
 
@@ -103,6 +105,7 @@ pub struct Sampler {
     scanner: TaskScanner,
     waits: WaitCounter,
     stacks: stacks::StackReader,
+    user_stacks: user_stacks::UserStackReader,
     exits: exits::ExitReader,
     limits: limits::LimitReader,
     budget: CpuBudget,
@@ -145,6 +148,7 @@ impl Sampler {
             scanner,
             waits: WaitCounter::default(),
             stacks: stacks::StackReader::new(&root),
+            user_stacks: user_stacks::UserStackReader::new(&root),
             exits: exits::ExitReader::new(&root),
             limits: limits::LimitReader::default(),
             budget: CpuBudget::new(DEFAULT_SHARE),
@@ -369,13 +373,16 @@ impl Sampler {
         let known = (disks, sample.tasks.as_ref().ok());
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
         if let Ok(tasks) = &sample.tasks {
-            let (stuck, known) = (self.waits.stuck_threads(), (&sample.waits, tasks));
-            sample.stacks = self.stacks.sample(self.scanner.files(), stuck, known, sample.at.boottime_ns);
+            let stuck = stacks::candidates(self.waits.stuck_threads(), &sample.waits, tasks);
+            // Another thread reads them while this one reads the kernel stacks and what follows.
+            self.user_stacks.request(&stuck);
+            sample.stacks = self.stacks.sample(self.scanner.files(), stuck, sample.at.boottime_ns);
         }
         let read = (sample.tasks.as_ref().ok(), &sample.waits);
         let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);
         sample.protocols.unix_senders =
             self.unix_senders.sample(root, files, machine, now_ns, read, self.network.known_namespaces());
+        sample.user_stacks = self.user_stacks.sample();
 
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),

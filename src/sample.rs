@@ -80,6 +80,8 @@ pub struct Sample {
     pub cpu_frequencies: Vec<cpu::CpuFrequency>,
     /// Kernel stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`; empty while none is stuck
     pub stacks: Reading<Vec<stacks::ThreadStack>>,
+    /// User stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`. `NotRead`: built without them
+    pub user_stacks: Reading<Vec<stacks::UserStack>>,
 }
 
 impl Sample {
@@ -111,6 +113,7 @@ impl Sample {
             limits: Err(Absent::NotRead),
             cpu_frequencies: Vec::new(),
             stacks: Err(Absent::NotRead),
+            user_stacks: Err(Absent::NotRead),
         }
     }
 }

@@ -33,6 +33,10 @@ const LAYERS: &[(&str, &[&str])] = &[
 const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("procfs", &["kernel"]),
     ("aya", &["kernel"]),
+    ("cpp_demangle", &["kernel"]),
+    ("framehop", &["kernel"]),
+    ("object", &["kernel"]),
+    ("rustc_demangle", &["kernel"]),
     ("netlink_packet_core", &["kernel"]),
     ("netlink_packet_sock_diag", &["kernel"]),
     ("linux_raw_sys", &["kernel", "app"]),

@@ -28,6 +28,9 @@ const MAX_TEXTS: usize = 1024;
 /// Stuck threads of a sample, beside holders of locks, among which those are chosen whose stacks are read.
 pub const MAX_STUCK_THREADS: usize = 1024;
 
+/// The name of the thread that reads user stacks. It catches its panics.
+pub const USER_STACK_THREAD: &str = "user-stacks";
+
 /// A thread that the closing sub-sample saw in D, on storage, or behind a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StuckThread {
@@ -39,17 +42,19 @@ pub struct StuckThread {
 
 /// Which stacks are read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub enum Rank {
     LockHolder,
     Blocked,
     LockWaiter,
 }
 
+/// A stuck thread, or the holder of a lock for which others wait.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    task: TaskId,
-    rank: Rank,
-    timeslices: Option<u64>,
+pub struct Candidate {
+    pub task: TaskId,
+    pub rank: Rank,
+    /// schedstat field 3
+    pub timeslices: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -98,15 +103,9 @@ impl StackReader {
     }
 
     /// The stacks of the threads that are stuck at a sample, sorted by task. `now_ns`: CLOCK_BOOTTIME of the sample.
-    pub fn sample(
-        &mut self,
-        files: &mut TaskFiles,
-        stuck: &[StuckThread],
-        (waits, tasks): (&Waits, &Tasks),
-        now_ns: u64,
-    ) -> Reading<Vec<ThreadStack>> {
+    pub fn sample(&mut self, files: &mut TaskFiles, stuck: Vec<Candidate>, now_ns: u64) -> Reading<Vec<ThreadStack>> {
         self.access?;
-        let mut threads = candidates(stuck, waits, tasks);
+        let mut threads = stuck;
         if threads.is_empty() {
             self.known.clear();
             return Ok(Vec::new());
@@ -187,7 +186,7 @@ impl StackReader {
 }
 
 /// Each thread once, by its first rank.
-fn candidates(stuck: &[StuckThread], waits: &Waits, tasks: &Tasks) -> Vec<Candidate> {
+pub fn candidates(stuck: &[StuckThread], waits: &Waits, tasks: &Tasks) -> Vec<Candidate> {
     let rank = |thread: &StuckThread| if thread.waits_for_lock { Rank::LockWaiter } else { Rank::Blocked };
     let mut threads: Vec<Candidate> =
         stuck.iter().map(|thread| Candidate { task: thread.task, rank: rank(thread), timeslices: thread.timeslices }).collect();

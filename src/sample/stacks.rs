@@ -1,4 +1,4 @@
-//! Kernel stacks of stuck threads: of threads that hold a lock for which others wait, of threads in D or on storage, and of threads that
+//! Kernel and user stacks of stuck threads: of threads that hold a lock for which others wait, of threads in D or on storage, and of threads that
 //! wait for a lock.
 
 use super::{Name, Reading};
@@ -16,7 +16,19 @@ pub struct ThreadStack {
     pub kernel: Reading<Name>,
 }
 
-/// The functions of a kernel stack, the innermost first.
+/// Where one thread stood in its program: which functions led into the system call in which it is stuck.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserStack {
+    pub task: TaskId,
+    /// A function a line, the innermost first, demangled. One of a library is `function [library]`, one without a symbol
+    /// `library+0x1a2b` (an address in the file). A last line `[unknown: why]` says why the callers are not known.
+    pub functions: Reading<Name>,
+}
+
+/// Begins the last line of a user stack whose outer functions are not known.
+pub const UNKNOWN_CALLERS: &[u8] = b"[unknown";
+
+/// The functions of a kernel or user stack, the innermost first.
 pub fn kernel_functions(stack: &Name) -> impl DoubleEndedIterator<Item = &[u8]> {
     stack.as_bytes().split(|&byte| byte == b'\n').filter(|function| !function.is_empty())
 }
@@ -24,6 +36,12 @@ pub fn kernel_functions(stack: &Name) -> impl DoubleEndedIterator<Item = &[u8]> 
 /// A function without its module.
 pub fn without_module(function: &[u8]) -> &[u8] {
     function.split(|&byte| byte == b' ').next().unwrap_or(function)
+}
+
+/// The same of user stacks.
+pub fn find_user_stack(stacks: &[UserStack], task: TaskId) -> Option<&UserStack> {
+    let at = stacks.binary_search_by_key(&task, |stack| stack.task).ok()?;
+    stacks.get(at)
 }
 
 /// The stack of a thread in a list that is sorted by task.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::exit::{Exit, Failure};
 use super::stdio;
 use crate::app::terminal;
+use crate::kernel::stacks::USER_STACK_THREAD;
 
 /// Whether a thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
@@ -13,6 +14,10 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// Installs the panic hook. It runs on the thread that panicked, before it unwinds.
 pub fn install_hook() {
     panic::set_hook(Box::new(|info| {
+        // It parses files of other programs, and goes on without the stack of that one.
+        if std::thread::current().name() == Some(USER_STACK_THREAD) {
+            return;
+        }
         let first = !PANICKED.swap(true, Ordering::SeqCst);
         terminal::close();
         if first {

@@ -24,7 +24,7 @@ use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
-use crate::sample::stacks::ThreadStack;
+use crate::sample::stacks::{ThreadStack, UserStack};
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
@@ -64,6 +64,7 @@ columns! { Sample: 512 {
     cpu_frequencies,
     stacks,
     block_io,
+    user_stacks,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
@@ -167,6 +168,7 @@ pub const LISTS: &[List] = lists! {
     63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
+    65 "user stacks of stuck threads": UserStack, keys 3, steps 3, |s| s.user_stacks.as_ref(), |s| s.user_stacks.as_mut();
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.

@@ -10,7 +10,7 @@ use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
-use crate::sample::stacks::ThreadStack;
+use crate::sample::stacks::{ThreadStack, UserStack};
 use crate::sample::task::{
     ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,
@@ -218,6 +218,7 @@ columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_ho
 columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
+columns! { UserStack: 12 { task, functions } }
 columns! { PipeLink: 4 { writer, reader, is_full } }
 columns! { TracedProcess: 4 { pid, tracer } }
 columns! { UnreadServer: 3 { group, reason } }

@@ -1,0 +1,225 @@
+//! What is needed of a program's or library's file: its unwind tables, its functions, and where it is mapped. It is read by read(2) and
+//! not mapped: a mapped file that another truncates would end this program (SIGBUS).
+
+use std::fs::File;
+use std::sync::Arc;
+
+use object::LittleEndian;
+use object::elf::{FileHeader64, PF_X, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::read::{ReadCache, SectionIndex};
+
+/// Of one section; a larger one is not read.
+const MAX_SECTION_BYTES: u64 = 32 << 20;
+
+type Header = FileHeader64<LittleEndian>;
+type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
+
+/// A section with its address in the file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub address: u64,
+    pub bytes: Arc<[u8]>,
+}
+
+/// A part of the file that is mapped executable.
+#[derive(Clone, Copy, Debug)]
+struct CodeSegment {
+    offset: u64,
+    address: u64,
+    length: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct ElfFile {
+    code: Vec<CodeSegment>,
+    pub eh_frame: Option<Section>,
+    pub eh_frame_header: Option<Section>,
+    pub functions: FunctionTable,
+}
+
+impl ElfFile {
+    /// `None` if it is no 64-bit ELF file, or damaged.
+    pub fn read(file: File) -> Option<ElfFile> {
+        let cache = ReadCache::new(file);
+        let data = &cache;
+        let header = Header::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, data).ok()?;
+        let code = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X != 0);
+        let code = code.map(|segment| CodeSegment {
+            offset: segment.p_offset(endian),
+            address: segment.p_vaddr(endian),
+            length: segment.p_filesz(endian),
+        });
+        let mut elf = ElfFile { code: code.collect(), ..ElfFile::default() };
+        if let Ok(sections) = header.sections(endian, data) {
+            elf.eh_frame = section(&sections, data, b".eh_frame");
+            elf.eh_frame_header = section(&sections, data, b".eh_frame_hdr");
+            elf.functions = functions(&sections, data).unwrap_or_default();
+        }
+        Some(elf)
+    }
+
+    /// What must be added to an address in the file to have that in memory, where the file is mapped executable from this offset on at
+    /// `start`.
+    pub fn load_bias(&self, start: u64, offset: u64) -> Option<u64> {
+        let holds = |segment: &&CodeSegment| {
+            // The kernel maps whole pages.
+            let page = segment.offset & !0xfff;
+            page <= offset && offset < segment.offset.saturating_add(segment.length)
+        };
+        let segment = self.code.iter().find(holds)?;
+        Some(start.wrapping_sub(offset).wrapping_add(segment.offset).wrapping_sub(segment.address))
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let section = |section: &Option<Section>| section.as_ref().map_or(0, |section| section.bytes.len());
+        section(&self.eh_frame) + section(&self.eh_frame_header) + self.functions.bytes()
+    }
+}
+
+fn section(sections: &Sections, data: &ReadCache<File>, name: &[u8]) -> Option<Section> {
+    let (_, header) = sections.section_by_name(LittleEndian, name)?;
+    let bytes = section_bytes(header, data)?;
+    Some(Section { address: header.sh_addr(LittleEndian), bytes: Arc::from(bytes) })
+}
+
+fn section_bytes<'a>(header: &<Header as FileHeader>::SectionHeader, data: &'a ReadCache<File>) -> Option<&'a [u8]> {
+    let is_in_file = header.sh_type(LittleEndian) != SHT_NOBITS && header.sh_size(LittleEndian) <= MAX_SECTION_BYTES;
+    if is_in_file { header.data(LittleEndian, data).ok() } else { None }
+}
+
+/// Those of the whole table of symbols; of a stripped file those that it exports.
+fn functions(sections: &Sections, data: &ReadCache<File>) -> Option<FunctionTable> {
+    let of_kind = |kind: u32| sections.iter().find(|header| header.sh_type(LittleEndian) == kind);
+    let header = of_kind(SHT_SYMTAB).or_else(|| of_kind(SHT_DYNSYM))?;
+    let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(section_bytes(header, data)?).ok()?;
+    let strings = sections.section(SectionIndex(usize::try_from(header.sh_link(LittleEndian)).ok()?)).ok()?;
+    let strings = section_bytes(strings, data)?;
+    let is_function = |symbol: &&Sym64<LittleEndian>| {
+        matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && symbol.st_shndx(LittleEndian) != SHN_UNDEF
+    };
+    let function = |symbol: &Sym64<LittleEndian>| {
+        let name = strings.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian), name)
+    };
+    Some(FunctionTable::new(symbols.iter().filter(is_function).map(function)))
+}
+
+/// The functions of a file by address.
+#[derive(Debug, Default)]
+pub struct FunctionTable {
+    functions: Vec<Function>,
+    names: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    address: u64,
+    /// 0: up to the next
+    length: u32,
+    name_at: u32,
+    name_length: u16,
+}
+
+/// Longer ones, of C++ templates, are cut: then they cannot be demangled.
+const MAX_NAME_BYTES: usize = 4096;
+
+impl FunctionTable {
+    /// Address, length and name of each; a length of 0: up to the next.
+    pub fn new<Name: AsRef<[u8]>>(functions: impl Iterator<Item = (u64, u64, Name)>) -> FunctionTable {
+        let mut table = FunctionTable::default();
+        functions.for_each(|(address, length, name)| table.add(address, length, name.as_ref()));
+        table.finish();
+        table
+    }
+
+    fn add(&mut self, address: u64, length: u64, name: &[u8]) {
+        let name = name.get(..MAX_NAME_BYTES).unwrap_or(name);
+        let (Ok(name_at), Ok(name_length)) = (u32::try_from(self.names.len()), u16::try_from(name.len())) else { return };
+        if !name.is_empty() {
+            self.names.extend_from_slice(name);
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            self.functions.push(Function { address, length, name_at, name_length });
+        }
+    }
+
+    /// Several names of one function: that with the fewest underscores in front, then the shortest: `fdatasync`, not `__fdatasync`.
+    fn finish(&mut self) {
+        let names = std::mem::take(&mut self.names);
+        let key = |function: &Function| {
+            let name = name_of(&names, function);
+            let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+            // The names of C++ and Rust begin with one.
+            let is_mangled = name.starts_with(b"_Z") || name.starts_with(b"_R");
+            (function.address, function.length == 0, if is_mangled { 0 } else { underscores }, function.name_length)
+        };
+        self.functions.sort_unstable_by_key(key);
+        self.functions.dedup_by_key(|function| function.address);
+        self.functions.shrink_to_fit();
+        self.names = names;
+        self.names.shrink_to_fit();
+    }
+
+    /// The function with this address: its address and its name.
+    pub fn find(&self, address: u64) -> Option<(u64, &[u8])> {
+        let behind = self.functions.partition_point(|function| function.address <= address);
+        let function = self.functions.get(behind.checked_sub(1)?)?;
+        let end = match function.length {
+            0 => self.functions.get(behind).map_or(u64::MAX, |next| next.address),
+            length => function.address.saturating_add(u64::from(length)),
+        };
+        (address < end).then(|| (function.address, name_of(&self.names, function)))
+    }
+
+    /// Whether a function begins at this address.
+    pub fn begins_at(&self, address: u64) -> bool {
+        self.functions.binary_search_by_key(&address, |function| function.address).is_ok()
+    }
+
+    fn bytes(&self) -> usize {
+        self.functions.capacity() * size_of::<Function>() + self.names.capacity()
+    }
+}
+
+fn name_of<'a>(names: &'a [u8], function: &Function) -> &'a [u8] {
+    let at = function.name_at as usize;
+    names.get(at..at + usize::from(function.name_length)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(functions: &[(u64, u64, &str)]) -> FunctionTable {
+        FunctionTable::new(functions.iter().copied())
+    }
+
+    fn name(table: &FunctionTable, address: u64) -> Option<&str> {
+        table.find(address).map(|(_, name)| std::str::from_utf8(name).unwrap())
+    }
+
+    #[test]
+    fn an_address_is_in_the_function_that_begins_before_it() {
+        let table = table(&[(32, 8, "b"), (16, 8, "a"), (64, 0, "to_the_end")]);
+        let names = [15, 16, 23, 24, 39, 40, 1000].map(|address| name(&table, address));
+        assert_eq!(names, [None, Some("a"), Some("a"), None, Some("b"), None, Some("to_the_end")]);
+        assert!(table.begins_at(16) && !table.begins_at(17));
+    }
+
+    #[test]
+    fn of_several_names_the_public_one_is_taken() {
+        let table = table(&[(16, 8, "__fdatasync"), (16, 8, "fdatasync"), (32, 8, "_ZN1a1bEv"), (32, 8, "c_alias_of_b")]);
+        assert_eq!([name(&table, 16), name(&table, 32)], [Some("fdatasync"), Some("_ZN1a1bEv")]);
+    }
+
+    #[test]
+    fn this_program_has_its_tables_and_functions() {
+        let elf = ElfFile::read(File::open("/proc/self/exe").unwrap()).unwrap();
+        assert!(elf.eh_frame.is_some() && elf.bytes() > 10_000, "{} bytes", elf.bytes());
+        assert!(ElfFile::read(File::open("Cargo.toml").unwrap()).is_none());
+    }
+}

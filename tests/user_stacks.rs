@@ -1,0 +1,128 @@
+//! User stacks of processes that are blocked in a known chain of functions. With the feature `user-stacks`, on x86-64.
+
+#![cfg(all(feature = "user-stacks", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail loudly")]
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stalltop::ids::TaskId;
+use stalltop::kernel::Root;
+use stalltop::kernel::stacks::{Candidate, Rank};
+use stalltop::kernel::user_stacks::UserStackReader;
+use stalltop::sample::Reading;
+
+/// After this long a process is not blocked and will not be.
+const LIMIT: Duration = Duration::from_secs(20);
+
+const CHAIN: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+static char buffer[64];
+volatile int size;
+__attribute__((noinline)) int wal_append(int fd) { volatile char *room = __builtin_alloca(ALLOCA + size); room[0] = 1; return (int)read(fd, buffer, 64) + room[0]; }
+__attribute__((noinline)) int commit(int fd) { volatile int local[40]; local[0] = wal_append(fd); return local[0] + 1; }
+__attribute__((noinline)) static int compare(const void *a, const void *b) { return commit(0) + (a < b); }
+int main(void) { int pair[2] = {1, 2}; write(1, "x", 1); qsort(pair, 2, sizeof *pair, compare); return pair[0]; }
+"#;
+
+/// A process that is killed at the end of the test.
+struct Blocked(Child);
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Blocked {
+    /// Starts a program that writes a byte before it reads standard input, and waits until it is in read(2).
+    fn start(program: &Path) -> Blocked {
+        let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let begin = Instant::now();
+        while !fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap().starts_with("0 0x0 ") {
+            assert!(begin.elapsed() < LIMIT, "it is not in read(2)");
+            std::thread::yield_now();
+        }
+        Blocked(child)
+    }
+
+    fn stack(&self) -> Reading<Vec<String>> {
+        stack_of(self.0.id())
+    }
+}
+
+/// The user stack of the first thread of a process.
+fn stack_of(pid: u32) -> Reading<Vec<String>> {
+    let mut reader = UserStackReader::new(&Root::host());
+    let thread = Candidate { task: TaskId { pid, tid: pid, start_ticks: 1 }, rank: Rank::Blocked, timeslices: Some(1) };
+    let begin = Instant::now();
+    loop {
+        reader.request(&[thread]);
+        if let Some(row) = reader.sample().unwrap().pop() {
+            return row.functions.map(|text| text.to_string_lossy().lines().map(str::to_owned).collect());
+        }
+        assert!(begin.elapsed() < LIMIT, "no answer");
+    }
+}
+
+/// Compiles a C program; `None` without a compiler.
+fn compile(source: &str, directory: &Path, options: &[&str]) -> Option<std::path::PathBuf> {
+    let (file, program) = (directory.join("chain.c"), directory.join("chain"));
+    fs::write(&file, source).unwrap();
+    let status = Command::new("cc").args(options).arg(&file).arg("-o").arg(&program).stderr(Stdio::null()).status().ok()?;
+    status.success().then_some(program)
+}
+
+#[test]
+fn the_functions_of_c_programs_are_named_however_they_were_compiled() {
+    let options: [&[&str]; 7] = [
+        &["-O2", "-DALLOCA=0"],
+        &["-O0", "-DALLOCA=0"],
+        &["-O2", "-DALLOCA=0", "-fno-omit-frame-pointer"],
+        &["-O1", "-DALLOCA=3000"],
+        &["-O2", "-DALLOCA=0", "-static"],
+        &["-O2", "-DALLOCA=0", "-no-pie"],
+        &["-O2", "-DALLOCA=0", "-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer"],
+    ];
+    for options in options {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(program) = compile(CHAIN, directory.path(), options) else {
+            println!("skipped: no C compiler with {options:?}");
+            continue;
+        };
+        let stack = Blocked::start(&program).stack().unwrap();
+        println!("{options:?}: {stack:#?}");
+        let place = |name: &str| {
+            stack.iter().position(|function| function == name).unwrap_or_else(|| panic!("{options:?}: no {name}: {stack:#?}"))
+        };
+        assert!(place("wal_append") < place("commit") && place("commit") < place("compare"), "{options:?}: {stack:#?}");
+        assert!(stack[..place("wal_append")].iter().any(|function| function.starts_with("read")) || options.contains(&"-static"));
+        assert!(place("compare") < place("main"), "{options:?}: {stack:#?}");
+    }
+}
+
+#[test]
+fn a_program_that_was_deleted_is_named_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(CHAIN, directory.path(), &["-O2", "-DALLOCA=0"]) else { return println!("skipped: no C compiler") };
+    let blocked = Blocked::start(&program);
+    fs::remove_file(program).unwrap();
+    let stack = blocked.stack().unwrap();
+    assert!(stack.contains(&"wal_append".to_owned()), "{stack:#?}");
+}
+
+#[test]
+fn a_thread_that_has_ended_has_no_stack() {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let mut reader = UserStackReader::new(&Root::host());
+    let task = TaskId { pid: child.id(), tid: child.id(), start_ticks: 1 };
+    reader.request(&[Candidate { task, rank: Rank::Blocked, timeslices: None }]);
+    assert_eq!(reader.sample(), Ok(Vec::new()));
+}
