@@ -200,15 +200,18 @@ impl Decoder {
     }
 }
 
+/// Sections with this number or a higher one are of a later version.
+const MAX_SECTIONS: usize = 96;
+
 /// The sections of a payload by their numbers. Sections that only a later version has are ignored.
 struct SectionDirectory<'a> {
-    list: [Option<&'a [u8]>; 64],
+    list: [Option<&'a [u8]>; MAX_SECTIONS],
 }
 
 impl<'a> SectionDirectory<'a> {
     fn parse(raw: &'a [u8]) -> Result<SectionDirectory<'a>, Malformed> {
         let mut input = ByteReader::new(raw);
-        let mut sections = SectionDirectory { list: [None; 64] };
+        let mut sections = SectionDirectory { list: [None; MAX_SECTIONS] };
         while !input.is_empty() {
             let number = input.read_varint()?;
             let section = input.read_length_prefixed()?;
