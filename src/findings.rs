@@ -62,6 +62,7 @@ pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::named_holder::{describe_named_holder, known_by as lock_known_by, thread_name};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::stacks::holder_line;
+pub use wait_chain::user_stacks::user_holder_line;
 pub use wait_chain::wait_chains;
 
 /// The findings of one interval, root causes first, each followed by its consequences (`finding_order`).

@@ -69,12 +69,17 @@ fn csv_and_json_have_the_same_values() {
 #[test]
 fn folded_stacks_have_the_outermost_function_first_and_milliseconds() {
     let stack = Some("wait;x [jbd2]\n\u{1b}[31mdo_fsync\nentry_SYSCALL_64_after_hwframe");
-    let (recording, directory) = (Machine { stack, ..Machine::default() }.record(4), tempfile::tempdir().unwrap());
-    let expected = "busy;busy;entry_SYSCALL_64_after_hwframe;\\u{1b}[31mdo_fsync;wait:x [jbd2] 3000\n";
+    let user_stack = Some("fdatasync [libc.so.6]\nWal::append\n[unknown: db has no unwind tables]");
+    let machine = Machine { stack, user_stack, ..Machine::default() };
+    let (recording, directory) = (machine.record(4), tempfile::tempdir().unwrap());
+    let expected = "busy;busy;[unknown: db has no unwind tables];Wal::append;fdatasync [libc.so.6];\
+                    entry_SYSCALL_64_after_hwframe_[k];\\u{1b}[31mdo_fsync_[k];wait:x [jbd2]_[k] 3000\n";
     assert_eq!(run(&["export", "--folded", recording.path()]), (0, expected.to_owned(), String::new()));
     let target = directory.path().join("out.folded");
     assert_eq!(export(recording.path(), &target, &["--folded"]), (0, String::new(), String::new()));
     assert_eq!(fs::read_to_string(target).unwrap(), expected);
+    let only_user = Machine { user_stack: Some("read\nmain"), ..Machine::default() }.record(2);
+    assert_eq!(run(&["export", "--folded", only_user.path()]).1, "busy;busy;main;read 1000\n");
     let (code, stdout, stderr) = run(&["export", "--folded", Machine::default().record(2).path()]);
     assert_eq!((code, stdout.as_str()), (0, ""));
     assert!(

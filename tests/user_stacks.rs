@@ -1,10 +1,12 @@
 //! User stacks of processes that are blocked in a known chain of functions. With the feature `user-stacks`, on x86-64.
 
 #![cfg(all(feature = "user-stacks", target_arch = "x86_64"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail loudly")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly, and says why it skips")]
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use stalltop::ids::TaskId;
 use stalltop::kernel::Root;
 use stalltop::kernel::stacks::{Candidate, Rank};
 use stalltop::kernel::user_stacks::UserStackReader;
-use stalltop::sample::Reading;
+use stalltop::sample::{Absent, Reading};
 
 /// After this long a process is not blocked and will not be.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -59,8 +61,12 @@ impl Blocked {
 
 /// The user stack of the first thread of a process.
 fn stack_of(pid: u32) -> Reading<Vec<String>> {
+    stack_of_thread(pid, pid)
+}
+
+fn stack_of_thread(pid: u32, tid: u32) -> Reading<Vec<String>> {
     let mut reader = UserStackReader::new(&Root::host());
-    let thread = Candidate { task: TaskId { pid, tid: pid, start_ticks: 1 }, rank: Rank::Blocked, timeslices: Some(1) };
+    let thread = Candidate { task: TaskId { pid, tid, start_ticks: 1 }, rank: Rank::Blocked, timeslices: Some(1) };
     let begin = Instant::now();
     loop {
         reader.request(&[thread]);
@@ -97,12 +103,13 @@ fn the_functions_of_c_programs_are_named_however_they_were_compiled() {
             continue;
         };
         let stack = Blocked::start(&program).stack().unwrap();
-        println!("{options:?}: {stack:#?}");
         let place = |name: &str| {
             stack.iter().position(|function| function == name).unwrap_or_else(|| panic!("{options:?}: no {name}: {stack:#?}"))
         };
         assert!(place("wal_append") < place("commit") && place("commit") < place("compare"), "{options:?}: {stack:#?}");
-        assert!(stack[..place("wal_append")].iter().any(|function| function.starts_with("read")) || options.contains(&"-static"));
+        assert!(
+            stack[..place("wal_append")].iter().any(|function| function.starts_with("read")) || options.contains(&"-static")
+        );
         assert!(place("compare") < place("main"), "{options:?}: {stack:#?}");
     }
 }
@@ -110,7 +117,9 @@ fn the_functions_of_c_programs_are_named_however_they_were_compiled() {
 #[test]
 fn a_program_that_was_deleted_is_named_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(program) = compile(CHAIN, directory.path(), &["-O2", "-DALLOCA=0"]) else { return println!("skipped: no C compiler") };
+    let Some(program) = compile(CHAIN, directory.path(), &["-O2", "-DALLOCA=0"]) else {
+        return println!("skipped: no C compiler");
+    };
     let blocked = Blocked::start(&program);
     fs::remove_file(program).unwrap();
     let stack = blocked.stack().unwrap();
@@ -125,4 +134,63 @@ fn a_thread_that_has_ended_has_no_stack() {
     let task = TaskId { pid: child.id(), tid: child.id(), start_ticks: 1 };
     reader.request(&[Candidate { task, rank: Rank::Blocked, timeslices: None }]);
     assert_eq!(reader.sample(), Ok(Vec::new()));
+}
+
+/// Names a process whose stack `another_user_gets_a_reason` reads as another user.
+const PROCESS: &str = "STALLTOP_TEST_STACK_OF";
+
+#[test]
+fn another_user_gets_a_reason() {
+    if let Ok(pid) = std::env::var(PROCESS) {
+        assert_eq!(stack_of(pid.parse().unwrap()), Err(Absent::NoPermission));
+        return println!("no permission");
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return println!("skipped: changing the user needs root");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // The build directory may not be readable for others.
+    let program = directory.path().join("test");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).spawn().unwrap());
+    let mut command = Command::new(program);
+    command.args(["--exact", "another_user_gets_a_reason", "--nocapture"]).env(PROCESS, blocked.0.id().to_string()).uid(65_534);
+    let out = command.current_dir(directory.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && text.contains("no permission"), "{text}");
+}
+
+#[test]
+fn threads_that_wait_for_a_mutex_have_the_function_that_locks_it() {
+    let source = r#"
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+__attribute__((noinline)) void append(void) { char byte; pthread_mutex_lock(&mutex); (void)!read(0, &byte, 1); pthread_mutex_unlock(&mutex); __asm__ volatile(""); }
+static void *work(void *argument) { append(); __asm__ volatile(""); return argument; }
+int main(void) { pthread_t thread; pthread_mutex_lock(&mutex); pthread_create(&thread, 0, work, 0); write(1, "x", 1); read(0, &thread, 1); return 0; }
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(source, directory.path(), &["-O1", "-pthread"]) else {
+        return println!("skipped: no C compiler");
+    };
+    let blocked = Blocked::start(&program);
+    let pid = blocked.0.id();
+    let is_waiter = |tid: &u32| {
+        let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+        *tid != pid && call.starts_with("202 ")
+    };
+    let begin = Instant::now();
+    let tid = loop {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let tids = tasks.filter_map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().ok());
+        match tids.into_iter().find(is_waiter) {
+            Some(tid) => break tid,
+            None => assert!(begin.elapsed() < LIMIT, "no thread waits"),
+        }
+    };
+    let stack = stack_of_thread(pid, tid).unwrap();
+    assert!(stack.contains(&"append".to_owned()) && stack.contains(&"work".to_owned()), "{stack:#?}");
+    assert!(stack.iter().any(|function| function.contains("pthread_mutex_lock")), "{stack:#?}");
 }

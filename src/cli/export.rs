@@ -17,7 +17,7 @@ pub struct Export {
     /// read them. Exporting a recording again replaces its files
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "safe_formulas"])]
     pub hive: Option<PathBuf>,
-    /// Instead of figures: the kernel stacks of stuck threads in folded form, as flamegraph.pl and inferno read them, in
+    /// Instead of figures: the kernel and user stacks of stuck threads in folded form, as flamegraph.pl and inferno read them, in
     /// milliseconds of thread time; to standard output unless --output is given
     #[arg(long, conflicts_with_all = ["hive", "format", "tables", "idle", "safe_formulas"])]
     pub folded: bool,

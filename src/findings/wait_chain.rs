@@ -11,6 +11,7 @@ pub mod queues;
 pub mod remote_waits;
 pub mod reported_threads;
 pub mod stacks;
+pub mod user_stacks;
 
 use crate::baseline::LatencyStatus;
 use crate::findings::formatting::{lossy_name, plural};

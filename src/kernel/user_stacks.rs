@@ -16,7 +16,7 @@ mod unwind;
 
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::root::Root;
 use super::stacks::Candidate;
@@ -68,6 +68,8 @@ impl UserStackReader {
             return;
         }
         self.sample_number = self.sample_number.wrapping_add(1);
+        let tasks: FxHashSet<TaskId> = stuck.iter().map(|thread| thread.task).collect();
+        self.known.retain(|task, _| tasks.contains(task));
         self.chosen.extend_from_slice(stuck);
         let known = &self.known;
         let asked_in = |task: TaskId| known.get(&task).map_or(0, |known| known.asked_in);
@@ -100,8 +102,6 @@ impl UserStackReader {
                 rows.push(UserStack { task: thread.task, functions: known.functions.clone() });
             }
         }
-        let chosen = &self.chosen;
-        self.known.retain(|task, _| chosen.iter().any(|thread| thread.task == *task));
         rows.sort_unstable_by_key(|row| row.task);
         Ok(rows)
     }

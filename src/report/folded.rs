@@ -1,17 +1,22 @@
-//! Folded stacks, which flamegraph.pl and inferno read: a line for each different stack, `process;thread;outermost;…;innermost COUNT`.
+//! Folded stacks, which flamegraph.pl and inferno read: a line for each different stack,
+//! `process;thread;outermost;…;innermost COUNT`: functions of the program, then those of the kernel with `_[k]`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::formatting::printable;
+use crate::ids::TaskId;
 use crate::interval::Interval;
-use crate::sample::stacks::kernel_functions;
+use crate::sample::stacks::{find_stack, find_user_stack, stack_functions};
 
 /// Different stacks that are kept one by one; the time of further ones is that of `OTHERS`.
 const MAX_STACKS: usize = 20_000;
 const OTHERS: &str = "other stacks";
 
-/// The kernel stacks of stuck threads, by the time for which they stand. A thread that has a stack at a sample counts with the time
+/// Behind a function of the kernel, as stackcollapse-perf.pl --kernel writes it and flamegraph.pl colours it
+const KERNEL_FUNCTION: &str = "_[k]";
+
+/// The stacks of stuck threads, by the time for which they stand. A thread that has a stack at a sample counts with the time
 /// since the sample before it.
 #[derive(Debug, Default)]
 pub struct FoldedStacks {
@@ -21,16 +26,28 @@ pub struct FoldedStacks {
 
 impl FoldedStacks {
     pub fn add(&mut self, interval: &Interval) {
-        let Ok(stacks) = &interval.newer.stacks else { return };
-        for row in stacks {
-            let Ok(kernel) = &row.kernel else { continue };
-            let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(row.task)) else {
+        let sample = &interval.newer;
+        let (kernel, user) = (sample.stacks.as_deref().unwrap_or_default(), sample.user_stacks.as_deref().unwrap_or_default());
+        // A thread may have one of them only: both lists are sorted.
+        let mut tasks: Vec<TaskId> = kernel.iter().map(|row| row.task).chain(user.iter().map(|row| row.task)).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        for task in tasks {
+            let kernel = find_stack(kernel, task).and_then(|row| row.kernel.as_ref().ok());
+            let user = find_user_stack(user, task).and_then(|row| row.functions.as_ref().ok());
+            let Some((process, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else { continue };
+            if kernel.is_none() && user.is_none() {
                 continue;
-            };
+            }
             let mut line = format!("{};{}", frame(process.comm.as_bytes()), frame(thread.comm.as_bytes()));
-            for function in kernel_functions(kernel).rev() {
+            for function in user.into_iter().flat_map(|user| stack_functions(user).rev()) {
                 line.push(';');
                 line.push_str(&frame(function));
+            }
+            for function in kernel.into_iter().flat_map(|kernel| stack_functions(kernel).rev()) {
+                line.push(';');
+                line.push_str(&frame(function));
+                line.push_str(KERNEL_FUNCTION);
             }
             self.add_line(line, interval.seconds * 1000.0);
         }

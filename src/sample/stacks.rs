@@ -29,7 +29,7 @@ pub struct UserStack {
 pub const UNKNOWN_CALLERS: &[u8] = b"[unknown";
 
 /// The functions of a kernel or user stack, the innermost first.
-pub fn kernel_functions(stack: &Name) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub fn stack_functions(stack: &Name) -> impl DoubleEndedIterator<Item = &[u8]> {
     stack.as_bytes().split(|&byte| byte == b'\n').filter(|function| !function.is_empty())
 }
 

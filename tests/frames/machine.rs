@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stalltop::baseline::{Baselines, LatencyStatus, SizeClass};
 use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject, Value};
-use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId};
+use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
 use stalltop::interval::wait_counts::GroupWaits;
@@ -15,7 +15,7 @@ use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Nic, Tcp, Udp};
-use stalltop::sample::stacks::ThreadStack;
+use stalltop::sample::stacks::{ThreadStack, UserStack};
 use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
 use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, Waits};
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
@@ -193,6 +193,7 @@ impl Machine {
         }
         sample.waits = self.waits(k);
         sample.stacks = self.stacks();
+        sample.user_stacks = Ok(self.user_stacks());
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(4_200_000 * k),
             scan_cpu_ns: 2_310_000,
@@ -234,12 +235,23 @@ impl Machine {
             "jbd2_log_wait_commit [jbd2]\next4_fsync_journal [ext4]\next4_sync_file [ext4]\ndo_fsync\n__x64_sys_fdatasync\n\
              do_syscall_64\nentry_SYSCALL_64_after_hwframe",
         );
-        let row = |task| ThreadStack { task, kernel: Ok(stack.clone()) };
-        let in_fsync = |worker: &Worker| {
+        Ok(self.tasks_in_fsync().map(|task| ThreadStack { task, kernel: Ok(stack.clone()) }).collect())
+    }
+
+    fn user_stacks(&self) -> Vec<UserStack> {
+        let stack = Name::from(
+            "fdatasync [libc.so.6]\nissue_xlog_fsync\nXLogWrite\nXLogFlush\nRecordTransactionCommit\nCommitTransaction\nPostgresMain\n\
+             main\n__libc_start_main [libc.so.6]\n_start",
+        );
+        let functions = if self.privileged { Ok(stack) } else { Err(Absent::NoPermission) };
+        self.tasks_in_fsync().map(|task| UserStack { task, functions: functions.clone() }).collect()
+    }
+
+    fn tasks_in_fsync(&self) -> impl Iterator<Item = TaskId> {
+        self.workers.iter().flat_map(|worker| {
             let places = worker.strands.iter().enumerate().filter(|(_, strand)| strand.channel == b"jbd2_log_wait_commit");
-            places.map(|(at, _)| row(worker.task(at))).collect::<Vec<_>>()
-        };
-        Ok(self.workers.iter().flat_map(in_fsync).collect())
+            places.map(|(at, _)| worker.task(at))
+        })
     }
 
     fn waits(&self, k: u64) -> Waits {

@@ -39,6 +39,9 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Check
     let most = window.readings(|place| place.comm == "worker" && place.state == 'D').most;
     said.evidence(&stuck, "group_on_storage_threads", 0.4, most + 0.3);
     said.says(&stuck, &["convoy", "lock", device]);
+    if cfg!(all(feature = "user-stacks", target_arch = "x86_64")) {
+        said.word(&stuck, "holder_user_stack", "w → fsync");
+    }
     // Threads that have not held the lock yet are read when a sample finds a holder on storage: most sub-samples of the first
     // second may lack them.
     said.figure("blocked_threads", waiters * 0.7, 65.0);

@@ -33,7 +33,7 @@ use stalltop::sample::network::{
 };
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::stacks::ThreadStack;
+use stalltop::sample::stacks::{ThreadStack, UserStack};
 use stalltop::sample::task::{
     ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,
@@ -206,6 +206,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
         stacks: d.reading(|d| d.list(3, |d| ThreadStack { task: task(d), kernel: d.reading(Dice::name) })),
+        user_stacks: d.reading(|d| d.list(3, |d| UserStack { task: task(d), functions: d.reading(Dice::name) })),
         cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32() }),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stalltop::ids::TaskId;
 use stalltop::recording::{Meta, Recorder, RecorderOptions, Redaction};
-use stalltop::sample::stacks::ThreadStack;
+use stalltop::sample::stacks::{ThreadStack, UserStack};
 use stalltop::sample::task::{Process, ProcessFacts, TaskIo, Thread};
 use stalltop::sample::{Absent, Host, Name, Sample};
 use stalltop::units::Counter;
@@ -24,11 +24,13 @@ pub struct Machine {
     pub short_lived: bool,
     /// The kernel stack of the busy process in each sample, the innermost function first
     pub stack: Option<&'static str>,
+    /// Its user stack
+    pub user_stack: Option<&'static str>,
 }
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { cpus: 2, name: "busy", short_lived: false, stack: None }
+        Machine { cpus: 2, name: "busy", short_lived: false, stack: None, user_stack: None }
     }
 }
 
@@ -97,11 +99,10 @@ impl Machine {
             .nic(nic)
             .processes(processes)
             .build();
-        let stacks = self.stack.map(|stack| {
-            let task = TaskId { pid: 200, tid: 200, start_ticks: 7 };
-            vec![ThreadStack { task, kernel: Ok(Name::from(stack)) }]
-        });
-        Sample { stacks: stacks.ok_or(Absent::NotRead), ..sample }
+        let task = TaskId { pid: 200, tid: 200, start_ticks: 7 };
+        let stacks = self.stack.map(|stack| vec![ThreadStack { task, kernel: Ok(Name::from(stack)) }]);
+        let user_stacks = self.user_stack.map(|stack| vec![UserStack { task, functions: Ok(Name::from(stack)) }]);
+        Sample { stacks: stacks.ok_or(Absent::NotRead), user_stacks: user_stacks.ok_or(Absent::NotRead), ..sample }
     }
 }
 

@@ -23,6 +23,8 @@ use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 use crate::units::format::plural;
 
+const WITH_USER_STACKS: &str = "build it with --features user-stacks, or take a package, which has them";
+
 /// One kind of reading.
 struct DoctorLine {
     what: &'static str,
@@ -129,6 +131,14 @@ fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
         match sample.stacks {
             Err(Absent::NoPermission) => Some(("no permission".to_owned(), remedies.stacks().to_owned())),
             _ => absent_reason(&sample.stacks, "a kernel with CONFIG_STACKTRACE"),
+        },
+    );
+    line(
+        "user stacks of stuck threads (docs/stacks.md)",
+        match sample.user_stacks {
+            Err(_) if cfg!(not(target_arch = "x86_64")) => Some(("of programs for x86-64 only".to_owned(), String::new())),
+            Err(_) => Some(("built without them".to_owned(), WITH_USER_STACKS.to_owned())),
+            Ok(_) => hidden_files("other users' are hidden"),
         },
     );
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));

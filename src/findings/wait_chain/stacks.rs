@@ -9,7 +9,7 @@ use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::lock_holders::LockHolder;
 use crate::sample::Name;
-use crate::sample::stacks::{ThreadStack, find_stack, kernel_functions, without_module};
+use crate::sample::stacks::{ThreadStack, find_stack, stack_functions, without_module};
 
 /// Functions of a line.
 const MAX_FUNCTIONS: usize = 8;
@@ -73,7 +73,7 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
         thread
             .wchan
             .as_ref()
-            .is_none_or(|wchan| kernel_functions(text).any(|function| without_module(function) == wchan.as_bytes()))
+            .is_none_or(|wchan| stack_functions(text).any(|function| without_module(function) == wchan.as_bytes()))
     };
     let own = find_stack(stacks, thread.task).filter(is_there);
     own.or_else(|| {
@@ -86,7 +86,7 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
 
 fn call_line(stack: &Name) -> String {
     let is_entry = |function: &&[u8]| ENTRIES.iter().any(|entry| function.starts_with(entry.as_bytes()));
-    let functions = kernel_functions(stack).map(without_module);
+    let functions = stack_functions(stack).map(without_module);
     let mut line = String::new();
     for (number, function) in functions.take_while(|function| !is_entry(function)).enumerate() {
         if number == MAX_FUNCTIONS {

@@ -123,20 +123,15 @@ impl CodeFiles {
 /// Opens the file that is mapped there: of a container's process, also if it was deleted since. Only a regular file with the inode of the
 /// mapping.
 fn open(root: &Root, pid: u32, mapping: &Mapping) -> Reading<File> {
-    let own = root.path(format!("proc/{pid}/root"));
     let relative = Path::new(OsStr::from_bytes(&mapping.path));
-    let below_root: PathBuf = own.join(relative.strip_prefix("/").unwrap_or(relative));
-    let exact = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
-    let executable = root.path(format!("proc/{pid}/exe"));
-    // The second needs CAP_SYS_ADMIN, and serves for files that have no path any more.
-    let by_path = open_regular(&below_root, mapping.inode);
-    by_path
-        .or_else(|why| {
-            sys_admin::check_permitted()
-                .and_then(|()| sys_admin::with_sys_admin(|| open_regular(&exact, mapping.inode)).flatten())
-                .map_err(|_| why)
-        })
-        .or_else(|why| open_regular(&executable, mapping.inode).map_err(|_| why))
+    let below_root = root.path(format!("proc/{pid}/root")).join(relative.strip_prefix("/").unwrap_or(relative));
+    open_regular(&below_root, mapping.inode).or_else(|why| {
+        // It has no path any more. That of the mapping itself takes CAP_SYS_ADMIN.
+        let exact = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
+        let by_mapping = sys_admin::check_permitted()
+            .and_then(|()| sys_admin::with_sys_admin(|| open_regular(&exact, mapping.inode)).flatten());
+        by_mapping.or_else(|_| open_regular(&root.path(format!("proc/{pid}/exe")), mapping.inode)).map_err(|_| why)
+    })
 }
 
 fn open_regular(path: &Path, inode: u64) -> Reading<File> {
@@ -256,15 +251,18 @@ impl ProcessSpace {
             return Rc::clone(known);
         }
         let Some(mapping) = find_mapping(&self.mappings, address) else { return Rc::from("?") };
+        let loaded = self.loaded.get(&mapping.start).and_then(|read| read.as_ref().ok());
+        if loaded.is_none()
+            && let Some(name) = self.perf_map.find(root, self.pid, address)
+        {
+            return readable(name).into();
+        }
         if mapping.inode == 0 {
             // It may get a name later.
-            let name = self.perf_map.find(root, self.pid, address).map(readable);
-            return name
-                .map_or_else(|| readable(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into(), Into::into);
+            return readable(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into();
         }
         let file = readable(mapping.file_name());
         let is_program = mapping.path[..] == *self.executable.as_bytes();
-        let loaded = self.loaded.get(&mapping.start).and_then(|read| read.as_ref().ok());
         let in_file = loaded.map_or(address - mapping.start + mapping.offset, |loaded| address.wrapping_sub(loaded.bias));
         let name: Rc<str> = match loaded.and_then(|loaded| loaded.elf.functions.find(in_file)) {
             Some((_, name)) if is_program => readable(name).into(),

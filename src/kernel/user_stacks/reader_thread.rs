@@ -57,6 +57,8 @@ struct Link {
     answers: Receiver<Vec<AnsweredStack>>,
     touched: TouchedPlace,
     asked_at: Option<Instant>,
+    /// An answer that did not come in time is not waited for again.
+    is_late: bool,
 }
 
 /// The sampler's side of the thread, which runs while stacks are wanted.
@@ -93,7 +95,7 @@ impl ReaderThread {
             let link = self.link.get_or_insert_with(|| start(&self.root, &self.hung));
             match link.requests.try_send(wanted) {
                 Ok(()) => {
-                    link.asked_at = Some(now);
+                    (link.asked_at, link.is_late) = (Some(now), false);
                     return;
                 }
                 Err(TrySendError::Full(_)) => return,
@@ -108,6 +110,8 @@ impl ReaderThread {
     /// The answers to the last request, or to an earlier one that took long. Waits for at most `timeout`.
     pub fn receive(&mut self, timeout: Duration) -> Vec<AnsweredStack> {
         let Some(link) = self.link.as_mut().filter(|link| link.asked_at.is_some()) else { return Vec::new() };
+        let timeout = if link.is_late { Duration::ZERO } else { timeout };
+        link.is_late = true;
         match link.answers.recv_timeout(timeout) {
             Ok(answers) => {
                 link.asked_at = None;
@@ -148,7 +152,7 @@ fn start(root: &Root, hung: &FxHashSet<Place>) -> Link {
     };
     // The receiver of the requests is dropped with the closure.
     drop(Builder::new().name(USER_STACK_THREAD.to_owned()).stack_size(STACK_BYTES).spawn(body));
-    Link { requests, answers, touched, asked_at: None }
+    Link { requests, answers, touched, asked_at: None, is_late: false }
 }
 
 /// What the thread keeps between requests.

@@ -15,7 +15,8 @@ use crate::recording::format::columns::{take_at, take_first};
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
-    FACTS, LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+    FACTS, LISTS, List, MAX_SECTIONS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts,
+    from_rows,
 };
 use crate::recording::format::shared_facts::SharedFacts;
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
@@ -199,9 +200,6 @@ impl Decoder {
         }
     }
 }
-
-/// Sections with this number or a higher one are of a later version.
-const MAX_SECTIONS: usize = 96;
 
 /// The sections of a payload by their numbers. Sections that only a later version has are ignored.
 struct SectionDirectory<'a> {

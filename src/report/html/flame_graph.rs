@@ -1,4 +1,4 @@
-//! Draws the kernel stacks of stuck threads as a flame graph: processes below, above each function those that it called, each as wide
+//! Draws the stacks of stuck threads as a flame graph: processes below, above each function those that it called, each as wide
 //! as the time for which threads were stuck there.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use crate::report::folded::FoldedStacks;
 use crate::report::formatting::duration;
 
-/// Frames of a stack: process, thread, and the most that the kernel writes; a recording may have come from elsewhere.
-const MAX_DEPTH: usize = 66;
+/// Frames of a stack: process, thread, and the most of a user and a kernel stack; a recording may have come from elsewhere.
+const MAX_DEPTH: usize = 131;
 /// Share of the width below which a frame is not drawn.
 const MIN_SHARE: f64 = 0.002;
 const ROW_PIXELS: usize = 20;
@@ -51,8 +51,8 @@ pub fn section(stacks: &FoldedStacks) -> Markup {
         section aria-labelledby="stacks" {
             h2 id="stacks" { "Where stuck threads stood" }
             p.note {
-                "Kernel stacks of threads in D, and of threads that held or waited for locks, in thread time: "
-                (duration(root.milliseconds / 1000.0)) " in all. Processes and threads are below, the function in which a thread slept is on top."
+                "Stacks of threads in D, and of threads that held or waited for locks, in thread time: "
+                (duration(root.milliseconds / 1000.0)) " in all. Processes and threads are below, then functions of the program, then those of the kernel (_[k]); the function in which a thread slept is on top."
             }
             div.flame style=(format!("height:{}px", rows * ROW_PIXELS)) {
                 @for drawn in &boxes { (drawn.render(root.milliseconds)) }

@@ -3,7 +3,10 @@
 use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
-use crate::findings::{Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, wait_chains};
+
+use crate::findings::{
+    Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, user_holder_line, wait_chains,
+};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
@@ -20,6 +23,8 @@ use crate::view::wait_chain::chain_lines;
 /// Evidence that has a section of its own
 const HOLDER_STACK: &str = "holder_stack";
 const KERNEL_STACK: &str = "kernel_stack";
+const HOLDER_USER_STACK: &str = "holder_user_stack";
+const USER_STACK: &str = "user_stack";
 
 /// The page of a finding.
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
@@ -58,7 +63,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
     next_steps(finding, page);
-    kernel_stack(&evaluation.interval, finding, page);
+    stacks(&evaluation.interval, finding, page);
 }
 
 /// Evidence over time and now, cross-checks.
@@ -73,7 +78,8 @@ pub fn figures(state: &State, evaluation: &Evaluation, finding: &Finding, page: 
     if !finding.evidence.is_empty() {
         page.heading("EVIDENCE");
         let of_page = |evidence: &&Evidence| {
-            !matches!(evidence.value, Value::Chain(_)) && ![HOLDER_STACK, KERNEL_STACK].contains(&evidence.name)
+            !matches!(evidence.value, Value::Chain(_))
+                && ![HOLDER_STACK, KERNEL_STACK, HOLDER_USER_STACK, USER_STACK].contains(&evidence.name)
         };
         for evidence in finding.evidence.iter().filter(of_page) {
             let (label, value) = evidence_text(evidence);
@@ -166,20 +172,27 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     }
 }
 
-/// The kernel stack of the thread at the end of the first chain; of other findings that in their evidence.
-fn kernel_stack(interval: &Interval, finding: &Finding, page: &mut Page) {
+/// The stacks of the thread at the end of the first chain; of other findings those in their evidence.
+fn stacks(interval: &Interval, finding: &Finding, page: &mut Page) {
     let group = interval.idle_blocked.as_ref().and_then(|blocked| blocked.groups.first());
-    let line = match is_active_blocking(finding) {
-        true => group.and_then(|group| holder_line(interval, group)),
-        false => finding.evidence.iter().find_map(|evidence| match (evidence.name, &evidence.value) {
-            (HOLDER_STACK, Value::Text(stack)) => Some(format!("holder: {}", stack.to_string_lossy())),
-            (KERNEL_STACK, Value::Text(stack)) => Some(stack.to_string_lossy()),
+    let of_evidence = |of_holder: &str, of_thread: &str| {
+        finding.evidence.iter().find_map(|evidence| match &evidence.value {
+            Value::Text(stack) if evidence.name == of_holder => Some(format!("holder: {}", stack.to_string_lossy())),
+            Value::Text(stack) if evidence.name == of_thread => Some(stack.to_string_lossy()),
             _ => None,
-        }),
+        })
     };
-    if let Some(line) = line {
-        page.heading("KERNEL STACK");
-        page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
+    let (kernel, user) = match is_active_blocking(finding) {
+        true => {
+            (group.and_then(|group| holder_line(interval, group)), group.and_then(|group| user_holder_line(interval, group)))
+        }
+        false => (of_evidence(HOLDER_STACK, KERNEL_STACK), of_evidence(HOLDER_USER_STACK, USER_STACK)),
+    };
+    for (heading, line) in [("KERNEL STACK", kernel), ("USER STACK", user)] {
+        if let Some(line) = line {
+            page.heading(heading);
+            page.paragraph(2, &SafeText::sanitize(line), StyleRole::Plain);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::stacks::stack_of_process;
+use crate::findings::wait_chain::user_stacks::user_stack_of_process;
 use crate::interval::file_lock_queues::{FileLockQueue, HolderActivity};
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -92,6 +93,10 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
         ]
         .into_iter()
         .chain(stack_of_process(context.interval, found.holder).map(|stack| evidence_text("holder_stack", stack.as_str())))
+        .chain(
+            user_stack_of_process(context.interval, found.holder)
+                .map(|stack| evidence_text("holder_user_stack", stack.as_str())),
+        )
         .collect(),
         explained_share: available.min(found.queue.threads) / context.cpu_count(),
     }

@@ -12,6 +12,7 @@ use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::findings::wait_chain::stacks::stack_of;
+use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -121,6 +122,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             ]
             .into_iter()
             .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
+            .chain(user_stack_of(context.interval, longest).map(|stack| evidence_text("user_stack", stack.as_str())))
             .collect(),
             explained_share: 0.0,
         });

@@ -18,6 +18,7 @@ use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
 use crate::findings::wait_chain::stacks;
+use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::findings::wait_chain::wait_chain;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
 use crate::units::reaches_threshold;
@@ -224,6 +225,9 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     }
     if let Some(stack) = stacks::end_of_chain(top).and_then(|holder| stacks::stack_of(context.interval, holder)) {
         list.push(evidence_text("holder_stack", stack.as_str()));
+    }
+    if let Some(stack) = stacks::end_of_chain(top).and_then(|holder| user_stack_of(context.interval, holder)) {
+        list.push(evidence_text("holder_user_stack", stack.as_str()));
     }
     if let Some(limit) = dirty_limit(context.interval, top) {
         list.push(evidence_text("dirty_limit", limit.as_str()));

@@ -10,6 +10,7 @@ use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
 use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::findings::wait_chain::stacks;
+use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
 use crate::sample::waits::class::KernelLock;
 use crate::units::reaches_threshold;
@@ -185,6 +186,9 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
         list.push(evidence_number("holder_tid", f64::from(holder.thread.task.tid)));
         if let Some(stack) = stacks::stack_of(context.interval, stacks::last_thread(holder)) {
             list.push(evidence_text("holder_stack", stack.as_str()));
+        }
+        if let Some(stack) = user_stack_of(context.interval, stacks::last_thread(holder)) {
+            list.push(evidence_text("holder_user_stack", stack.as_str()));
         }
     }
     let names = context.interval.blocked_threads.iter().filter(|thread| {

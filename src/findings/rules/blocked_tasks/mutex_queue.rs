@@ -8,6 +8,8 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::stacks;
+use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -61,6 +63,9 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     };
     let basis =
         queue.named.as_ref().map_or("inference: threads of the queue sleep one at a time", |named| known_by(named.field));
+    let thread = queue.named.as_ref().map(stacks::last_thread);
+    let stack = thread.and_then(|thread| stacks::stack_of(context.interval, thread));
+    let user_stack = thread.and_then(|thread| user_stack_of(context.interval, thread));
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
         severity: Severity::Warning,
@@ -78,7 +83,11 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
             evidence_number("waiting_threads", queue.threads),
             evidence_number("holders_seen", f64::from(queue.holders)),
             evidence_text("holder_basis", basis),
-        ],
+        ]
+        .into_iter()
+        .chain(stack.map(|stack| evidence_text("holder_stack", stack.as_str())))
+        .chain(user_stack.map(|stack| evidence_text("holder_user_stack", stack.as_str())))
+        .collect(),
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }
 }
