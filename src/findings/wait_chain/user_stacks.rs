@@ -2,11 +2,12 @@
 
 use crate::findings::formatting::lossy_name;
 use crate::findings::wait_chain::stacks::end_of_chain;
+use crate::ids::TaskId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::Name;
-use crate::sample::stacks::{UNKNOWN_CALLERS, UserStack, find_user_stack, stack_functions};
+use crate::sample::stacks::{UNKNOWN_CALLERS, UserStack, find_stack, find_user_stack, stack_functions, without_module};
 
 /// Functions of the program in a line, beside the library's that it called.
 const MAX_FUNCTIONS: usize = 3;
@@ -74,10 +75,17 @@ pub fn user_holder_line(interval: &Interval, group: &BlockedGroup) -> Option<Str
 fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&'a UserStack> {
     let sample = &interval.newer;
     let (stacks, tasks) = (sample.user_stacks.as_ref().ok()?, sample.tasks.as_ref().ok()?);
-    let is_there = |stack: &&UserStack| {
-        let there = tasks.thread(stack.task).and_then(|(_, sampled)| sampled.wait.wchan.as_ref().ok());
-        stack.functions.is_ok() && thread.wchan.as_ref().is_none_or(|wchan| there == Some(wchan))
+    let kernel = sample.stacks.as_deref().unwrap_or_default();
+    let is_in = |task: TaskId, wchan: &Name| match find_stack(kernel, task).and_then(|row| row.kernel.as_ref().ok()) {
+        Some(text) => stack_functions(text).any(|function| without_module(function) == wchan.as_bytes()),
+        // Without root; that of a thread that has slept for long is not read in each sample.
+        None => match tasks.thread(task).and_then(|(_, sampled)| sampled.wait.wchan.as_ref().ok()) {
+            Some(there) => there == wchan,
+            None => task == thread.task,
+        },
     };
+    let is_there =
+        |stack: &&UserStack| stack.functions.is_ok() && thread.wchan.as_ref().is_none_or(|wchan| is_in(stack.task, wchan));
     let own = find_user_stack(stacks, thread.task).filter(is_there);
     own.or_else(|| {
         let group = sample.waits.groups.get(usize::from(thread.group)).filter(|_| thread.wchan.is_some())?;
