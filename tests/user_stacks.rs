@@ -194,3 +194,38 @@ int main(void) { pthread_t thread; pthread_mutex_lock(&mutex); pthread_create(&t
     assert!(stack.contains(&"append".to_owned()) && stack.contains(&"work".to_owned()), "{stack:#?}");
     assert!(stack.iter().any(|function| function.contains("pthread_mutex_lock")), "{stack:#?}");
 }
+
+mod wal {
+    /// Blocks until the other end of the pipe is closed.
+    #[inline(never)]
+    pub fn append(pipe: &mut std::io::PipeReader) -> usize {
+        std::hint::black_box(std::io::Read::read(pipe, &mut [0])).unwrap()
+    }
+}
+
+#[inline(never)]
+fn commit(mut pipe: std::io::PipeReader) -> usize {
+    std::hint::black_box(wal::append(&mut pipe)) + 1
+}
+
+/// The standard library keeps frame pointers, this program does not.
+#[test]
+fn the_functions_of_a_rust_program_are_demangled() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let (sender, tid) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        sender.send(nix::unistd::gettid()).unwrap();
+        commit(reader)
+    });
+    let (pid, tid) = (std::process::id(), tid.recv().unwrap().as_raw().cast_unsigned());
+    let begin = Instant::now();
+    while !fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap().starts_with("0 ") {
+        assert!(begin.elapsed() < LIMIT, "it is not in read(2)");
+    }
+    let stack = stack_of_thread(pid, tid).unwrap();
+    drop(writer);
+    thread.join().unwrap();
+    let place =
+        |name: &str| stack.iter().position(|function| function == name).unwrap_or_else(|| panic!("no {name}: {stack:#?}"));
+    assert!(place("user_stacks::wal::append") < place("user_stacks::commit"), "{stack:#?}");
+}
