@@ -13,7 +13,7 @@ use crate::sample::stacks::{UNKNOWN_CALLERS, UserStack, find_stack, find_user_st
 const MAX_FUNCTIONS: usize = 3;
 
 /// Libraries between a program and the kernel, by the beginning of their names.
-const RUNTIME_LIBRARIES: [&str; 13] = [
+const RUNTIME_LIBRARIES: [&str; 17] = [
     "libc.so",
     "libc-2.",
     "libc.musl",
@@ -26,11 +26,15 @@ const RUNTIME_LIBRARIES: [&str; 13] = [
     "libstdc++",
     "libgcc_s",
     "libjvm",
+    "libjava.",
+    "libjli.",
+    "libnet.",
+    "libnio.",
     "[vdso]",
 ];
 
 /// The same in programs that are linked statically, and functions in which a thread begins.
-const RUNTIME_FUNCTIONS: [&str; 16] = [
+const RUNTIME_FUNCTIONS: [&str; 17] = [
     "std::",
     "core::",
     "alloc::",
@@ -47,6 +51,7 @@ const RUNTIME_FUNCTIONS: [&str; 16] = [
     "start_thread",
     "__libc_start",
     "__pthread",
+    "[JIT]",
 ];
 
 /// `Db::commit → Wal::append → fdatasync`: the functions of its program next to the system call of a blocked thread, and the library's
@@ -154,6 +159,7 @@ mod tests {
         assert_eq!(line("read\nwal_append\nmain\n_start").unwrap(), "main → wal_append → read");
         assert_eq!(line("read [libc.so.6]\ndb+0x1a2b\n[unknown: x]").unwrap(), "db+0x1a2b → read");
         assert_eq!(line("read [libc.so.6]\nlibc.so.6+0x10\n[unknown: x]"), None);
+        assert_eq!(line("read [libc.so.6]\nreadBytes [libjava.so]\n[JIT]\nJavaCalls::call_helper [libjvm.so]"), None);
         assert_eq!(line(""), None);
     }
 }
