@@ -20,9 +20,13 @@ use crate::kernel::sys;
 use crate::kernel::waits::budget::CpuBudget;
 use crate::sample::{Absent, Name, Reading};
 
-/// 0.5 ms of CPU time a second for reading and unwinding: a stack takes 20 to 60 µs. Files are read, and functions named, once.
+/// 0.5 ms of CPU time a second for reading and unwinding: a stack takes 20 to 60 µs.
 const CPU_SHARE: f64 = 0.0005;
 const CPU_CAPACITY_NS: f64 = 1_000_000.0;
+/// 2 ms of CPU time a second for what is read once: the mappings of a process, a file, the name of a function. A program of 100 MB takes
+/// 100 ms; while others start all the time, as in a build, only stacks of known ones are read.
+const ONCE_SHARE: f64 = 0.002;
+const ONCE_CAPACITY_NS: f64 = 200_000_000.0;
 /// Then the thread ends, and with it what it knows.
 const IDLE: Duration = Duration::from_secs(60);
 /// After this long without an answer it is given up.
@@ -33,8 +37,8 @@ const MAX_GIVEN_UP: usize = 4;
 const MAX_PROCESSES: usize = 64;
 /// Naming the functions of C++ templates recurses.
 const STACK_BYTES: usize = 1 << 20;
-/// It reads symbols of hundreds of kilobytes: others go first.
-const NICE: libc::c_int = 10;
+/// It reads symbols of hundreds of kilobytes: not with the priority of the sampler.
+const NICE: libc::c_int = 0;
 /// Different texts that are shared
 const MAX_TEXTS: usize = 1024;
 
@@ -141,7 +145,7 @@ fn start(root: &Root, hung: &FxHashSet<Place>) -> Link {
     let touched = TouchedPlace::default();
     let (root, hung, own) = (root.clone(), hung.clone(), touched.clone());
     let body = move || {
-        // Not permitted: it runs as the sampler does.
+        // Not permitted: it runs as this program does.
         let _ = sys::set_nice(NICE);
         let mut reader = StackReader::new(CodeFiles::new(root, hung, own));
         while let Ok(wanted) = work.recv_timeout(IDLE) {
@@ -161,6 +165,7 @@ struct StackReader {
     /// By pid
     spaces: FxHashMap<u32, ProcessSpace>,
     budget: CpuBudget,
+    once_budget: CpuBudget,
     texts: FxHashSet<Name>,
     buffer: Vec<u8>,
     stack_buffer: Vec<u8>,
@@ -176,6 +181,7 @@ impl StackReader {
             files,
             spaces: FxHashMap::default(),
             budget: CpuBudget::new(CPU_SHARE).with_capacity(CPU_CAPACITY_NS),
+            once_budget: CpuBudget::new(ONCE_SHARE).with_capacity(ONCE_CAPACITY_NS),
             texts: FxHashSet::default(),
             buffer: Vec::new(),
             stack_buffer: Vec::new(),
@@ -186,7 +192,8 @@ impl StackReader {
     fn read_all(&mut self, wanted: &[WantedStack]) -> Vec<AnsweredStack> {
         let now_ns = read_clock_ns(ClockId::CLOCK_MONOTONIC).unwrap_or(0);
         let available_ns = self.budget.available_ns(now_ns);
-        let (mut answers, mut cost_ns) = (Vec::new(), 0);
+        let once_available_ns = self.once_budget.available_ns(now_ns);
+        let (mut answers, mut cost_ns, mut all_once_ns) = (Vec::new(), 0, 0);
         for wanted in wanted {
             if cost_ns >= available_ns {
                 break;
@@ -195,22 +202,28 @@ impl StackReader {
                 self.spaces.clear();
             }
             let (begin_ns, mut once_ns) = (cpu_ns(), 0);
+            let may_read_files = all_once_ns < once_available_ns;
             // The files of programs are parsed by other crates: what makes one of them panic costs this stack.
-            let read = catch_unwind(AssertUnwindSafe(|| self.read_stack(wanted.task, &mut once_ns)));
+            let read = catch_unwind(AssertUnwindSafe(|| self.read_stack(wanted.task, may_read_files, &mut once_ns)));
             cost_ns += cpu_ns().saturating_sub(begin_ns).saturating_sub(once_ns);
+            all_once_ns += once_ns;
             let functions = read.unwrap_or_else(|_| {
                 self.spaces.clear();
                 Err(Absent::Malformed)
             });
+            if functions == Err(Absent::TooExpensive) {
+                continue;
+            }
             answers.push(AnsweredStack { task: wanted.task, timeslices: wanted.timeslices, functions });
         }
         self.files.touched.set(None);
         self.budget.spend(now_ns, cost_ns);
+        self.once_budget.spend(now_ns, all_once_ns);
         answers
     }
 
-    /// Adds to `once_ns` what is done once a process, a file and a function.
-    fn read_stack(&mut self, task: TaskId, once_ns: &mut u64) -> Reading<Name> {
+    /// Adds to `once_ns` what is done once a process, a file and a function; `TooExpensive` where a file has to be read and may not.
+    fn read_stack(&mut self, task: TaskId, may_read_files: bool, once_ns: &mut u64) -> Reading<Name> {
         let place = Place::Process(task.pid);
         if self.files.is_hung(place) {
             return Err(Absent::Os(libc::ETIMEDOUT));
@@ -221,6 +234,9 @@ impl StackReader {
         let root = self.files.root();
         let space = self.spaces.get(&task.pid);
         if !space.is_some_and(|space| space.is_current(root, program_counter, stack_pointer)) {
+            if !may_read_files {
+                return Err(Absent::TooExpensive);
+            }
             let before_ns = cpu_ns();
             self.spaces.insert(task.pid, ProcessSpace::read(root, task.pid, &mut self.buffer)?);
             *once_ns += cpu_ns().saturating_sub(before_ns);
@@ -230,12 +246,20 @@ impl StackReader {
         let memory = ProcessMemory::new(task.pid);
         let mut stack = StackMemory::new(memory, stack_pointer, end, std::mem::take(&mut self.stack_buffer));
         let files = &mut self.files;
+        let mut is_complete = true;
         let unwound = unwind(space, memory, &mut stack, registers, |space, address| {
+            if !may_read_files {
+                is_complete = false;
+                return;
+            }
             let before_ns = cpu_ns();
             space.load(files, address);
             *once_ns += cpu_ns().saturating_sub(before_ns);
         });
         self.stack_buffer = stack.into_buffer();
+        if !is_complete {
+            return Err(Absent::TooExpensive);
+        }
         // It has moved on while its memory was read.
         if read_registers(self.files.root(), task, &mut self.buffer)? != registers {
             return Err(Absent::Vanished);
