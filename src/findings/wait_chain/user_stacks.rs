@@ -1,6 +1,7 @@
 //! The functions of a program that led the thread at the end of a wait chain into its system call, as a line.
 
 use crate::findings::formatting::lossy_name;
+use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::stacks::end_of_chain;
 use crate::ids::TaskId;
 use crate::interval::Interval;
@@ -89,8 +90,14 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
             None => task == thread.task,
         },
     };
-    let is_there =
-        |stack: &&UserStack| stack.functions.is_ok() && thread.wchan.as_ref().is_none_or(|wchan| is_in(stack.task, wchan));
+    // It is read a moment after the kernel stacks: the thread may have entered or left the system call in between.
+    let call = syscall_name(interval, thread).unwrap_or_default();
+    let is_there = |stack: &&UserStack| {
+        let Ok(functions) = &stack.functions else { return false };
+        let innermost = stack_functions(functions).next().unwrap_or_default();
+        let is_in_call = without_module(innermost) == call.as_bytes();
+        is_in_call || thread.wchan.as_ref().is_none_or(|wchan| is_in(stack.task, wchan))
+    };
     let own = find_user_stack(stacks, thread.task).filter(is_there);
     own.or_else(|| {
         let group = sample.waits.groups.get(usize::from(thread.group)).filter(|_| thread.wchan.is_some())?;
