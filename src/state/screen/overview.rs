@@ -26,7 +26,8 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     },
     list_lines: |_, _| ListLines::default(),
     bands: &[
-        Band { panes: &["cpu", "who waits for whom"], rows: |_, _| (8, 12), priority: 0 },
+        // A very tall terminal has a taller graph.
+        Band { panes: &["cpu", "who waits for whom"], rows: |state, _| (8, (state.setup.size.1 / 5).max(12)), priority: 0 },
         Band {
             panes: &["cores", "load, memory, pressure"],
             // A tall terminal has the memory over time too.
