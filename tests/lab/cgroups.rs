@@ -250,6 +250,9 @@ fn a_throttled_container_of_a_pod_has_both_names() {
 /// Without a state file the id is the name; a quota that is not used up is none of its faults.
 #[test]
 fn a_container_without_a_state_file() {
+    if !long() {
+        return;
+    }
     let Some(lab) = open("cpu", &[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "container", &[("STATE", "no")]);

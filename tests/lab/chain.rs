@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 
 use crate::disk_load::{Cgroup, DiskLoad, Load, link, link_by_one_of};
+use crate::long;
 use crate::proc::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, processes, read};
 use crate::watch::Place;
 
@@ -174,7 +175,7 @@ fn a_convoy_behind_a_busy_holder() {
 #[test]
 fn a_writer_in_step_with_the_sub_samples() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
-    for _ in 0..3 {
+    for _ in 0..if long() { 3 } else { 1 } {
         // Each time at another phase.
         let _load = ground.start("beat", 1);
         ground.until(WRITES_COMPLETED, 20);

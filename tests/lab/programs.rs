@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::disk_load::{DiskLoad, Load, link};
+use crate::long;
 use crate::proc::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
 use crate::watch::Place;
 
@@ -157,6 +158,9 @@ fn java_threads_behind_one_monitor() {
 /// The opposite case: one thread of the same program commits, and no thread waits for the monitor.
 #[test]
 fn a_java_vm_with_one_thread_that_commits() {
+    if !long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
     let _load = java(&ground, 1);
     ground.until(FLUSHES_COMPLETED, 300);
