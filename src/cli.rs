@@ -23,6 +23,7 @@ pub mod screen;
 pub mod serve;
 pub mod table;
 pub mod time_range;
+pub mod trace;
 mod usage_error;
 pub mod value_parsers;
 
@@ -182,6 +183,10 @@ pub enum Command {
     /// Count what the kernel does while it is asked, by eBPF: operations of file systems, waits for a CPU. As root
     #[command(subcommand, after_help = "Example: stalltop probe fs --mount /data 10 6")]
     Probe(probe::Probe),
+    /// Trace which thread wakes which, for some seconds: who holds locks that name no owner, and what the holders wait for
+    #[command(after_help = "Example: sudo stalltop trace --for 5s $(pidof server)\n\
+                            Every process with a queue of 4 threads: sudo stalltop trace")]
+    Trace(trace::Trace),
     /// Write every figure of every interval of a recording as CSV, JSON lines or Parquet
     #[command(after_help = "Example: stalltop export slow.stalltop -o slow.csv")]
     Export(export::Export),

@@ -45,6 +45,7 @@ pub mod task_activity;
 pub mod throttling;
 pub mod traced_processes;
 pub mod wait_counts;
+pub mod wait_graph;
 pub mod wait_queues;
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod uevents;
 pub mod user_stacks;
 pub mod users;
 pub mod waits;
+pub mod wake_trace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -21,4 +21,5 @@ pub mod report_data;
 pub mod run_queue;
 pub mod table;
 pub mod text;
+pub mod wait_graph;
 pub mod window;

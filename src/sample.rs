@@ -26,6 +26,7 @@ pub mod stacks;
 pub mod task;
 pub mod task_state;
 pub mod waits;
+pub mod wakes;
 
 use std::fmt;
 use std::io;

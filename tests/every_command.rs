@@ -90,6 +90,9 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("mcp --host -oProxyCommand=x", Nothing),
     ("compare FILE FILE", Text),
     ("compare FILE FILE --json", Text),
+    // There is no such process.
+    ("trace --for 100ms 4194305", Nothing),
+    ("trace --for 100ms --json --probes off 1", Nothing),
     ("table cpu --from FILE", Text),
     ("table disk --from FILE --format csv", Text),
     ("completions bash", Text),

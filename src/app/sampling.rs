@@ -37,7 +37,7 @@ const CLOCK_TICK: Duration = Duration::from_millis(10);
 const MIN_SPACING: Duration = Duration::from_millis(100);
 
 /// Of one CPU: what eBPF programs may take with `probes = "auto"`.
-const MAX_PROBE_CPU_SHARE: f64 = 0.01;
+pub const MAX_PROBE_CPU_SHARE: f64 = 0.01;
 
 /// Samples that may wait for the receiver. It never waits for the terminal, so that they queue only where it gets no CPU.
 const QUEUE_CAPACITY: usize = 16;

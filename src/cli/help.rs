@@ -8,10 +8,9 @@ on what, and behind which thread.
 Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
        stalltop COMMAND [OPTIONS]    --help of a command explains its options
 
-  demo        recordings of six loads, each with a note that says what to notice
   check       findings as sentences; exit code 0 none, 1 warning, 2 critical
   table       figures as lines, as of iostat -x, mpstat, pidstat, vmstat
-  nicstat     the options, columns and arithmetic of nicstat
+  demo        six recorded loads          nicstat     a replacement for nicstat
   record      record without a screen     replay      the screens of a recording
   report      a page for a ticket         compare     recordings: what got worse
   export      CSV, JSON lines, Parquet    info        what a recording contains
@@ -19,7 +18,8 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   serve       metrics for Prometheus      mcp         tools for agents
   fleet       many hosts over ssh         bug-report  an archive to send
   doctor      what cannot be read, why    baseline    learned disk latencies
-  probe       file systems, CPU waits     completions, man        for packages
+  probe       file systems, CPU waits     trace       which thread wakes which
+  completions, man                        for packages
 
 Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
          --no-color, --slow, --version (stalltop help options: all of them)

@@ -10,9 +10,10 @@ pub mod file_systems;
 pub mod loader_process;
 pub mod on_demand;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
-mod program_loader;
+pub mod program_loader;
 pub mod run_queue;
 mod slot_table;
+pub mod wakes;
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -56,6 +56,7 @@ mod softirq;
 mod starved;
 mod stress;
 mod tables;
+mod traces;
 mod watch;
 
 /// Whether the loads are enabled that make the tests longer than ten minutes; otherwise prints that they are skipped.

@@ -16,7 +16,7 @@ use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::{Configuration, ProbeMode};
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
 use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
-use crate::kernel::{Root, Sampler};
+use crate::kernel::{Root, Sampler, wake_trace};
 use crate::report::formatting::pluralize;
 use crate::report::formatting::printable;
 use crate::sample::exits::Exits;
@@ -71,6 +71,7 @@ impl DoctorReport {
             let probes = Settings::load(&root, configuration).map_or(ProbeMode::default(), |(settings, _)| settings.probes());
             text.push_str(&block_latencies_line(&root, probes));
             text.push_str(&super::probe::file_systems_line(&root));
+            text.push_str(&trace_line(&root, probes));
             text.push_str(&baselines_line());
         }
         Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
@@ -301,6 +302,21 @@ fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
             )
         }
     }
+}
+
+/// Whether wake-ups can be traced: attaches the programs, for no process, and detaches them again.
+fn trace_line(root: &Root, probes: ProbeMode) -> String {
+    let why = match probes {
+        ProbeMode::Off => "probes = \"off\"".to_owned(),
+        _ => match wake_trace::try_to_attach(root, &loader_process::own_executable()) {
+            Ok(()) => {
+                return "eBPF      stalltop trace can tell which thread wakes which, and so which one holds a lock\n"
+                    .to_owned();
+            }
+            Err(why) => format!("{}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15", printable(&why.to_string())),
+        },
+    };
+    format!("eBPF      stalltop trace cannot tell which thread wakes which: {why}\n")
 }
 
 /// Which configuration files are read.

@@ -76,6 +76,7 @@ pub fn drop_privileges_for(command: &Command) {
         | Command::BugReport(_)
         | Command::Nicstat(_)
         | Command::Probe(_)
+        | Command::Trace(_)
         | Command::Baseline(_) => true,
         Command::Check(check) => check.file.is_none(),
         Command::Table(table) => table.from.is_none(),

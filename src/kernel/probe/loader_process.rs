@@ -36,6 +36,8 @@ pub enum ProbeProgram {
     FileSystems(FileSystemsLayout),
     /// The descriptors of the maps `cpus`, `processes` and `places`, then the link of the program, which the child has attached
     RunQueue(RunQueueLayout),
+    /// The descriptors of the programs `waking` and `switched`, and of the maps `control_map`, `threads`, `futexes` and `edges`
+    Wakes,
 }
 
 /// What the child sends.
@@ -56,13 +58,14 @@ const TASK_ITERATOR: &str = "--load-the-iterator";
 const BLOCK: &str = "--load-the-block-probe";
 const FILE_SYSTEMS: &str = "--load-the-file-system-probe";
 const RUN_QUEUE: &str = "--load-the-run-queue-probe";
+const WAKES: &str = "--load-the-wakes-probe";
 
 impl ProbeProgram {
     /// From the arguments of the child; `None` if this process is not one.
     pub fn from_arguments(arguments: &[OsString]) -> Option<ProbeProgram> {
         let (first, rest) = arguments.split_first()?;
-        if first == TASK_ITERATOR && rest.is_empty() {
-            return Some(ProbeProgram::TaskIterator);
+        if rest.is_empty() && (first == TASK_ITERATOR || first == WAKES) {
+            return Some(if first == WAKES { ProbeProgram::Wakes } else { ProbeProgram::TaskIterator });
         }
         let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if first == FILE_SYSTEMS {
@@ -77,6 +80,7 @@ impl ProbeProgram {
     fn arguments(self) -> Vec<String> {
         match self {
             ProbeProgram::TaskIterator => vec![TASK_ITERATOR.to_owned()],
+            ProbeProgram::Wakes => vec![WAKES.to_owned()],
             ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::RunQueue(layout) => std::iter::once(RUN_QUEUE.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::FileSystems(layout) => std::iter::once(FILE_SYSTEMS.to_owned()).chain(layout.to_words()).collect(),
@@ -227,6 +231,7 @@ mod tests {
     fn the_child_is_told_what_to_load() {
         let wanted = [
             ProbeProgram::TaskIterator,
+            ProbeProgram::Wakes,
             ProbeProgram::Block(BlockLayout::new(6, 3)),
             ProbeProgram::FileSystems(FileSystemsLayout::new(6, TaskFilter { pid: Some(7), uid: None })),
             ProbeProgram::RunQueue(RunQueueLayout::new(6, Some(7))),

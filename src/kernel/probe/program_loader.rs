@@ -28,6 +28,9 @@ const FILE_SYSTEMS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/
 /// The object file with the program `sched_switch`, which counts waits for a CPU.
 const RUN_QUEUE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/run_queue.bpf.o");
 
+/// The object file with the programs `waking` and `switched`, which count wake-ups.
+const WAKES_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/wakes.bpf.o");
+
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -61,6 +64,7 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
         ProbeProgram::Block(layout) => load_block(&types, layout).map(Loaded::new),
         ProbeProgram::FileSystems(layout) => load_file_systems(&types, layout),
         ProbeProgram::RunQueue(layout) => load_run_queue(&types, layout).map(Loaded::new),
+        ProbeProgram::Wakes => load_wakes(&types).map(Loaded::new),
     }
 }
 
@@ -80,10 +84,7 @@ fn load_block(types: &Btf, layout: BlockLayout) -> Result<Vec<OwnedFd>, LoadErro
         .override_global("slots", &layout.slots, true)
         .override_global("is_shared", &is_shared, true)
         .load(BLOCK_OBJECT)?;
-    let name = "request_completed";
-    let program: &mut BtfTracePoint = object.program_mut(name).ok_or_else(|| missing(name))?.try_into()?;
-    program.load("block_rq_complete", types)?;
-    let program = program.fd()?.as_fd().try_clone_to_owned()?;
+    let program = load_tracepoint(&mut object, "request_completed", "block_rq_complete", types)?;
     Ok(vec![program, map_descriptor(&object, "histograms")?, map_descriptor(&object, "devices")?])
 }
 
@@ -159,6 +160,25 @@ fn attach_tracepoint(name: &str, program: &mut Program, types: &Btf) -> Result<O
     let program: &mut BtfTracePoint = program.try_into()?;
     program.load(name, types)?;
     Ok(sys::bpf_raw_tracepoint_open(program.fd()?.as_fd()).map_err(io::Error::from)?)
+}
+
+fn load_wakes(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
+    let mut object = EbpfLoader::new().btf(Some(types)).load(WAKES_OBJECT)?;
+    let programs = [("waking", "sched_waking"), ("switched", "sched_switch")];
+    let mut descriptors = Vec::new();
+    for (name, tracepoint) in programs {
+        descriptors.push(load_tracepoint(&mut object, name, tracepoint, types)?);
+    }
+    for map in ["control_map", "threads", "futexes", "edges"] {
+        descriptors.push(map_descriptor(&object, map)?);
+    }
+    Ok(descriptors)
+}
+
+fn load_tracepoint(object: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<OwnedFd, LoadError> {
+    let program: &mut BtfTracePoint = object.program_mut(name).ok_or_else(|| missing(name))?.try_into()?;
+    program.load(tracepoint, types)?;
+    Ok(program.fd()?.as_fd().try_clone_to_owned()?)
 }
 
 fn map_descriptor(object: &Ebpf, name: &str) -> io::Result<OwnedFd> {

@@ -1,0 +1,67 @@
+//! `trace`: which thread wakes which, for some seconds, and the wait-for graph that follows.
+
+use std::sync::mpsc;
+
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::signals::TerminationSignals;
+use crate::app::program::stdio;
+use crate::app::sampling::MAX_PROBE_CPU_SHARE;
+use crate::cli::trace::Trace;
+use crate::cli::{Configuration, ProbeMode};
+use crate::interval::wait_graph::wait_graph;
+use crate::kernel::host::machine_architecture;
+use crate::kernel::probe::loader_process::own_executable;
+use crate::kernel::root::Root;
+use crate::kernel::wake_trace::{MIN_FUTEX_WAITERS, TraceError, WakeTrace, trace_obstacle, waiting_processes};
+use crate::report::wait_graph as report;
+use crate::sample::wakes::Wakes;
+
+pub fn trace(root: &Root, configuration: &Configuration, trace: &Trace) -> Result<Exit, Failure> {
+    let signals = TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot trace", error, ""))?;
+    let settings = Settings::load_and_warn(root, configuration)?;
+    if settings.probes() == ProbeMode::Off {
+        return Err(Failure::new(Exit::Refused, "cannot trace", "probes = \"off\"", "give --probes on"));
+    }
+    let wakes = wakes(root, &settings, trace, signals)?;
+    let graph = wait_graph(&wakes);
+    match trace.json {
+        true => stdio::print(&report::json(&wakes, &graph)),
+        false => stdio::print_localized(&report::text(&wakes, &graph)),
+    }
+    .map(|_| Exit::Success)
+}
+
+/// Traces, until the time is over or a signal ends it.
+fn wakes(root: &Root, settings: &Settings, trace: &Trace, signals: TerminationSignals) -> Result<Wakes, Failure> {
+    trace_obstacle(root).map_err(failure)?;
+    let machine = machine_architecture(root).unwrap_or_default();
+    let mut pids = trace.pids.clone();
+    if pids.is_empty() {
+        pids = waiting_processes(root, &machine).map_err(failure)?;
+    }
+    if pids.is_empty() {
+        let why = format!("no process has {MIN_FUTEX_WAITERS} threads in futex calls");
+        return Err(Failure::new(Exit::Failed, "nothing to trace", why, "give the PID of a process"));
+    }
+    let max_cpu_share = (settings.probes() == ProbeMode::Auto).then_some(MAX_PROBE_CPU_SHARE);
+    let mut running = WakeTrace::new(root, &own_executable(), &machine, &pids, max_cpu_share).map_err(failure)?;
+    let (stop, stopped) = mpsc::channel();
+    signals.on_signal(move || {
+        // The trace may be over.
+        let _ = stop.send(());
+    })?;
+    // A signal ends it earlier, with what was counted until then.
+    running.run(trace.span, |time| stopped.recv_timeout(time).is_ok()).map_err(failure)?;
+    Ok(running.finish())
+}
+
+fn failure(error: TraceError) -> Failure {
+    let (exit, remedy) = match &error {
+        TraceError::NoProcess(_) => (Exit::Failed, ""),
+        TraceError::NoProc(_) => (Exit::NoProc, "mount it: mount -t proc proc /proc"),
+        TraceError::NotPossible(_) => (Exit::Refused, "run it on the host as root, or with CAP_BPF and CAP_PERFMON"),
+        TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with CONFIG_DEBUG_INFO_BTF is needed"),
+    };
+    Failure::new(exit, "cannot trace", error, remedy)
+}
