@@ -107,7 +107,7 @@ fn each_interval(
 
 /// The line of `doctor`: attaches the programs, and detaches them again.
 pub fn file_systems_line(root: &Root) -> String {
-    let what = "operations of file systems";
+    let what = "operations of file systems and waits for a CPU";
     let layout = FileSystemsLayout::new(block_latencies::possible_cpus(root), TaskFilter::default());
     let attach = || FileSystemsProbe::attach(&loader_process::own_executable(), layout, MountTable::default(), None);
     let attached = match block_latencies::obstacle(root) {
@@ -115,10 +115,14 @@ pub fn file_systems_line(root: &Root) -> String {
         None => attach(),
     };
     match attached {
-        Ok(probe) if probe.missing().is_empty() => format!("eBPF      {what} can be counted: stalltop probe fs\n"),
+        Ok(probe) if probe.missing().is_empty() => {
+            format!("eBPF      {what} can be counted: stalltop probe fs, stalltop probe runq\n")
+        }
         Ok(probe) => {
             let missing = probe.missing().join(", ");
-            format!("eBPF      {what} can be counted (stalltop probe fs), without the tracepoints {missing}\n")
+            format!(
+                "eBPF      {what} can be counted (stalltop probe fs, stalltop probe runq), without the tracepoints {missing}\n"
+            )
         }
         Err(why) => {
             let why = printable(&why);
