@@ -1,17 +1,23 @@
-//! Reads the memory of a process (process_vm_readv): a few bytes at an address that its system call names. It takes the same permission
-//! as /proc/PID/syscall, which shows the address.
+//! Reads the memory of a process (process_vm_readv). It takes the permission to trace the process: the same user, or CAP_SYS_PTRACE,
+//! as /proc/PID/syscall does, which shows the addresses.
 
 use std::io::{self, IoSliceMut};
 
+use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-/// Fills `bytes` from that address. Fails without permission, if the process has ended, and if not all of it is mapped.
-pub fn read_memory(pid: u32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-    let base = usize::try_from(address).map_err(|_| invalid())?;
-    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| invalid())?);
+/// Fills the beginning of `bytes` from that address on, as far as it is mapped; how many. Fails without permission, if the process has
+/// ended, and if nothing is mapped there.
+pub fn read_mapped(pid: u32, address: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let base = usize::try_from(address).map_err(|_| Errno::EFAULT)?;
+    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
     let len = bytes.len();
-    let length = process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[RemoteIoVec { base, len }])?;
-    if length == len { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[RemoteIoVec { base, len }])
+}
+
+/// Fills `bytes` from that address. Fails also if not all of it is mapped.
+pub fn read_memory(pid: u32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let length = read_mapped(pid, address, bytes)?;
+    if length == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

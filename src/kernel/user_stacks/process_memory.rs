@@ -1,12 +1,8 @@
 //! Where a thread stands (/proc/PID/task/TID/syscall), and the memory of its stack (process_vm_readv).
 
-use std::io::IoSliceMut;
-
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
-
 use crate::ids::TaskId;
 use crate::kernel::root::{Root, absent_from_errno};
+use crate::kernel::task::memory::read_mapped;
 use crate::sample::{Absent, Reading};
 
 /// Read at a time: more than most stacks need.
@@ -47,20 +43,17 @@ fn parse_hex(word: &[u8]) -> Option<u64> {
 /// The memory of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessMemory {
-    pid: Pid,
+    pid: u32,
 }
 
 impl ProcessMemory {
     pub fn new(pid: u32) -> ProcessMemory {
-        // Pids are below 2^22.
-        ProcessMemory { pid: Pid::from_raw(i32::try_from(pid).unwrap_or(i32::MAX)) }
+        ProcessMemory { pid }
     }
 
     /// Fills the beginning of `buffer`; how many bytes.
     pub fn read(self, address: u64, buffer: &mut [u8]) -> Reading<usize> {
-        let base = usize::try_from(address).map_err(|_| Absent::Malformed)?;
-        let remote = [RemoteIoVec { base, len: buffer.len() }];
-        process_vm_readv(self.pid, &mut [IoSliceMut::new(buffer)], &remote).map_err(absent_from_errno)
+        read_mapped(self.pid, address, buffer).map_err(absent_from_errno)
     }
 }
 
