@@ -18,7 +18,7 @@ impl OtherTool {
 }
 
 /// In the order of README.md.
-pub const OTHER_TOOLS: [OtherTool; 14] = [
+pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; 5 is the list of tasks" },
     OtherTool { typed: "htop", instead: "stalltop", note: "F-keys as there; 5 T the tree, t threads, u containers" },
     OtherTool {
@@ -60,9 +60,10 @@ pub const OTHER_TOOLS: [OtherTool; 14] = [
     },
     OtherTool {
         typed: "biolatency",
-        instead: "stalltop table disk 1",
-        note: "means by operation, not a histogram: against the baseline",
+        instead: "stalltop table disk 1 --columns latency",
+        note: "as root: p50 to p99.9 and max by operation; 3 is the heat map",
     },
+    OtherTool { typed: "runqlat", instead: "stalltop probe runq 1", note: "the same, by CPU and process" },
     OtherTool {
         typed: "vfsstat",
         instead: "stalltop probe fs 1",
@@ -71,7 +72,7 @@ pub const OTHER_TOOLS: [OtherTool; 14] = [
     OtherTool {
         typed: "offcputime",
         instead: "stalltop table thread 1 --columns states",
-        note: "time by state; 5 c groups tasks by what they wait for",
+        note: "time by state; stacks: `stalltop export --folded FILE`",
     },
 ];
 

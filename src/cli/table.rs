@@ -32,7 +32,7 @@ pub struct Table {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Columns by their headings, a set of columns (pt, vmstat, states), or all
+    /// Columns by their headings, a set of columns (latency, pt, vmstat, states), or all
     #[arg(long, value_name = "COLUMN,...")]
     pub columns: Option<String>,
     /// Sort by this column, largest first

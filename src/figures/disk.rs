@@ -24,7 +24,10 @@ pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
         PT_DISKSTATS,
     ],
     key_columns: &[&NAME],
-    column_sets: &[ColumnSet { name: "pt", columns: &[DEVICE, PT_DISKSTATS] }],
+    column_sets: &[
+        ColumnSet { name: "pt", columns: &[DEVICE, PT_DISKSTATS] },
+        ColumnSet { name: "latency", columns: &[DEVICE, disk_latency::SUMMARY] },
+    ],
     default_sort: &BUSY_RATIO,
     pid_column: None,
     for_each_row: |input, show| input.interval.disks.iter().for_each(show),

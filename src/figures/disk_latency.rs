@@ -108,6 +108,22 @@ columns! {
         |_, disk| disk.latency(Operation::Discard).and_then(OperationLatency::sequential_share).into()).hidden_by_default();
 }
 
+/// What fits into a line: reads, writes and flushes.
+pub(super) static SUMMARY: ColumnList<DiskSpan> = &[
+    &READ_P50_SECONDS,
+    &READ_P99_SECONDS,
+    &READ_P99_9_SECONDS,
+    &READ_MAX_SECONDS,
+    &READ_SEQUENTIAL_RATIO,
+    &WRITE_P50_SECONDS,
+    &WRITE_P99_SECONDS,
+    &WRITE_P99_9_SECONDS,
+    &WRITE_MAX_SECONDS,
+    &WRITE_SEQUENTIAL_RATIO,
+    &FLUSH_P50_SECONDS,
+    &FLUSH_P99_SECONDS,
+    &FLUSH_MAX_SECONDS,
+];
 pub(super) static READ_LATENCIES: ColumnList<DiskSpan> = READS;
 pub(super) static WRITE_LATENCIES: ColumnList<DiskSpan> = WRITES;
 pub(super) static FLUSH_LATENCIES: ColumnList<DiskSpan> = FLUSHES;

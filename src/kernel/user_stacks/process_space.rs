@@ -24,7 +24,7 @@ use crate::sample::{Absent, Reading};
 
 /// Files whose tables are kept, and their memory: with more all are forgotten.
 const MAX_FILES: usize = 256;
-const MAX_FILE_BYTES: usize = 64 << 20;
+const MAX_FILE_BYTES: usize = 32 << 20;
 /// Names of one process
 const MAX_NAMES: usize = 4096;
 

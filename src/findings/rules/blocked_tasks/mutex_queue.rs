@@ -26,7 +26,10 @@ pub const MUTEX_QUEUE: Rule = Rule {
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
     caveats: "A program that limits its own rate under a lock works like this by design.",
-    next_steps: &["what sleeps under the lock: gdb -p PID, thread apply all bt", "perf trace -s -p PID: futex and nanosleep"],
+    next_steps: &[
+        "what sleeps under the lock: gdb -p PID, thread apply all bt",
+        "what it does while it holds the lock, for how long, and what it waits for in turn: stalltop trace PID",
+    ],
     reference: "Mutex queues",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: mutex_queue,

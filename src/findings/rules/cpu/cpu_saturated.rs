@@ -35,7 +35,7 @@ pub const CPU_SATURATED: Rule = Rule {
     caveats: "A compile or another batch job that is meant to use the whole host.",
     next_steps: &[
         "which processes use the CPUs: %CPU (screen 5, s)",
-        "which threads wait: runq (screen 5, t and s)",
+        "which threads wait: runq (screen 5, t and s); how long: stalltop probe runq",
         "whether batch work can be niced or given a quota",
         "if only some CPUs are saturated: taskset -p PID, cpuset.cpus of the cgroup",
     ],

@@ -77,6 +77,8 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_faccessat2, AtPath, AccessLookup),
     (libc::SYS_getdents64, OfFd, Readdir),
     (libc::SYS_fstat, OfFd, GetattrSetattr),
+    // On 32-bit x86, where nothing loads the programs, it has another name.
+    #[cfg(not(target_arch = "x86"))]
     (libc::SYS_newfstatat, AtPath, GetattrSetattr),
     (libc::SYS_statx, AtPath, GetattrSetattr),
     (libc::SYS_fchmod, OfFd, GetattrSetattr),
