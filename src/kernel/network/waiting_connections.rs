@@ -24,6 +24,9 @@ use crate::units::SmallSort;
 /// The next search comes after this many times the cost of the last: at most 1 % of one CPU.
 const INTERVAL_PER_COST: u32 = 100;
 
+/// Sockets to name servers that are searched for: most of many are kept open without a lookup.
+const MAX_LOOKUPS: usize = 128;
+
 /// Process, remote host and reason: the connections of one row.
 type RowKey = (Option<ProcessId>, IpAddr, ConnectionWait);
 
@@ -47,8 +50,8 @@ impl WaitingConnectionReader {
         files: &mut TaskFiles,
         machine: &[u8],
     ) -> Vec<WaitingConnections> {
-        let sockets: Vec<&WaitingSocket> =
-            lookups.iter().copied().chain(tables.iter().flat_map(|table| table.waiting())).take(MAX_WAITING_SOCKETS).collect();
+        let connections = tables.iter().flat_map(|table| table.waiting()).take(MAX_WAITING_SOCKETS);
+        let sockets: Vec<&WaitingSocket> = lookups.iter().copied().take(MAX_LOOKUPS).chain(connections).collect();
         if sockets.is_empty() {
             self.threads.clear();
             return Vec::new();

@@ -5,7 +5,6 @@ use crate::findings::formatting::{cpu_time, lossy_name, percent};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::interval::traced_processes::TracedSpan;
-use crate::sample::Name;
 use crate::sample::task::Process;
 use crate::units::reaches_threshold;
 
@@ -14,12 +13,12 @@ pub const TRACED_PROCESS: Rule = Rule {
     title: "A process under a tracer",
     meaning: "strace, gdb or another tracer (ptrace) is attached to a process that works: the kernel stops the thread at each system \
               call or signal, and the tracer lets it go on. A program with many system calls becomes ten to a hundred times slower.",
-    computed: "Share of the sub-samples in which a thread of the process was in state t, of the thread with most; the process ran in the \
-               interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
+    computed: "Share of the sub-samples that saw a thread of the process in which it was in state t, three at least; of the thread with \
+               most. The process ran in the interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
     caveats: "Some sandboxes and emulators always run their programs under ptrace. A process that stands at a breakpoint does not run: it is \
               reported as stuck-server if connections wait for it. perf and eBPF do not stop threads.",
     next_steps: &[
-        "who traces it: grep TracerPid /proc/PID/status; ps -o user,lstart,args -p TRACER",
+        "the tracer: grep TracerPid /proc/PID/status; ps -o user,lstart,args -p TRACER",
         "end the tracer with SIGINT, so that it detaches; perf trace or eBPF see system calls at a fraction of the cost",
     ],
     reference: "Traced processes",
@@ -56,7 +55,7 @@ fn candidate(context: &RuleContext, span: &TracedSpan, process: &Process) -> Can
         evidence: vec![
             evidence_number("stopped_ratio", span.stopped_share),
             evidence_number("tracer_pid", f64::from(span.tracer)),
-            evidence_text("tracer", tracer.map_or_else(|| Name::from("-"), |tracer| tracer.comm.clone())),
+            tracer.map_or(evidence_optional("tracer", None), |tracer| evidence_text("tracer", tracer.comm.clone())),
             evidence_optional("tracer_cpus", tracer_cpus),
         ],
         explained_share: 0.0,

@@ -12,7 +12,7 @@ pub const LOOKUP_BLOCKED: Rule = Rule {
     kind: Kind::LookupBlocked,
     title: "Name lookups without an answer",
     meaning: "A name server (DNS) does not answer: it is down or overloaded, or a packet filter drops the packets. A lookup in the C \
-              library waits 5 s for each name server and each attempt, so that whatever opens a connection by name stands for 5 to \
+              library waits 5 s for each name server and each attempt, so that whatever opens a connection by name waits for 5 to \
               20 s, and no CPU, disk or interface shows it.",
     computed: "UDP sockets that are connected to port 53 and exist for at least 2 s (/proc/net/udp, also of other network \
                namespaces), with a thread in poll or in a receive call on them (/proc/PID/task/TID/syscall, and the list of poll in \

@@ -20,14 +20,14 @@ pub const SEND_BLOCKED: Rule = Rule {
     computed: "Connections with data in the send queue, of which nothing was acknowledged for at least 5 s: window probes run \
                (the receiver's window is closed: it does not read), or retransmits (the host acknowledges nothing). Threads: \
                those in a send call on one of these sockets (/proc/PID/task/TID/syscall), and in a receive call where the host \
-               acknowledges nothing: the request did not arrive. Threads in epoll that wait for EPOLLOUT of such a connection, \
-               and the only thread of a process in poll, if this host opened the connection: a server serves its other clients \
-               meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
+               acknowledges nothing: the request did not arrive. Threads in epoll or poll that wait until such a connection can be \
+               written to, and the only thread of a process in select, if this host opened the connection: a server serves its \
+               other clients meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
                same threads have slept in send for at least 1.5 s. A warning from 2 threads, or 2 connections of an event loop. A \
                note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
-    caveats: "A consumer may pause on purpose (less, a player). Several threads in poll or select are not counted: what they wait \
-              for is in their memory. Unix sockets of other network namespaces are seen where a socket may be opened in them \
+    caveats: "A consumer may pause on purpose (less, a player). Several threads in select are not counted: what they wait for is \
+              not read. Unix sockets of other network namespaces are seen where a socket may be opened in them \
               (CAP_SYS_ADMIN). Threads of other users need privilege.",
     next_steps: &[
         "the connections: ss -tnoi dst ADDRESS (timer persist: window closed; timer on: not acknowledged; rwnd_limited)",
