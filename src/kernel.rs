@@ -378,6 +378,8 @@ impl Sampler {
             // Another thread reads them while this one reads the kernel stacks and what follows.
             self.user_stacks.request(&stuck);
             sample.stacks = self.stacks.sample(self.scanner.files(), stuck, sample.at.boottime_ns);
+        } else {
+            self.user_stacks.request(&[]);
         }
         let read = (sample.tasks.as_ref().ok(), &sample.waits);
         let (root, files, now_ns) = (&self.root, self.scanner.files(), sample.at.boottime_ns);

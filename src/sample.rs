@@ -81,7 +81,7 @@ pub struct Sample {
     pub cpu_frequencies: Vec<cpu::CpuFrequency>,
     /// Kernel stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`; empty while none is stuck
     pub stacks: Reading<Vec<stacks::ThreadStack>>,
-    /// User stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`. `NotRead`: built without them
+    /// User stacks of stuck threads, sorted by task: at most `stacks::MAX_STACKS`. `Unsupported`: built without them
     pub user_stacks: Reading<Vec<stacks::UserStack>>,
 }
 

@@ -136,6 +136,44 @@ fn a_thread_that_has_ended_has_no_stack() {
     assert_eq!(reader.sample(), Ok(Vec::new()));
 }
 
+/// The code is a call through a register, in memory of no file, which the process names for perf.
+#[test]
+fn functions_that_a_process_has_compiled_itself_are_named_by_its_perf_map() {
+    let source = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline)) void wal_append(void) { char byte; write(1, "x", 1); (void)!read(0, &byte, 1); __asm__ volatile(""); }
+int main(void) {
+    static const unsigned char call[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+    void *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return 1;
+    char *code = (char *)memory + 64;
+    memcpy(code, call, sizeof call);
+    char path[64];
+    sprintf(path, "/tmp/perf-%d.map", getpid());
+    FILE *map = fopen(path, "w");
+    fprintf(map, "%lx %lx Lcompiled;::at_run_time\n", (unsigned long)code, sizeof call);
+    fclose(map);
+    ((void (*)(void (*)(void)))code)(wal_append);
+    __asm__ volatile("");
+    return 0;
+}
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(source, directory.path(), &["-O1", "-fno-omit-frame-pointer"]) else {
+        return println!("skipped: no C compiler");
+    };
+    let blocked = Blocked::start(&program);
+    let stack = blocked.stack();
+    fs::remove_file(format!("/tmp/perf-{}.map", blocked.0.id())).unwrap();
+    let stack = stack.unwrap();
+    let names = ["wal_append", "Lcompiled;::at_run_time", "main"];
+    let found: Vec<&String> = stack.iter().filter(|function| names.contains(&function.as_str())).collect();
+    assert_eq!(found, names, "{stack:#?}");
+}
+
 /// Names a process whose stack `another_user_gets_a_reason` reads as another user.
 const PROCESS: &str = "STALLTOP_TEST_STACK_OF";
 

@@ -36,6 +36,17 @@ pub fn parse_u32(word: &[u8]) -> Option<u32> {
     u32::try_from(parse_u64(word)?).ok()
 }
 
+/// A hexadecimal number without a prefix; `None` for any other word and on overflow.
+pub fn parse_hexadecimal(word: &[u8]) -> Option<u64> {
+    let is_number = word.iter().all(u8::is_ascii_hexdigit);
+    if is_number { u64::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok() } else { None }
+}
+
+/// The same with `0x` before it.
+pub fn parse_prefixed_hexadecimal(word: &[u8]) -> Option<u64> {
+    parse_hexadecimal(word.strip_prefix(b"0x")?)
+}
+
 /// A decimal fraction such as `0.25`, from 0 to below 2^32: a load or a percentage.
 pub fn parse_non_negative_f64(word: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;

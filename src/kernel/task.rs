@@ -7,6 +7,7 @@ pub mod files;
 pub mod memory;
 
 use crate::ids::CgroupVersion;
+use crate::kernel::fields::parse_prefixed_hexadecimal;
 use crate::sample::context_switches::ContextSwitches;
 use crate::sample::task::{ChildrenCpuTime, RawSyscall, Schedstat, Scheduling, TaskIo, TaskState};
 use crate::sample::{Absent, Reading};
@@ -114,7 +115,7 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     let mut arguments = [0; 3];
     if number != -1 {
         for argument in &mut arguments {
-            *argument = words.next().and_then(parse_hex).ok_or(Absent::Malformed)?;
+            *argument = words.next().and_then(parse_prefixed_hexadecimal).ok_or(Absent::Malformed)?;
         }
     }
     Ok(RawSyscall { number, arguments })
@@ -123,7 +124,8 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
 /// Whether the line of `syscall` is of a call with a timeout: the fourth argument of futex and semtimedop is not 0.
 pub fn syscall_has_timeout(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    without_final_newline(text).is_some() && words.nth(4).and_then(parse_hex).is_some_and(|address| address != 0)
+    without_final_newline(text).is_some()
+        && words.nth(4).and_then(parse_prefixed_hexadecimal).is_some_and(|address| address != 0)
 }
 
 /// /proc/PID/io, by field name.
@@ -251,10 +253,6 @@ fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
 
 fn parse_digit(byte: u8) -> Option<u64> {
     byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
-}
-
-fn parse_hex(word: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(word.strip_prefix(b"0x")?).ok()?, 16).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! stack, unwinds it by the tables of the program's files and names its functions. Only that thread touches files and memory of
 //! other processes: they may be on a file system that does not answer. While no thread is stuck there is no such thread.
 
+mod code_files;
 mod elf_file;
 mod frame_pointer;
 mod function_names;
@@ -12,6 +13,9 @@ mod perf_map;
 mod process_memory;
 mod process_space;
 mod reader_thread;
+mod regular_file;
+mod table_loader;
+mod touched_place;
 mod unwind;
 
 use std::time::{Duration, Instant};
@@ -24,7 +28,7 @@ use super::task::files::is_task_gone;
 use crate::ids::TaskId;
 use crate::sample::stacks::{MAX_STACKS, UserStack};
 use crate::sample::{Name, Reading};
-use reader_thread::{ReaderThread, WantedStack};
+use reader_thread::{AnsweredStack, ReaderThread, WantedStack};
 
 /// How long the sampler waits for the stacks of a sample: an answer from the caches takes 0.1 ms for each.
 const MAX_WAIT: Duration = Duration::from_millis(5);
@@ -45,6 +49,8 @@ pub struct UserStackReader {
     sample_number: u32,
     /// Those of the current sample
     chosen: Vec<Candidate>,
+    /// Why no more can be read
+    access: Reading<()>,
     known: FxHashMap<TaskId, KnownStack>,
 }
 
@@ -55,11 +61,12 @@ impl UserStackReader {
             thread: ReaderThread::new(root.clone()),
             sample_number: 0,
             chosen: Vec::new(),
+            access: Ok(()),
             known: FxHashMap::default(),
         }
     }
 
-    /// Asks for the stacks of these threads. `sample` returns them.
+    /// Asks for the stacks of these threads, of which there may be none. `sample` returns them.
     pub fn request(&mut self, stuck: &[Candidate]) {
         self.chosen.clear();
         // The processes of a fixture tree have no memory.
@@ -67,6 +74,9 @@ impl UserStackReader {
             self.known.clear();
             return;
         }
+        // Those of an earlier sample. They stand for threads that have not run since.
+        let late = self.thread.receive_late();
+        self.keep(late);
         self.sample_number = self.sample_number.wrapping_add(1);
         let tasks: FxHashSet<TaskId> = stuck.iter().map(|thread| thread.task).collect();
         self.known.retain(|task, _| tasks.contains(task));
@@ -79,20 +89,26 @@ impl UserStackReader {
         let has_run = |thread: &&Candidate| known.get(&thread.task).is_none_or(|known| !known.stands_for(thread));
         let wanted = self.chosen.iter().filter(has_run);
         let wanted = wanted.map(|thread| WantedStack { task: thread.task, timeslices: thread.timeslices });
-        self.thread.request(wanted.collect(), Instant::now());
+        self.access = self.thread.request(wanted.collect(), Instant::now());
     }
 
-    /// The stacks that are known of the threads of the last request, sorted by task. Waits for at most 5 ms.
+    fn keep(&mut self, answers: Vec<AnsweredStack>) {
+        for answer in answers {
+            let known = KnownStack { timeslices: answer.timeslices, asked_in: self.sample_number, functions: answer.functions };
+            self.known.insert(answer.task, known);
+        }
+    }
+
+    /// The stacks that are known of the threads of the last request, sorted by task. Waits for at most 5 ms. Fails if no more are read:
+    /// with `Os(ETIMEDOUT)` after processes or file systems have not answered four times.
     pub fn sample(&mut self) -> Reading<Vec<UserStack>> {
         if self.chosen.is_empty() {
             return Ok(Vec::new());
         }
-        let mut answered = Vec::new();
-        for answer in self.thread.receive(MAX_WAIT) {
-            answered.push(answer.task);
-            let known = KnownStack { timeslices: answer.timeslices, asked_in: self.sample_number, functions: answer.functions };
-            self.known.insert(answer.task, known);
-        }
+        self.access?;
+        let answers = self.thread.receive(MAX_WAIT);
+        let answered: Vec<TaskId> = answers.iter().map(|answer| answer.task).collect();
+        self.keep(answers);
         let mut rows = Vec::new();
         for thread in &self.chosen {
             let Some(known) = self.known.get(&thread.task) else { continue };

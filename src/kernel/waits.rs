@@ -11,7 +11,7 @@ mod holder_wait;
 mod ipc_peers;
 mod kernel_lock_owners;
 mod lock_owners;
-mod namespace_tids;
+pub mod namespace_tids;
 mod observed;
 mod pipelines;
 mod remote_waits;

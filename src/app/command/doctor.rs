@@ -138,8 +138,11 @@ fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
         "user stacks of stuck threads (docs/stacks.md)",
         match sample.user_stacks {
             Err(_) if cfg!(not(target_arch = "x86_64")) => Some(("of programs for x86-64 only".to_owned(), String::new())),
-            Err(_) => Some(("built without them".to_owned(), WITH_USER_STACKS.to_owned())),
-            Ok(_) => hidden_files("other users' are hidden"),
+            Err(Absent::Unsupported) => Some(("built without them".to_owned(), WITH_USER_STACKS.to_owned())),
+            Err(why) => Some((why.to_string(), String::new())),
+            Ok(_) => remedies
+                .tracing_obstacle(root, privilege.has_cap_sys_ptrace)
+                .or_else(|| hidden_files("other users' are hidden")),
         },
     );
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));

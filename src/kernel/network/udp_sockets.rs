@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::listeners::socket_owner::SocketOwners;
 use crate::kernel::clock_ns;
-use crate::kernel::fields::{lines, parse_u64, words};
+use crate::kernel::fields::{lines, parse_hexadecimal, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::network::{Udp, Udp6, UdpSocket};
 use crate::sample::{Absent, Reading};
@@ -131,10 +131,6 @@ pub fn parse_address(text: &[u8]) -> Option<SocketAddr> {
         _ => return None,
     };
     Some(SocketAddr::new(address, u16::try_from(parse_hexadecimal(port)?).ok()?))
-}
-
-fn parse_hexadecimal(text: &[u8]) -> Option<u64> {
-    u64::from_str_radix(str::from_utf8(text).ok()?, 16).ok()
 }
 
 #[cfg(test)]

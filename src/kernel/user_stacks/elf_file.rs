@@ -1,5 +1,6 @@
 //! What is needed of a program's or library's file: its unwind tables, its functions, and where it is mapped. It is read by read(2) and
-//! not mapped: a mapped file that another truncates would end this program (SIGBUS).
+//! not mapped: a mapped file that another truncates would end this program (SIGBUS). It may be hostile: each size in it is bounded before
+//! memory is taken for it.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -9,8 +10,12 @@ use object::elf::{FileHeader64, PF_X, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::read::{ReadCache, SectionIndex};
 
-/// Of one section; a larger one is not read.
+/// Sections of a file that are read, in bytes: unwind tables first, then symbols. What does not fit is not read.
 const MAX_SECTION_BYTES: u64 = 32 << 20;
+/// Program headers and section headers: the kernel runs no program with more than 1,170 of the former. The count is a number in the file.
+const MAX_HEADERS: usize = 4096;
+/// Functions and their names, whose sum the sizes of the sections do not bound: symbols may share one name.
+const MAX_FUNCTION_BYTES: usize = 32 << 20;
 
 type Header = FileHeader64<LittleEndian>;
 type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
@@ -35,16 +40,27 @@ pub struct ElfFile {
     code: Vec<CodeSegment>,
     pub eh_frame: Option<Section>,
     pub eh_frame_header: Option<Section>,
+    /// Its unwind tables were not read because of their size.
+    pub is_too_large: bool,
     pub functions: FunctionTable,
 }
 
+/// Reads sections as long as they fit.
+struct SectionReader<'a> {
+    data: &'a ReadCache<File>,
+    bytes_left: u64,
+}
+
 impl ElfFile {
-    /// `None` if it is no 64-bit ELF file, or damaged.
+    /// `None` if it is no 64-bit ELF file, or damaged, or with too many headers.
     pub fn read(file: File) -> Option<ElfFile> {
         let cache = ReadCache::new(file);
         let data = &cache;
         let header = Header::parse(data).ok()?;
         let endian = header.endian().ok()?;
+        if header.phnum(endian, data).ok()? > MAX_HEADERS || header.shnum(endian, data).ok()? > MAX_HEADERS {
+            return None;
+        }
         let segments = header.program_headers(endian, data).ok()?;
         let code = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X != 0);
         let code = code.map(|segment| CodeSegment {
@@ -54,9 +70,15 @@ impl ElfFile {
         });
         let mut elf = ElfFile { code: code.collect(), ..ElfFile::default() };
         if let Ok(sections) = header.sections(endian, data) {
-            elf.eh_frame = section(&sections, data, b".eh_frame");
-            elf.eh_frame_header = section(&sections, data, b".eh_frame_hdr");
-            elf.functions = functions(&sections, data).unwrap_or_default();
+            let mut reader = SectionReader { data, bytes_left: MAX_SECTION_BYTES };
+            let mut section = |name: &[u8]| {
+                let (_, header) = sections.section_by_name(endian, name)?;
+                elf.is_too_large |= header.sh_size(endian) > reader.bytes_left;
+                Some(Section { address: header.sh_addr(endian), bytes: Arc::from(reader.read(header)?) })
+            };
+            elf.eh_frame = section(b".eh_frame");
+            elf.eh_frame_header = section(b".eh_frame_hdr");
+            elf.functions = functions(&sections, &mut reader).unwrap_or_default();
         }
         Some(elf)
     }
@@ -76,37 +98,47 @@ impl ElfFile {
     /// Memory that it takes.
     pub fn bytes(&self) -> usize {
         let section = |section: &Option<Section>| section.as_ref().map_or(0, |section| section.bytes.len());
-        section(&self.eh_frame) + section(&self.eh_frame_header) + self.functions.bytes()
+        let code = self.code.capacity() * size_of::<CodeSegment>();
+        code + section(&self.eh_frame) + section(&self.eh_frame_header) + self.functions.bytes()
     }
 }
 
-fn section(sections: &Sections, data: &ReadCache<File>, name: &[u8]) -> Option<Section> {
-    let (_, header) = sections.section_by_name(LittleEndian, name)?;
-    let bytes = section_bytes(header, data)?;
-    Some(Section { address: header.sh_addr(LittleEndian), bytes: Arc::from(bytes) })
+impl<'a> SectionReader<'a> {
+    fn read(&mut self, header: &<Header as FileHeader>::SectionHeader) -> Option<&'a [u8]> {
+        let size = header.sh_size(LittleEndian);
+        let left = self.bytes_left.checked_sub(size).filter(|_| header.sh_type(LittleEndian) != SHT_NOBITS)?;
+        let bytes = header.data(LittleEndian, self.data).ok()?;
+        self.bytes_left = left;
+        Some(bytes)
+    }
 }
 
-fn section_bytes<'a>(header: &<Header as FileHeader>::SectionHeader, data: &'a ReadCache<File>) -> Option<&'a [u8]> {
-    let is_in_file = header.sh_type(LittleEndian) != SHT_NOBITS && header.sh_size(LittleEndian) <= MAX_SECTION_BYTES;
-    if is_in_file { header.data(LittleEndian, data).ok() } else { None }
+/// Those of the whole table of symbols; of a stripped file, or of one whose table is too large, those that it exports.
+fn functions(sections: &Sections, reader: &mut SectionReader) -> Option<FunctionTable> {
+    [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| {
+        let header = sections.iter().find(|header| header.sh_type(LittleEndian) == kind)?;
+        let strings = SectionIndex(usize::try_from(header.sh_link(LittleEndian)).ok()?);
+        let strings = sections.section(strings).ok()?;
+        let both = header.sh_size(LittleEndian).saturating_add(strings.sh_size(LittleEndian));
+        if both > reader.bytes_left {
+            return None;
+        }
+        let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(reader.read(header)?).ok()?;
+        Some(function_table(symbols, reader.read(strings)?))
+    })
 }
 
-/// Those of the whole table of symbols; of a stripped file those that it exports.
-fn functions(sections: &Sections, data: &ReadCache<File>) -> Option<FunctionTable> {
-    let of_kind = |kind: u32| sections.iter().find(|header| header.sh_type(LittleEndian) == kind);
-    let header = of_kind(SHT_SYMTAB).or_else(|| of_kind(SHT_DYNSYM))?;
-    let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(section_bytes(header, data)?).ok()?;
-    let strings = sections.section(SectionIndex(usize::try_from(header.sh_link(LittleEndian)).ok()?)).ok()?;
-    let strings = section_bytes(strings, data)?;
+fn function_table(symbols: &[Sym64<LittleEndian>], strings: &[u8]) -> FunctionTable {
     let is_function = |symbol: &&Sym64<LittleEndian>| {
         matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && symbol.st_shndx(LittleEndian) != SHN_UNDEF
     };
     let function = |symbol: &Sym64<LittleEndian>| {
         let name = strings.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
+        let name = name.get(..MAX_NAME_BYTES).unwrap_or(name);
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian), name)
     };
-    Some(FunctionTable::new(symbols.iter().filter(is_function).map(function)))
+    FunctionTable::new(symbols.iter().filter(is_function).map(function), MAX_FUNCTION_BYTES)
 }
 
 /// The functions of a file by address.
@@ -129,10 +161,15 @@ struct Function {
 const MAX_NAME_BYTES: usize = 4096;
 
 impl FunctionTable {
-    /// Address, length and name of each; a length of 0: up to the next.
-    pub fn new<Name: AsRef<[u8]>>(functions: impl Iterator<Item = (u64, u64, Name)>) -> FunctionTable {
+    /// Address, length and name of each, as far as they fit in so much memory; a length of 0: up to the next.
+    pub fn new<Name: AsRef<[u8]>>(functions: impl Iterator<Item = (u64, u64, Name)>, max_bytes: usize) -> FunctionTable {
         let mut table = FunctionTable::default();
-        functions.for_each(|(address, length, name)| table.add(address, length, name.as_ref()));
+        for (address, length, name) in functions {
+            if table.functions.len() * size_of::<Function>() + table.names.len() + MAX_NAME_BYTES > max_bytes {
+                break;
+            }
+            table.add(address, length, name.as_ref());
+        }
         table.finish();
         table
     }
@@ -180,7 +217,8 @@ impl FunctionTable {
         self.functions.binary_search_by_key(&address, |function| function.address).is_ok()
     }
 
-    fn bytes(&self) -> usize {
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
         self.functions.capacity() * size_of::<Function>() + self.names.capacity()
     }
 }
@@ -192,10 +230,12 @@ fn name_of<'a>(names: &'a [u8], function: &Function) -> &'a [u8] {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn table(functions: &[(u64, u64, &str)]) -> FunctionTable {
-        FunctionTable::new(functions.iter().copied())
+        FunctionTable::new(functions.iter().copied(), 1 << 20)
     }
 
     fn name(table: &FunctionTable, address: u64) -> Option<&str> {
@@ -219,7 +259,48 @@ mod tests {
     #[test]
     fn this_program_has_its_tables_and_functions() {
         let elf = ElfFile::read(File::open("/proc/self/exe").unwrap()).unwrap();
-        assert!(elf.eh_frame.is_some() && elf.bytes() > 10_000, "{} bytes", elf.bytes());
+        assert!(elf.eh_frame.is_some() && !elf.is_too_large, "{} bytes", elf.bytes());
+        let has_functions = elf.functions.functions.iter().any(|function| {
+            let name = name_of(&elf.functions.names, function);
+            elf.functions.begins_at(function.address) && name.windows(9).any(|part| part == b"elf_file5")
+        });
+        assert!(has_functions || elf.functions.functions.is_empty(), "stripped, or with the functions of this module");
         assert!(ElfFile::read(File::open("Cargo.toml").unwrap()).is_none());
+    }
+
+    /// A header, and the first section header, in which the number of sections stands when that in the header is 0.
+    fn elf_with_sections(count: u64) -> Option<ElfFile> {
+        let mut header = [0_u8; 128];
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        // e_type, e_machine, e_version; e_shoff; e_ehsize; e_shentsize; sh_size
+        put(16, &[2, 0, 62, 0, 1]);
+        put(40, &[64]);
+        put(52, &[64]);
+        put(58, &[64]);
+        put(64 + 32, &count.to_le_bytes());
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&header).unwrap();
+        // Sparse: it takes no room on the disk.
+        file.set_len(1 << 40).unwrap();
+        ElfFile::read(file)
+    }
+
+    #[test]
+    fn a_file_with_a_huge_table_is_refused() {
+        if tempfile::tempfile().unwrap().set_len(1 << 40).is_err() {
+            return println!("skipped: no file of 1 TiB here");
+        }
+        assert!(elf_with_sections(1).is_some());
+        for count in [MAX_HEADERS as u64 + 1, 1 << 33, u64::MAX] {
+            assert!(elf_with_sections(count).is_none(), "{count}");
+        }
+    }
+
+    #[test]
+    fn symbols_that_share_a_long_name_do_not_take_memory_without_bound() {
+        let name = [b'x'; MAX_NAME_BYTES];
+        let table = FunctionTable::new((0..10_000).map(|number| (number, 1, &name)), 1 << 20);
+        assert!(table.find(0).is_some() && table.bytes() <= 1 << 20, "{}", table.bytes());
     }
 }

@@ -1,11 +1,15 @@
 //! The mappings of a process (/proc/PID/maps).
 
-use crate::kernel::fields::lines;
+use crate::kernel::fields::{lines, parse_hexadecimal};
 use crate::kernel::root::Root;
 use crate::sample::Reading;
 
 /// The kernel's own limit (vm.max_map_count) is 65,530 unless raised.
 const MAX_MAPPINGS: usize = 100_000;
+/// Of their names, too
+const MAX_BYTES: usize = 16 << 20;
+/// The largest buffer that is kept
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 const DELETED: &[u8] = b" (deleted)";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,16 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Whether its file has no path any more, as the kernel marks it.
+    pub fn is_deleted(&self) -> bool {
+        self.path.ends_with(DELETED)
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Mapping>() + self.path.len()
+    }
+
     /// The last part of the path: `libc.so.6`, `[vdso]`, `//anon`.
     pub fn file_name(&self) -> &[u8] {
         let path = self.path.strip_suffix(DELETED).unwrap_or(&self.path);
@@ -33,8 +47,16 @@ impl Mapping {
 
 /// All mappings, by address.
 pub fn read_mappings(root: &Root, pid: u32, buffer: &mut Vec<u8>) -> Reading<Vec<Mapping>> {
-    root.read(format!("proc/{pid}/maps"), buffer)?;
-    let mut mappings: Vec<Mapping> = lines(buffer).filter_map(parse_mapping).take(MAX_MAPPINGS).collect();
+    let read = root.read(format!("proc/{pid}/maps"), buffer);
+    let mut bytes = 0;
+    let fits = |mapping: &Mapping| {
+        bytes += mapping.bytes();
+        bytes <= MAX_BYTES
+    };
+    let mut mappings: Vec<Mapping> = lines(buffer).filter_map(parse_mapping).take(MAX_MAPPINGS).take_while(fits).collect();
+    buffer.clear();
+    buffer.shrink_to(KEPT_BUFFER_BYTES);
+    read?;
     mappings.sort_unstable_by_key(|mapping| mapping.start);
     Ok(mappings)
 }
@@ -56,7 +78,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         start,
         end: (start < end).then_some(end)?,
         is_executable: rights.get(2) == Some(&b'x'),
-        offset: hex(offset)?,
+        offset: parse_hexadecimal(offset)?,
         device: libc::makedev(u32::try_from(major).ok()?, u32::try_from(minor).ok()?),
         inode: std::str::from_utf8(rest.0).ok()?.parse().ok()?,
         path: rest.1.unwrap_or_default().trim_ascii_start().into(),
@@ -65,11 +87,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
 
 fn split_hex(word: &[u8], separator: u8) -> Option<(u64, u64)> {
     let at = word.iter().position(|&byte| byte == separator)?;
-    Some((hex(word.get(..at)?)?, hex(word.get(at + 1..)?)?))
-}
-
-fn hex(word: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()
+    Some((parse_hexadecimal(word.get(..at)?)?, parse_hexadecimal(word.get(at + 1..)?)?))
 }
 
 #[cfg(test)]

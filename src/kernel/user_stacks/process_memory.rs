@@ -1,6 +1,7 @@
 //! Where a thread stands (/proc/PID/task/TID/syscall), and the memory of its stack (process_vm_readv).
 
 use crate::ids::TaskId;
+use crate::kernel::fields::parse_prefixed_hexadecimal;
 use crate::kernel::root::{Root, absent_from_errno};
 use crate::kernel::task::memory::read_mapped;
 use crate::sample::{Absent, Reading};
@@ -29,15 +30,11 @@ fn parse_registers(text: &[u8]) -> Reading<Registers> {
     if text == b"running" {
         return Err(Absent::Vanished);
     }
-    let mut words = text.rsplit(|&byte| byte == b' ').map(parse_hex);
+    let mut words = text.rsplit(|&byte| byte == b' ').map(parse_prefixed_hexadecimal);
     match (words.next().flatten(), words.next().flatten()) {
         (Some(program_counter), Some(stack_pointer)) => Ok(Registers { stack_pointer, program_counter }),
         _ => Err(Absent::Malformed),
     }
-}
-
-fn parse_hex(word: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(word.strip_prefix(b"0x")?).ok()?, 16).ok()
 }
 
 /// The memory of a process.
@@ -66,6 +63,8 @@ pub struct StackMemory {
     length: usize,
     bytes: Vec<u8>,
     is_exhausted: bool,
+    /// Why nothing of it could be read
+    error: Option<Absent>,
 }
 
 impl StackMemory {
@@ -73,7 +72,7 @@ impl StackMemory {
     pub fn new(memory: ProcessMemory, start: u64, end: u64, mut bytes: Vec<u8>) -> StackMemory {
         bytes.clear();
         let length = usize::try_from(end.saturating_sub(start)).map_or(MAX_STACK_BYTES, |length| length.min(MAX_STACK_BYTES));
-        StackMemory { memory, start, length, bytes, is_exhausted: false }
+        StackMemory { memory, start, length, bytes, is_exhausted: false, error: None }
     }
 
     /// The word at an address; `None` outside.
@@ -95,6 +94,11 @@ impl StackMemory {
         self.is_exhausted
     }
 
+    /// Why nothing could be read, if something was wanted.
+    pub fn error(&self) -> Option<Absent> {
+        self.error
+    }
+
     /// Whether the address is on this stack, as far as it may be read.
     pub fn contains(&self, address: u64) -> bool {
         address.checked_sub(self.start).is_some_and(|at| at < self.length as u64)
@@ -110,7 +114,11 @@ impl StackMemory {
         let wanted = (known + PIECE_BYTES).min(self.length);
         self.bytes.resize(wanted, 0);
         let room = self.bytes.get_mut(known..)?;
-        let read = self.memory.read(self.start + known as u64, room).unwrap_or(0);
+        let read = self.memory.read(self.start + known as u64, room).unwrap_or_else(|why| {
+            // Where nothing is mapped the stack ends.
+            self.error = (known == 0 && why != Absent::Os(libc::EFAULT)).then_some(why);
+            0
+        });
         self.bytes.truncate(known + read);
         (read > 0).then_some(())
     }
@@ -143,6 +151,12 @@ mod tests {
         }
         assert_eq!([stack.word(start), stack.word(start + 72)], [Some(0), Some(9)]);
         assert_eq!([stack.word(start + 80), stack.word(start - 8), stack.word(u64::MAX)], [None; 3]);
-        assert!(!stack.is_exhausted(), "the mapping ends there");
+        assert!(!stack.is_exhausted() && stack.error().is_none(), "the mapping ends there");
+    }
+
+    #[test]
+    fn why_a_stack_cannot_be_read_is_kept() {
+        let mut stack = StackMemory::new(ProcessMemory::new(u32::MAX), 0x1000, 0x2000, Vec::new());
+        assert_eq!((stack.word(0x1000), stack.error()), (None, Some(Absent::Vanished)));
     }
 }

@@ -1,146 +1,30 @@
 //! The code of a process: its mappings, and what is known of the files that are mapped. Read once a process, and again if it maps more.
 
-use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use framehop::x86_64::{CacheX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::code_files::CodeFiles;
 use super::elf_file::{ElfFile, Section};
 use super::frame_pointer::Code;
-use super::function_names::readable;
+use super::function_names::{printable, readable};
 use super::mappings::{Mapping, find_mapping, read_mappings};
 use super::perf_map::PerfMap;
-use crate::kernel::root::{Root, absent_from_io_error};
-use crate::kernel::sys_admin;
+use super::table_loader::MAX_BYTES;
+use crate::kernel::root::Root;
 use crate::sample::{Absent, Reading};
 
-/// Files whose tables are kept, and their memory: with more all are forgotten.
-const MAX_FILES: usize = 256;
-const MAX_FILE_BYTES: usize = 32 << 20;
 /// Names of one process
 const MAX_NAMES: usize = 4096;
-
-/// What may not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// A file system, by its device number
-    Device(u64),
-    /// A process whose memory is locked (mmap_lock), or whose root is on such a file system
-    Process(u32),
-}
-
-/// What the reader's thread touches at the moment.
-#[derive(Clone, Debug, Default)]
-pub struct TouchedPlace(Arc<Mutex<Option<Place>>>);
-
-impl TouchedPlace {
-    pub fn set(&self, place: Option<Place>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = place;
-    }
-
-    pub fn get(&self) -> Option<Place> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Which file this is, and which state of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
-
-/// The tables of the files that processes have mapped.
-#[derive(Debug)]
-pub struct CodeFiles {
-    root: Root,
-    known: FxHashMap<FileIdentity, Reading<Rc<ElfFile>>>,
-    bytes: usize,
-    hung: FxHashSet<Place>,
-    pub touched: TouchedPlace,
-}
-
-impl CodeFiles {
-    /// `hung`: what did not answer before, and is not touched again.
-    pub fn new(root: Root, hung: FxHashSet<Place>, touched: TouchedPlace) -> CodeFiles {
-        CodeFiles { root, known: FxHashMap::default(), bytes: 0, hung, touched }
-    }
-
-    pub fn root(&self) -> &Root {
-        &self.root
-    }
-
-    pub fn is_hung(&self, place: Place) -> bool {
-        self.hung.contains(&place)
-    }
-
-    /// Whether the processes that refer to files must be forgotten, too.
-    pub fn forget_if_large(&mut self) -> bool {
-        let is_large = self.known.len() > MAX_FILES || self.bytes > MAX_FILE_BYTES;
-        if is_large {
-            self.known.clear();
-            self.bytes = 0;
-        }
-        is_large
-    }
-
-    fn read(&mut self, pid: u32, mapping: &Mapping) -> Reading<Rc<ElfFile>> {
-        let place = Place::Device(mapping.device);
-        if self.is_hung(place) {
-            return Err(Absent::Os(libc::ETIMEDOUT));
-        }
-        self.touched.set(Some(place));
-        let read = self.open_and_read(pid, mapping);
-        self.touched.set(Some(Place::Process(pid)));
-        read
-    }
-
-    fn open_and_read(&mut self, pid: u32, mapping: &Mapping) -> Reading<Rc<ElfFile>> {
-        let file = open(&self.root, pid, mapping)?;
-        let status = file.metadata().map_err(|error| absent_from_io_error(&error))?;
-        let modified = (status.mtime(), status.mtime_nsec());
-        let identity = FileIdentity { device: status.dev(), inode: status.ino(), size: status.size(), modified };
-        if let Some(known) = self.known.get(&identity) {
-            return known.clone();
-        }
-        let elf = ElfFile::read(file).map(Rc::new).ok_or(Absent::Malformed);
-        self.bytes += elf.as_ref().map_or(0, |elf| elf.bytes());
-        self.known.insert(identity, elf.clone());
-        elf
-    }
-}
-
-/// Opens the file that is mapped there: of a container's process, also if it was deleted since. Only a regular file with the inode of the
-/// mapping.
-fn open(root: &Root, pid: u32, mapping: &Mapping) -> Reading<File> {
-    let relative = Path::new(OsStr::from_bytes(&mapping.path));
-    let below_root = root.path(format!("proc/{pid}/root")).join(relative.strip_prefix("/").unwrap_or(relative));
-    open_regular(&below_root, mapping.inode).or_else(|why| {
-        // It has no path any more. That of the mapping itself takes CAP_SYS_ADMIN.
-        let exact = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
-        let by_mapping = sys_admin::check_permitted()
-            .and_then(|()| sys_admin::with_sys_admin(|| open_regular(&exact, mapping.inode)).flatten());
-        by_mapping.or_else(|_| open_regular(&root.path(format!("proc/{pid}/exe")), mapping.inode)).map_err(|_| why)
-    })
-}
-
-fn open_regular(path: &Path, inode: u64) -> Reading<File> {
-    // A pipe must not block.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| absent_from_io_error(&error))?;
-    let status = file.metadata().map_err(|error| absent_from_io_error(&error))?;
-    if status.is_file() && status.ino() == inode { Ok(file) } else { Err(Absent::NoSuchFile) }
-}
+/// Code that is in no mapping may be of a library that was loaded since.
+const REFRESH: Duration = Duration::from_secs(10);
 
 /// A mapped file with its place in memory.
 #[derive(Clone, Debug)]
@@ -156,12 +40,15 @@ pub struct ProcessSpace {
     /// The link /proc/PID/exe: another after an exec
     executable: OsString,
     mappings: Vec<Mapping>,
+    read_at: Instant,
     /// By the start of the mapping
     loaded: FxHashMap<u64, Reading<Loaded>>,
     pub unwinder: UnwinderX86_64<Arc<[u8]>>,
     pub cache: CacheX86_64,
     names: FxHashMap<u64, Rc<str>>,
     perf_map: PerfMap,
+    /// Memory that the mappings, the names, and the index of tables without one take
+    bytes: usize,
 }
 
 impl ProcessSpace {
@@ -171,7 +58,9 @@ impl ProcessSpace {
         Ok(ProcessSpace {
             pid,
             executable: executable_link(root, pid),
+            bytes: mappings.iter().map(Mapping::bytes).sum(),
             mappings,
+            read_at: Instant::now(),
             loaded: FxHashMap::default(),
             unwinder: UnwinderX86_64::new(),
             cache: CacheX86_64::new(),
@@ -180,11 +69,34 @@ impl ProcessSpace {
         })
     }
 
+    /// Reads the mappings again, if they are older than 10 s. Whether there are others: then no table is loaded.
+    pub fn refresh(&mut self, root: &Root, buffer: &mut Vec<u8>) -> bool {
+        if self.read_at.elapsed() < REFRESH {
+            return false;
+        }
+        self.read_at = Instant::now();
+        let Ok(new) = ProcessSpace::read(root, self.pid, buffer) else { return false };
+        let has_changed = new.mappings != self.mappings;
+        if has_changed {
+            let perf_map = std::mem::take(&mut self.perf_map);
+            *self = ProcessSpace { perf_map, ..new };
+        }
+        has_changed
+    }
+
+    /// Memory that it takes, without that of files.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.perf_map.bytes()
+    }
+
     /// Whether a thread at this place can be unwound with what is known.
     pub fn is_current(&self, root: &Root, program_counter: u64, stack_pointer: u64) -> bool {
-        self.is_code(program_counter)
-            && find_mapping(&self.mappings, stack_pointer).is_some()
-            && self.executable == executable_link(root, self.pid)
+        self.is_code(program_counter) && self.is_mapped(stack_pointer) && self.executable == executable_link(root, self.pid)
+    }
+
+    /// Whether something is mapped there.
+    pub fn is_mapped(&self, address: u64) -> bool {
+        find_mapping(&self.mappings, address).is_some()
     }
 
     /// The end of the mapping with this address.
@@ -202,7 +114,7 @@ impl ProcessSpace {
         let Some(mapping) = find_mapping(&self.mappings, address) else { return };
         let read = match mapping.inode {
             0 => Err(Absent::NoSuchFile),
-            _ => files.read(self.pid, mapping).and_then(|elf| {
+            _ => files.read(self.pid, mapping, &self.executable).and_then(|elf| {
                 let bias = elf.load_bias(mapping.start, mapping.offset).ok_or(Absent::Malformed)?;
                 Ok(Loaded { elf, bias })
             }),
@@ -211,6 +123,10 @@ impl ProcessSpace {
             let range = |section: &Option<Section>| {
                 section.as_ref().map(|section| section.address..section.address.saturating_add(section.bytes.len() as u64))
             };
+            // framehop makes an index where the file has none: at most half as large as the table.
+            if elf.eh_frame_header.is_none() {
+                self.bytes += elf.eh_frame.as_ref().map_or(0, |table| table.bytes.len() / 2);
+            }
             let bytes = |section: &Option<Section>| section.as_ref().map(|section| Arc::clone(&section.bytes));
             let sections = ExplicitModuleSectionInfo {
                 eh_frame_svma: range(&elf.eh_frame),
@@ -224,6 +140,25 @@ impl ProcessSpace {
         self.loaded.insert(mapping.start, read);
     }
 
+    /// Forgets the tables with this address, which do not fit in memory, and does not read them again.
+    pub fn refuse(&mut self, address: u64) {
+        let Some(mapping) = find_mapping(&self.mappings, address) else { return };
+        self.unwinder.remove_module(mapping.start);
+        self.loaded.insert(mapping.start, Err(Absent::TooExpensive));
+    }
+
+    /// Forgets the names, and the functions of the perf map.
+    pub fn forget_names(&mut self) {
+        self.clear_names();
+        self.perf_map.clear();
+    }
+
+    fn clear_names(&mut self) {
+        let names: usize = self.names.values().map(|name| name_bytes(name)).sum();
+        self.bytes = self.bytes.saturating_sub(names);
+        self.names.clear();
+    }
+
     /// Where the function with this address begins.
     pub fn function_start(&self, address: u64) -> Option<u64> {
         let Loaded { elf, bias } = self.loaded_at(address)?;
@@ -234,34 +169,38 @@ impl ProcessSpace {
     /// Why a function's caller is not found by tables: of a file that could not be read. `None`: it could.
     pub fn why_not_loaded(&self, address: u64) -> Option<String> {
         let mapping = find_mapping(&self.mappings, address)?;
-        let name = String::from_utf8_lossy(mapping.file_name()).into_owned();
+        let name = printable(mapping.file_name());
         match self.loaded.get(&mapping.start)? {
             Ok(loaded) if loaded.elf.eh_frame.is_some() => None,
+            Ok(loaded) if loaded.elf.is_too_large => Some(format!("{name}: its unwind tables are too large")),
             Ok(_) => Some(format!("{name} has no unwind tables")),
             Err(_) if mapping.inode == 0 => Some("compiled at run time, without unwind tables".to_owned()),
             Err(Absent::Os(libc::ETIMEDOUT)) => Some(format!("{name}: its file system did not answer")),
             Err(Absent::Malformed) => Some(format!("{name} is no 64-bit ELF file")),
+            Err(Absent::TooExpensive) => Some(format!("{name}: its tables do not fit in {} MiB", MAX_BYTES >> 20)),
+            Err(Absent::NoSuchFile) => Some(format!("{name} is not the file that is mapped")),
             Err(why) => Some(format!("{name}: {why}")),
         }
     }
 
     /// The name of the function with this address; `libpq.so.5+0x1a2b` (an address in the file) if it has none.
-    pub fn name(&mut self, root: &Root, address: u64) -> Rc<str> {
+    /// `may_read`: also a perf map that is not known yet.
+    pub fn name(&mut self, root: &Root, address: u64, may_read: bool) -> Rc<str> {
         if let Some(known) = self.names.get(&address) {
             return Rc::clone(known);
         }
         let Some(mapping) = find_mapping(&self.mappings, address) else { return Rc::from("?") };
         let loaded = self.loaded.get(&mapping.start).and_then(|read| read.as_ref().ok());
         if loaded.is_none()
-            && let Some(name) = self.perf_map.find(root, self.pid, address)
+            && let Some(name) = self.perf_map.find(root, self.pid, address, may_read)
         {
             return readable(name).into();
         }
         if mapping.inode == 0 {
             // It may get a name later.
-            return readable(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into();
+            return printable(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into();
         }
-        let file = readable(mapping.file_name());
+        let file = printable(mapping.file_name());
         let is_program = mapping.path[..] == *self.executable.as_bytes();
         let in_file = loaded.map_or(address - mapping.start + mapping.offset, |loaded| address.wrapping_sub(loaded.bias));
         let name: Rc<str> = match loaded.and_then(|loaded| loaded.elf.functions.find(in_file)) {
@@ -270,8 +209,9 @@ impl ProcessSpace {
             None => format!("{file}+{in_file:#x}").into(),
         };
         if self.names.len() >= MAX_NAMES {
-            self.names.clear();
+            self.clear_names();
         }
+        self.bytes += name_bytes(&name);
         self.names.insert(address, Rc::clone(&name));
         name
     }
@@ -289,6 +229,11 @@ impl Code for ProcessSpace {
     fn begins_function(&self, address: u64) -> bool {
         self.loaded_at(address).is_some_and(|loaded| loaded.elf.functions.begins_at(address.wrapping_sub(loaded.bias)))
     }
+}
+
+/// Memory that a name takes, with its address.
+fn name_bytes(name: &str) -> usize {
+    name.len() + 48
 }
 
 /// Read from memory, without access to a file system.

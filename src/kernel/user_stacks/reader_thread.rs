@@ -1,19 +1,23 @@
 //! The thread that reads, unwinds and names user stacks. A file system that does not answer, or a process whose memory is locked, blocks
-//! this thread alone: after 10 s it is given up for another one, which leaves that place alone.
+//! this thread alone: after 30 s it is given up for another one, which leaves that place alone until the first one is answered.
+//! `table_loader` has the limit of memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::process_memory::{ProcessMemory, StackMemory, read_registers};
-use super::process_space::{CodeFiles, Place, ProcessSpace, TouchedPlace};
+use super::code_files::CodeFiles;
+use super::process_memory::{ProcessMemory, Registers, StackMemory, read_registers};
+use super::process_space::ProcessSpace;
+use super::table_loader::{TableLoader, cpu_ns};
+use super::touched_place::{Place, TouchedPlace};
 use super::unwind::unwind;
 use crate::ids::TaskId;
-use crate::kernel::root::Root;
+use crate::kernel::root::{Root, absent_from_io_error};
 use crate::kernel::scan::read_clock_ns;
 use crate::kernel::stacks::USER_STACK_THREAD;
 use crate::kernel::sys;
@@ -29,9 +33,11 @@ const ONCE_SHARE: f64 = 0.002;
 const ONCE_CAPACITY_NS: f64 = 200_000_000.0;
 /// Then the thread ends, and with it what it knows.
 const IDLE: Duration = Duration::from_secs(60);
-/// After this long without an answer it is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Threads that are given up; then no user stacks are read.
+/// After this long without an answer it is given up: a busy disk answers within it, also where memory is short,
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// and after so many samples: this program may have been stopped for longer.
+const MIN_SAMPLES: u32 = 3;
+/// Threads that are given up and still blocked; with so many no user stacks are read.
 const MAX_GIVEN_UP: usize = 4;
 /// Processes whose code is known at a time: with more all are forgotten.
 const MAX_PROCESSES: usize = 64;
@@ -61,8 +67,8 @@ struct Link {
     answers: Receiver<Vec<AnsweredStack>>,
     touched: TouchedPlace,
     asked_at: Option<Instant>,
-    /// An answer that did not come in time is not waited for again.
-    is_late: bool,
+    /// Samples in which its answer was wanted. One that did not come in time is not waited for again.
+    samples: u32,
 }
 
 /// The sampler's side of the thread, which runs while stacks are wanted.
@@ -70,52 +76,77 @@ struct Link {
 pub struct ReaderThread {
     root: Root,
     link: Option<Link>,
-    given_up: usize,
-    hung: FxHashSet<Place>,
+    /// Where those are blocked that were given up
+    given_up: Vec<TouchedPlace>,
 }
 
 impl ReaderThread {
     pub fn new(root: Root) -> ReaderThread {
-        ReaderThread { root, link: None, given_up: 0, hung: FxHashSet::default() }
+        ReaderThread { root, link: None, given_up: Vec::new() }
     }
 
-    /// Asks for stacks, the most important first, unless it still works on earlier ones.
-    pub fn request(&mut self, wanted: Vec<WantedStack>, now: Instant) {
-        if wanted.is_empty() {
-            return;
-        }
-        if let Some(asked_at) = self.link.as_ref().and_then(|link| link.asked_at) {
-            if now.saturating_duration_since(asked_at) < PATIENCE {
-                return;
+    /// The answer to an earlier request that did not come in time, if it has come since.
+    pub fn receive_late(&mut self) -> Vec<AnsweredStack> {
+        let Some(link) = self.link.as_mut().filter(|link| link.asked_at.is_some()) else { return Vec::new() };
+        match link.answers.try_recv() {
+            Ok(answers) => {
+                link.asked_at = None;
+                answers
             }
-            self.give_up();
+            Err(TryRecvError::Empty) => Vec::new(),
+            Err(TryRecvError::Disconnected) => {
+                self.link = None;
+                Vec::new()
+            }
         }
-        if self.given_up >= MAX_GIVEN_UP {
-            return;
+    }
+
+    /// Asks for stacks, the most important first, unless it still works on earlier ones. Fails if none are read: too many threads were
+    /// given up and are blocked (`Os(ETIMEDOUT)`), or none can be started.
+    pub fn request(&mut self, wanted: Vec<WantedStack>, now: Instant) -> Reading<()> {
+        if let Some(link) = &mut self.link
+            && let Some(asked_at) = link.asked_at
+        {
+            link.samples += 1;
+            if now.saturating_duration_since(asked_at) < ANSWER_TIMEOUT || link.samples < MIN_SAMPLES {
+                return Ok(());
+            }
+            // Left where it is: a thread that is blocked in the kernel cannot be ended. It ends when it is answered.
+            self.given_up.extend(self.link.take().map(|link| link.touched));
+        }
+        self.forget_ended();
+        if self.given_up.len() >= MAX_GIVEN_UP {
+            return Err(Absent::Os(libc::ETIMEDOUT));
         }
         let mut wanted = wanted;
         // The second try: it has ended because it was idle.
         for _ in 0..2 {
-            let link = self.link.get_or_insert_with(|| start(&self.root, &self.hung));
+            if wanted.is_empty() {
+                break;
+            }
+            let link = match &mut self.link {
+                Some(link) => link,
+                none => none.insert(start(&self.root, &self.given_up)?),
+            };
             match link.requests.try_send(wanted) {
                 Ok(()) => {
-                    (link.asked_at, link.is_late) = (Some(now), false);
-                    return;
+                    (link.asked_at, link.samples) = (Some(now), 1);
+                    break;
                 }
-                Err(TrySendError::Full(_)) => return,
+                Err(TrySendError::Full(_)) => break,
                 Err(TrySendError::Disconnected(unsent)) => {
                     wanted = unsent;
                     self.link = None;
                 }
             }
         }
+        Ok(())
     }
 
-    /// The answers to the last request, or to an earlier one that took long. Waits for at most `timeout`.
+    /// The answer to the request of this sample. Waits for at most `timeout`.
     pub fn receive(&mut self, timeout: Duration) -> Vec<AnsweredStack> {
-        let Some(link) = self.link.as_mut().filter(|link| link.asked_at.is_some()) else { return Vec::new() };
-        let timeout = if link.is_late { Duration::ZERO } else { timeout };
-        link.is_late = true;
+        let is_of_sample = |link: &&mut Link| link.asked_at.is_some() && link.samples == 1;
+        let Some(link) = self.link.as_mut().filter(is_of_sample) else { return Vec::new() };
         match link.answers.recv_timeout(timeout) {
             Ok(answers) => {
                 link.asked_at = None;
@@ -129,38 +160,39 @@ impl ReaderThread {
         }
     }
 
-    /// Leaves the thread where it is: one that is blocked in the kernel cannot be ended. It ends when it is answered.
-    fn give_up(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.given_up += 1;
-            self.hung.extend(link.touched.get());
+    /// What has answered may be touched again, by a thread that does not know it as hung.
+    fn forget_ended(&mut self) {
+        let before = self.given_up.len();
+        self.given_up.retain(TouchedPlace::is_of_running_thread);
+        if self.given_up.len() < before {
+            self.link.take_if(|link| link.asked_at.is_none());
         }
     }
 }
 
-/// Starts a thread. Without one each request is refused.
-fn start(root: &Root, hung: &FxHashSet<Place>) -> Link {
+fn start(root: &Root, given_up: &[TouchedPlace]) -> Reading<Link> {
     let (requests, work) = sync_channel::<Vec<WantedStack>>(1);
     let (sender, answers) = sync_channel(1);
     let touched = TouchedPlace::default();
-    let (root, hung, own) = (root.clone(), hung.clone(), touched.clone());
+    let hung = given_up.iter().filter_map(TouchedPlace::get).collect();
+    let (root, own) = (root.clone(), touched.clone());
     let body = move || {
         // Not permitted: it runs as this program does.
         let _ = sys::set_nice(NICE);
-        let mut reader = StackReader::new(CodeFiles::new(root, hung, own));
+        let mut reader = StackUnwinder::new(CodeFiles::new(root, hung, own));
         while let Ok(wanted) = work.recv_timeout(IDLE) {
             if sender.send(reader.read_all(&wanted)).is_err() {
                 return;
             }
         }
     };
-    // The receiver of the requests is dropped with the closure.
-    drop(Builder::new().name(USER_STACK_THREAD.to_owned()).stack_size(STACK_BYTES).spawn(body));
-    Link { requests, answers, touched, asked_at: None, is_late: false }
+    let started = Builder::new().name(USER_STACK_THREAD.to_owned()).stack_size(STACK_BYTES).spawn(body);
+    started.map_err(|error| absent_from_io_error(&error))?;
+    Ok(Link { requests, answers, touched, asked_at: None, samples: 0 })
 }
 
 /// What the thread keeps between requests.
-struct StackReader {
+struct StackUnwinder {
     files: CodeFiles,
     /// By pid
     spaces: FxHashMap<u32, ProcessSpace>,
@@ -171,13 +203,9 @@ struct StackReader {
     stack_buffer: Vec<u8>,
 }
 
-fn cpu_ns() -> u64 {
-    read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
-
-impl StackReader {
-    fn new(files: CodeFiles) -> StackReader {
-        StackReader {
+impl StackUnwinder {
+    fn new(files: CodeFiles) -> StackUnwinder {
+        StackUnwinder {
             files,
             spaces: FxHashMap::default(),
             budget: CpuBudget::new(CPU_SHARE).with_capacity(CPU_CAPACITY_NS),
@@ -198,7 +226,7 @@ impl StackReader {
             if cost_ns >= available_ns {
                 break;
             }
-            if self.spaces.len() >= MAX_PROCESSES || self.files.forget_if_large() {
+            if self.spaces.len() >= MAX_PROCESSES {
                 self.spaces.clear();
             }
             let (begin_ns, mut once_ns) = (cpu_ns(), 0);
@@ -232,49 +260,61 @@ impl StackReader {
         let registers = read_registers(self.files.root(), task, &mut self.buffer)?;
         let (stack_pointer, program_counter) = (registers.stack_pointer, registers.program_counter);
         let root = self.files.root();
-        let space = self.spaces.get(&task.pid);
-        if !space.is_some_and(|space| space.is_current(root, program_counter, stack_pointer)) {
-            if !may_read_files {
-                return Err(Absent::TooExpensive);
-            }
-            let before_ns = cpu_ns();
-            self.spaces.insert(task.pid, ProcessSpace::read(root, task.pid, &mut self.buffer)?);
-            *once_ns += cpu_ns().saturating_sub(before_ns);
+        let is_current = |space: &ProcessSpace| space.is_current(root, program_counter, stack_pointer);
+        let known = self.spaces.get(&task.pid).is_some_and(is_current);
+        if !known && !may_read_files {
+            return Err(Absent::TooExpensive);
         }
-        let space = self.spaces.get_mut(&task.pid).ok_or(Absent::NotRead)?;
-        let end = space.mapping_end(stack_pointer).ok_or(Absent::Vanished)?;
-        let memory = ProcessMemory::new(task.pid);
-        let mut stack = StackMemory::new(memory, stack_pointer, end, std::mem::take(&mut self.stack_buffer));
-        let files = &mut self.files;
-        let mut is_complete = true;
-        let unwound = unwind(space, memory, &mut stack, registers, |space, address| {
-            if !may_read_files {
-                is_complete = false;
-                return;
+        let mut space = match self.spaces.remove(&task.pid).filter(|_| known) {
+            Some(space) => space,
+            None => {
+                let before_ns = cpu_ns();
+                let read = ProcessSpace::read(root, task.pid, &mut self.buffer);
+                *once_ns += cpu_ns().saturating_sub(before_ns);
+                let space = read?;
+                TableLoader::new(&mut self.files, &mut self.spaces, &mut self.buffer, may_read_files).make_room(&space);
+                space
             }
-            let before_ns = cpu_ns();
-            space.load(files, address);
-            *once_ns += cpu_ns().saturating_sub(before_ns);
-        });
+        };
+        let read = self.read_in_space(&mut space, task, registers, may_read_files, once_ns);
+        self.spaces.insert(task.pid, space);
+        read
+    }
+
+    /// `space`: of the process, which is not among the others meanwhile.
+    fn read_in_space(
+        &mut self,
+        space: &mut ProcessSpace,
+        task: TaskId,
+        registers: Registers,
+        may_read_files: bool,
+        once_ns: &mut u64,
+    ) -> Reading<Name> {
+        let end = space.mapping_end(registers.stack_pointer).ok_or(Absent::Vanished)?;
+        let memory = ProcessMemory::new(task.pid);
+        let mut stack = StackMemory::new(memory, registers.stack_pointer, end, std::mem::take(&mut self.stack_buffer));
+        let mut loader = TableLoader::new(&mut self.files, &mut self.spaces, &mut self.buffer, may_read_files);
+        let unwound = unwind(space, memory, &mut stack, registers, &mut loader);
+        let (error, is_incomplete) = (stack.error(), loader.is_incomplete);
         self.stack_buffer = stack.into_buffer();
-        if !is_complete {
+        *once_ns += loader.once_ns;
+        if let Some(why) = error {
+            return Err(why);
+        }
+        if is_incomplete {
             return Err(Absent::TooExpensive);
         }
         // It has moved on while its memory was read.
         if read_registers(self.files.root(), task, &mut self.buffer)? != registers {
             return Err(Absent::Vanished);
         }
-        let before_ns = cpu_ns();
-        let mut text = String::new();
-        for &address in &unwound.addresses {
-            text.push_str(&space.name(self.files.root(), address));
-            text.push('\n');
-        }
+        let mut loader = TableLoader::new(&mut self.files, &mut self.spaces, &mut self.buffer, may_read_files);
+        let mut text = loader.names(space, &unwound.addresses);
+        *once_ns += loader.once_ns;
         match unwound.end {
             Some(why) => text.push_str(&format!("[unknown: {why}]")),
             None => text.truncate(text.trim_end().len()),
         }
-        *once_ns += cpu_ns().saturating_sub(before_ns);
         Ok(self.intern(&text))
     }
 
@@ -288,5 +328,68 @@ impl StackReader {
         let new = Name::from(text);
         self.texts.insert(new.clone());
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread's ends of the channels of a link, and its place.
+    struct Thread {
+        _work: Receiver<Vec<WantedStack>>,
+        sender: SyncSender<Vec<AnsweredStack>>,
+        _touched: TouchedPlace,
+    }
+
+    /// A thread that was asked at `asked_at` and has not answered.
+    fn ask(reader: &mut ReaderThread, asked_at: Instant) -> Thread {
+        let (requests, work) = sync_channel(1);
+        let (sender, answers) = sync_channel(1);
+        let touched = TouchedPlace::default();
+        touched.set(Some(Place::Device(1)));
+        reader.link = Some(Link { requests, answers, touched: touched.clone(), asked_at: Some(asked_at), samples: 1 });
+        Thread { _work: work, sender, _touched: touched }
+    }
+
+    #[test]
+    fn an_answer_that_is_ready_is_taken_before_the_thread_is_given_up() {
+        let (mut reader, asked_at) = (ReaderThread::new(Root::host()), Instant::now());
+        let thread = ask(&mut reader, asked_at);
+        let task = TaskId { pid: 1, tid: 1, start_ticks: 1 };
+        thread.sender.send(vec![AnsweredStack { task, timeslices: Some(1), functions: Err(Absent::Vanished) }]).unwrap();
+        assert_eq!(reader.receive_late().len(), 1);
+        assert_eq!(reader.request(Vec::new(), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
+        assert!(reader.link.is_some() && reader.given_up.is_empty());
+    }
+
+    #[test]
+    fn a_late_answer_is_not_waited_for_and_given_up_after_enough_samples() {
+        let (mut reader, asked_at) = (ReaderThread::new(Root::host()), Instant::now());
+        let _thread = ask(&mut reader, asked_at);
+        // This program was stopped in between.
+        let now = asked_at + 10 * ANSWER_TIMEOUT;
+        for _ in 2..MIN_SAMPLES {
+            assert_eq!(reader.request(Vec::new(), now), Ok(()));
+            // Would block until the end of time.
+            assert!(reader.receive(Duration::MAX).is_empty() && reader.link.is_some());
+        }
+        assert_eq!(reader.request(Vec::new(), now), Ok(()));
+        assert!(reader.link.is_none() && reader.given_up.len() == 1);
+    }
+
+    #[test]
+    fn with_too_many_blocked_threads_none_is_started_until_one_ends() {
+        let (mut reader, now) = (ReaderThread::new(Root::host()), Instant::now());
+        let mut threads: Vec<Thread> = Vec::new();
+        let mut last = Ok(());
+        for _ in 0..MAX_GIVEN_UP {
+            assert_eq!(last, Ok(()));
+            threads.push(ask(&mut reader, now));
+            (0..MIN_SAMPLES).for_each(|_| last = reader.request(Vec::new(), now + ANSWER_TIMEOUT));
+        }
+        assert_eq!(last, Err(Absent::Os(libc::ETIMEDOUT)));
+        threads.pop();
+        assert_eq!(reader.request(Vec::new(), now), Ok(()));
     }
 }

@@ -16,8 +16,8 @@ impl UserStackReader {
     /// Does nothing.
     pub fn request(&mut self, _: &[Candidate]) {}
 
-    /// Always `NotRead`.
+    /// Always `Unsupported`.
     pub fn sample(&mut self) -> Reading<Vec<UserStack>> {
-        Err(Absent::NotRead)
+        Err(Absent::Unsupported)
     }
 }

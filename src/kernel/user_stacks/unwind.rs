@@ -6,6 +6,7 @@ use framehop::{FrameAddress, Unwinder};
 use super::frame_pointer::{Code, find_caller};
 use super::process_memory::{MAX_STACK_BYTES, ProcessMemory, Registers, StackMemory};
 use super::process_space::ProcessSpace;
+use super::table_loader::TableLoader;
 
 /// Functions of a stack at most, as many as the kernel's stacks have.
 const MAX_FUNCTIONS: usize = 64;
@@ -21,13 +22,13 @@ pub struct UnwoundStack {
     pub end: Option<String>,
 }
 
-/// Unwinds from these registers. `load` reads the tables of the file with an address.
+/// Unwinds from these registers. `loader` reads what is missing.
 pub fn unwind(
     space: &mut ProcessSpace,
     memory: ProcessMemory,
     stack: &mut StackMemory,
     registers: Registers,
-    mut load: impl FnMut(&mut ProcessSpace, u64),
+    loader: &mut TableLoader,
 ) -> UnwoundStack {
     let mut known = UnwindRegsX86_64::new(registers.program_counter, registers.stack_pointer, UNKNOWN);
     let mut frame = FrameAddress::from_instruction_pointer(registers.program_counter);
@@ -39,11 +40,18 @@ pub fn unwind(
             return UnwoundStack { addresses, end: Some(format!("after {MAX_FUNCTIONS} functions")) };
         }
         if !space.is_loaded(address) {
-            load(space, address);
+            loader.load(space, address);
         }
         let before = known;
         let read = &mut |address| stack.word(address).ok_or(());
         let unwound = space.unwinder.unwind_frame(frame, &mut known, &mut space.cache, read);
+        // A library may have been loaded since.
+        if let Ok(Some(address)) = unwound
+            && !space.is_mapped(address.wrapping_sub(1))
+            && loader.refresh(space)
+        {
+            loader.load(space, frame.address_for_lookup());
+        }
         let by_tables = match unwound {
             Ok(None) => return UnwoundStack { addresses, end: None },
             Ok(Some(address)) if is_return_address(space, address) => FrameAddress::from_return_address(address),

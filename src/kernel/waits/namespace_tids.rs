@@ -77,7 +77,8 @@ fn read_tids(files: &mut TaskFiles, pid: u32) -> FxHashMap<u32, u32> {
     ours.iter().take(MAX_THREADS).filter_map(theirs).collect()
 }
 
-fn innermost_tid(status: &[u8]) -> Option<u32> {
+/// The number of a thread or process in its own pid namespace, of its status file; `None` before Linux 4.1.
+pub fn innermost_tid(status: &[u8]) -> Option<u32> {
     let line = lines(status).find_map(|line| line.strip_prefix(b"NSpid:"))?;
     u32::try_from(words(line).last().and_then(parse_u64)?).ok()
 }

@@ -204,7 +204,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65)
     }
 }
 

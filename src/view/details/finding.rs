@@ -3,7 +3,6 @@
 use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width};
 use crate::baseline::LatencyStatus;
-
 use crate::findings::{
     Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, user_holder_line, wait_chains,
 };

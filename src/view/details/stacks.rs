@@ -110,7 +110,7 @@ fn user_functions(row: &UserStack, page: &mut Page) {
             page.line(2, SafeText::from_bytes(function), role);
         }),
         Err(Absent::NoPermission) => {
-            page.line(2, "- no permission: a process of another user needs CAP_SYS_PTRACE".into(), StyleRole::Dim);
+            page.line(2, "- no permission: needs CAP_SYS_PTRACE, or for own ones yama.ptrace_scope=0".into(), StyleRole::Dim);
         }
         Err(Absent::Os(ETIMEDOUT)) => page.line(2, "- its memory, or a file of it, did not answer".into(), StyleRole::Dim),
         Err(why) => page.line(2, safe!("- {why}"), StyleRole::Dim),
@@ -121,9 +121,11 @@ fn user_functions(row: &UserStack, page: &mut Page) {
 fn user_stack_not_read(interval: &Interval, page: &mut Page) {
     let words: SafeText = match &interval.newer.user_stacks {
         Ok(_) => "- not read at this sample: it ran, or others came first".into(),
-        Err(Absent::NotRead) if cfg!(not(target_arch = "x86_64")) => "- of programs for x86-64 only".into(),
-        Err(Absent::NotRead) if cfg!(feature = "user-stacks") => return,
-        Err(Absent::NotRead) => "- built without them: --features user-stacks, or take a package, which has them".into(),
+        Err(Absent::NotRead) => return,
+        // Of the program that recorded, which may be another.
+        Err(Absent::Unsupported) if interval.host.machine.as_bytes() != b"x86_64" => "- of programs for x86-64 only".into(),
+        Err(Absent::Unsupported) => "- built without them: --features user-stacks, or take a package, which has them".into(),
+        Err(Absent::Os(ETIMEDOUT)) => "- processes or file systems do not answer; read again when they do".into(),
         Err(why) => safe!("- {why}"),
     };
     page.heading(USER_STACK);

@@ -56,6 +56,20 @@ impl Remedies {
             "run on the host, or start the container with --pid=host",
         )
     }
+
+    /// Why not even all processes of this user may be traced, and what to do: the security module Yama, which most distributions switch
+    /// on.
+    pub fn tracing_obstacle(self, root: &Root, has_cap_sys_ptrace: bool) -> Option<(String, String)> {
+        let scope = root.read_once("proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+        let (why, remedy) = match scope.trim_ascii() {
+            b"1" | b"2" if !has_cap_sys_ptrace => {
+                ("hidden, also of own processes (kernel.yama.ptrace_scope)", self.sys_ptrace())
+            }
+            b"3" => ("hidden until the next boot (kernel.yama.ptrace_scope is 3)", ""),
+            _ => return None,
+        };
+        Some((why.to_owned(), remedy.to_owned()))
+    }
 }
 
 pub const OTHER_NETWORK: &str = "nsenter --net --target 1 stalltop, or start the container with --network=host";
@@ -101,6 +115,20 @@ mod tests {
         assert_eq!([of("unconfined\n"), of("\0"), of("unconfined_u:unconfined_r:unconfined_t:s0")], [None, None, None]);
         assert!(of("docker-default (enforce)\n").unwrap().ends_with("--security-opt=apparmor=unconfined"));
         assert!(of("system_u:system_r:container_t:s0:c1,c2\0").unwrap().ends_with("--security-opt=label=disable"));
+    }
+
+    #[test]
+    fn yama_hides_own_processes_and_at_3_all() {
+        let of = |scope, has_cap| {
+            let (_tree, root) = root_with("proc/sys/kernel/yama/ptrace_scope", scope);
+            Remedies { is_root: has_cap }.tracing_obstacle(&root, has_cap)
+        };
+        assert_eq!([of("0\n", false), of("1\n", true), of("2\n", true)], [None, None, None]);
+        assert!(
+            of("1\n", false).is_some_and(|(why, remedy)| why.contains("own processes") && remedy.contains("CAP_SYS_PTRACE"))
+        );
+        assert!(of("3\n", true).is_some_and(|(why, remedy)| why.contains("next boot") && remedy.is_empty()));
+        assert_eq!(Remedies { is_root: false }.tracing_obstacle(&root_with("proc/version", "").1, false), None);
     }
 
     #[test]

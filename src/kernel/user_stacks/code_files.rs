@@ -1,0 +1,87 @@
+//! The tables of the files that processes have mapped, each file once.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::elf_file::ElfFile;
+use super::mappings::Mapping;
+use super::regular_file::open_mapped;
+use super::touched_place::{Place, TouchedPlace};
+use crate::kernel::root::{Root, absent_from_io_error};
+use crate::sample::{Absent, Reading};
+
+/// Which file this is, and which state of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+#[derive(Debug)]
+pub struct CodeFiles {
+    root: Root,
+    known: FxHashMap<FileIdentity, Reading<Rc<ElfFile>>>,
+    bytes: usize,
+    hung: FxHashSet<Place>,
+    pub touched: TouchedPlace,
+}
+
+impl CodeFiles {
+    /// `hung`: what did not answer before, and is not touched again.
+    pub fn new(root: Root, hung: FxHashSet<Place>, touched: TouchedPlace) -> CodeFiles {
+        CodeFiles { root, known: FxHashMap::default(), bytes: 0, hung, touched }
+    }
+
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    pub fn is_hung(&self, place: Place) -> bool {
+        self.hung.contains(&place)
+    }
+
+    /// Memory that they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many files are known, those that could not be read included.
+    pub fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets those that no process refers to.
+    pub fn forget_unused(&mut self) {
+        self.known.retain(|_, file| file.as_ref().is_ok_and(|elf| Rc::strong_count(elf) > 1));
+        self.bytes = self.known.values().flatten().map(|elf| elf.bytes()).sum();
+    }
+
+    /// The file of a mapping. `executable`: the link /proc/PID/exe.
+    pub fn read(&mut self, pid: u32, mapping: &Mapping, executable: &OsStr) -> Reading<Rc<ElfFile>> {
+        if self.is_hung(Place::Device(mapping.device)) {
+            return Err(Absent::Os(libc::ETIMEDOUT));
+        }
+        let read = self.open_and_read(pid, mapping, executable);
+        self.touched.set(Some(Place::Process(pid)));
+        read
+    }
+
+    fn open_and_read(&mut self, pid: u32, mapping: &Mapping, executable: &OsStr) -> Reading<Rc<ElfFile>> {
+        let file = open_mapped(&self.root, pid, mapping, executable, &self.touched)?;
+        let status = file.metadata().map_err(|error| absent_from_io_error(&error))?;
+        let modified = (status.mtime(), status.mtime_nsec());
+        let identity = FileIdentity { device: status.dev(), inode: status.ino(), size: status.size(), modified };
+        if let Some(known) = self.known.get(&identity) {
+            return known.clone();
+        }
+        let elf = ElfFile::read(file).map(Rc::new).ok_or(Absent::Malformed);
+        self.bytes += elf.as_ref().map_or(0, |elf| elf.bytes());
+        self.known.insert(identity, elf.clone());
+        elf
+    }
+}

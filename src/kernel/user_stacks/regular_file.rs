@@ -1,0 +1,171 @@
+//! Opens regular files by paths that another user controls. A path is walked without symbolic links, and a file is opened for reading
+//! only after its inode was checked: to open a device or a pipe may have an effect.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path};
+
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+
+use super::mappings::Mapping;
+use super::touched_place::{Place, TouchedPlace};
+use crate::kernel::root::{Root, absent_from_errno, absent_from_io_error};
+use crate::kernel::sys_admin;
+use crate::sample::{Absent, Reading};
+
+/// Opens the file of a mapping: also one of a container, and one that was deleted. `executable`: the link /proc/PID/exe.
+pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr, touched: &TouchedPlace) -> Reading<File> {
+    // It is the file itself, whatever its path leads to now. Takes CAP_SYS_ADMIN.
+    if sys_admin::check_permitted().is_ok() {
+        touched.set(Some(Place::Device(mapping.device)));
+        let link = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
+        if let Ok(file) = sys_admin::with_sys_admin(|| open_link(&link)).flatten().and_then(reopen_regular) {
+            return Ok(file);
+        }
+    }
+    // A path may lead to any file system.
+    touched.set(Some(Place::Process(pid)));
+    let file = if mapping.path[..] == *executable.as_bytes() {
+        open_link(&root.path(format!("proc/{pid}/exe")))?
+    } else if mapping.is_deleted() {
+        return Err(Absent::NoSuchFile);
+    } else {
+        walk(root, pid, Path::new(OsStr::from_bytes(&mapping.path)))?
+    };
+    let status = fstat(&file).map_err(absent_from_errno)?;
+    if !is_mapped_file(&status, mapping) {
+        return Err(Absent::NoSuchFile);
+    }
+    if status.st_dev == mapping.device {
+        touched.set(Some(Place::Device(mapping.device)));
+    }
+    reopen_regular(file)
+}
+
+/// Opens a regular file by its path in the root directory of a process.
+pub fn open_below_root(root: &Root, pid: u32, path: &Path) -> Reading<File> {
+    walk(root, pid, path).and_then(reopen_regular)
+}
+
+/// On btrfs and overlayfs stat(2) and /proc/PID/maps name different devices: both made up (major 0), or that below an overlayfs and a
+/// made-up one.
+fn is_mapped_file(status: &FileStat, mapping: &Mapping) -> bool {
+    let is_made_up = |device: u64| libc::major(device) == 0;
+    let is_same_device = status.st_dev == mapping.device || is_made_up(status.st_dev) || is_made_up(mapping.device);
+    status.st_ino == mapping.inode && is_same_device
+}
+
+/// Follows a link of /proc, which leads to one file. Opens nothing for reading.
+fn open_link(link: &Path) -> Reading<OwnedFd> {
+    open(link, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(absent_from_errno)
+}
+
+/// Each directory by itself, so that no link leaves the root directory of the process. Paths of mappings have none.
+fn walk(root: &Root, pid: u32, path: &Path) -> Reading<OwnedFd> {
+    let mut place = open_link(&root.path(format!("proc/{pid}/root")))?;
+    for component in path.components() {
+        let name = match component {
+            Component::RootDir => continue,
+            Component::Normal(name) => name,
+            _ => return Err(Absent::NoSuchFile),
+        };
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        place = openat(place.as_fd(), name, flags, Mode::empty()).map_err(absent_from_errno)?;
+    }
+    Ok(place)
+}
+
+/// Opens for reading what was opened with O_PATH, unless it is no regular file.
+fn reopen_regular(file: OwnedFd) -> Reading<File> {
+    let kind = fstat(&file).map_err(absent_from_errno)?.st_mode & SFlag::S_IFMT.bits();
+    if kind != SFlag::S_IFREG.bits() {
+        return Err(Absent::NoSuchFile);
+    }
+    // A lease of another process must not block.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().read(true).custom_flags(flags).open(link).map_err(|error| absent_from_io_error(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    /// A mapping of a file at a place where this process has none.
+    fn mapping(path: &Path) -> Mapping {
+        let status = fs::metadata(path).unwrap();
+        Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            is_executable: true,
+            offset: 0,
+            device: status.dev(),
+            inode: status.ino(),
+            path: path.as_os_str().as_bytes().into(),
+        }
+    }
+
+    fn content(mapping: &Mapping) -> Reading<String> {
+        let mut file = open_mapped(&Root::host(), std::process::id(), mapping, OsStr::new(""), &TouchedPlace::default())?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        Ok(text)
+    }
+
+    #[test]
+    fn only_the_file_that_is_mapped_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let [library, other] = ["lib.so", "other.so"].map(|name| directory.join(name));
+        fs::write(&library, "tables").unwrap();
+        fs::write(&other, "other").unwrap();
+        let mapped = mapping(&library);
+        assert_eq!(content(&mapped).as_deref(), Ok("tables"));
+        fs::rename(&library, directory.join("moved.so")).unwrap();
+        symlink("moved.so", &library).unwrap();
+        assert_eq!(content(&mapped), Err(Absent::NoSuchFile), "a symbolic link to the file itself");
+        fs::rename(&other, &library).unwrap();
+        assert_eq!(content(&mapped), Err(Absent::NoSuchFile), "another file");
+    }
+
+    #[test]
+    fn a_file_is_the_mapped_one_by_inode_and_device() {
+        let mut status = nix::sys::stat::stat("/").unwrap();
+        let mapping = Mapping { device: libc::makedev(8, 1), inode: 7, ..mapping(Path::new("/")) };
+        let mut is_mapped = |inode: u64, device: u64| {
+            (status.st_ino, status.st_dev) = (inode, device);
+            is_mapped_file(&status, &mapping)
+        };
+        assert!(is_mapped(7, libc::makedev(8, 1)) && is_mapped(7, libc::makedev(0, 40)), "itself, and on an overlayfs");
+        assert!(
+            !is_mapped(7, libc::makedev(8, 2)) && !is_mapped(8, libc::makedev(8, 1)) && !is_mapped(8, libc::makedev(0, 40))
+        );
+    }
+
+    #[test]
+    fn no_link_is_followed_and_nothing_but_a_regular_file_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        fs::create_dir(directory.join("lib")).unwrap();
+        fs::write(directory.join("lib/a.so"), "").unwrap();
+        symlink("lib", directory.join("lib64")).unwrap();
+        symlink("/dev/null", directory.join("a.so (deleted)")).unwrap();
+        nix::unistd::mkfifo(&directory.join("pipe"), Mode::S_IRWXU).unwrap();
+        let opened = |name: &str| open_below_root(&Root::host(), std::process::id(), &directory.join(name)).is_ok();
+        assert!(opened("lib/a.so"));
+        for name in ["lib64/a.so", "a.so (deleted)", "pipe", "lib", "lib/../lib/a.so", "lib/b.so"] {
+            assert!(!opened(name), "{name}");
+        }
+        let deleted = directory.join("lib/a.so (deleted)");
+        fs::write(&deleted, "").unwrap();
+        assert_eq!(content(&mapping(&deleted)), Err(Absent::NoSuchFile));
+    }
+}
