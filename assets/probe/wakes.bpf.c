@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// Who wakes whom: of the threads of some processes, the time that they run, wait for a CPU and are blocked, in which system call, and
-// for a futex the thread that woke them there. Counted in maps; no event leaves the kernel.
+// Which thread wakes which: of the threads of some processes, the time that they run, wait for a CPU and are blocked, in which system
+// call, and for a futex the thread that woke them there. Counted in maps; no event leaves the kernel.
 // src/kernel/probe/wakes.rs loads the object and reads the maps; build.sh makes it again, and .ci/run compares the bytes.
 //
 // The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE).
@@ -30,13 +30,17 @@ enum { CONTENDED = 2, TID_MASK = 0x3fffffff, MAX_TID = 1 << 22 };
 #define WAITERS 0x80000000u
 
 // As in wakes.rs.
-enum { WATCHED_WORDS = 1024, THREADS = 4096, FUTEXES = 1024, EDGES = 16384, MAX_PROBES = 8 };
+enum { WATCHED_WORDS = 1024, THREADS = 4096, FUTEXES = 1024, EDGES = 32768, MAX_PROBES = 8, MAX_EDGE_PROBES = 16 };
 enum { RUNNING = 1, RUNNABLE, BLOCKED };
 // What a thread waits in: the number of its system call, or NO_CALL; in D; or a futex: its place plus one.
 enum { NO_CALL = 0xffff, IN_D = 1 << 16, IS_FUTEX = 1 << 17 };
+// The key of an edge, from its lowest bit: what the thread waits in (18 bits), the place of the thread that woke it, plus one (13), what that
+// one waited in (18), and the place of the thread (12).
+enum { WAKER_SHIFT = 18, HOLD_SHIFT = 31, AT_SHIFT = 49 };
 
 struct control {
-	// CLOCK_MONOTONIC since which it is attached; what is known of a thread from before is out of date.
+	// CLOCK_MONOTONIC since which it is attached; what is known of a thread from before is out of date. Until then the reader adds what
+	// each thread did last.
 	__u64 since, padding[7];
 	// Bit `tgid` modulo 65,536: of others with the same bit, the reader drops what was counted.
 	__u64 watched[WATCHED_WORDS];
@@ -65,12 +69,15 @@ struct futex {
 	__u64 wakes, passed_on, passed_on_ns, padding[4];
 };
 
-// A thread that waited, what it waited in, and the thread that woke it at a futex.
+// A thread that waited, what it waited in, the thread that woke it at a futex, and what that one waited in longest meanwhile.
 struct edge {
 	__u64 key, count, blocked_ns;
 	// Of the thread that woke it, since the wake-up before at this futex: all of it, and its parts
-	__u64 held_ns, run_ns, runnable_ns, wait_ns, wait;
+	__u64 held_ns, run_ns, runnable_ns, wait_ns, padding;
 };
+
+// The same of one wake-up; `in` is 0 if it did not wait.
+struct hold { __u64 held_ns, run_ns, runnable_ns, wait_ns; __u32 in; };
 
 #define TABLE(name, places, type_of_value) \
 	struct { \
@@ -106,10 +113,10 @@ static __always_inline void add(__u64 *counter, __u64 by)
 }
 
 // The place with this key, or a free one, which gets it.
-#define FIND(map, places, first, wanted, control, at, entry) do { \
+#define FIND(map, places, probes, first, wanted, control, at, entry) do { \
 	entry = 0; \
 	_Pragma("unroll") \
-	for (int probe = 0; probe < MAX_PROBES; probe++) { \
+	for (int probe = 0; probe < (probes); probe++) { \
 		__u32 place = ((first) + probe) & ((places) - 1); \
 		typeof(entry) there = bpf_map_lookup_elem(&map, &place); \
 		__u64 found; \
@@ -131,12 +138,19 @@ static __always_inline void add(__u64 *counter, __u64 by)
 		add(&(control)->lost, 1); \
 } while (0)
 
+static __always_inline __u64 mixed(__u64 number)
+{
+	number *= 0x9e3779b97f4a7c15;
+	return number ^ number >> 29;
+}
+
 static __always_inline struct thread *thread_of(struct control *control, __u32 tgid, __u32 tid, __u32 *at)
 {
 	__u64 key = (__u64)tgid << 32 | tid;
 	struct thread *thread;
 
-	FIND(threads, THREADS, tid, key, control, at, thread);
+	// The numbers of threads are consecutive: by themselves those of several processes would share places.
+	FIND(threads, THREADS, MAX_PROBES, mixed(key) >> 52, key, control, at, thread);
 	return thread;
 }
 
@@ -170,12 +184,6 @@ static __always_inline bool is_command(struct call *call, __u32 commands)
 	return call->is_futex && commands >> (call->arguments[1] & FUTEX_COMMAND & 31) & 1;
 }
 
-static __always_inline __u64 mixed(__u64 number)
-{
-	number *= 0x9e3779b97f4a7c15;
-	return number ^ number >> 29;
-}
-
 static __always_inline struct futex *futex_of(struct control *control, struct call *call, __u32 tgid, __u32 *at)
 {
 	__u64 address = call->arguments[0], key;
@@ -185,7 +193,7 @@ static __always_inline struct futex *futex_of(struct control *control, struct ca
 	if (!(call->arguments[1] & FUTEX_PRIVATE))
 		tgid = 0;
 	key = mixed(address + mixed(tgid)) | 1;
-	FIND(futexes, FUTEXES, key >> 20, key, control, at, futex);
+	FIND(futexes, FUTEXES, MAX_PROBES, key >> 20, key, control, at, futex);
 	if (futex && !futex->waits) {
 		futex->address = address;
 		futex->tgid = tgid;
@@ -210,6 +218,8 @@ static __always_inline void count_wait(struct futex *futex, struct call *call)
 
 static __always_inline __u64 later(__u64 a, __u64 b) { return a > b ? a : b; }
 static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
+// Another CPU may have set `since` after this one read its clock.
+static __always_inline __u64 elapsed(__u64 since, __u64 now) { return now > since ? now - since : 0; }
 
 static __always_inline bool is_outdated(struct control *control, struct thread *thread)
 {
@@ -225,18 +235,18 @@ static __always_inline void begin_hold(struct thread *thread, __u64 now)
 
 // The current thread wakes another one at a futex, which waited for so long: since the wake-up before, or since that one waited, it held
 // what the others waited for.
-static __always_inline void count_wake(struct futex *futex, __u32 at, struct edge *edge, struct thread *waker, __u64 since,
+static __always_inline void count_wake(struct futex *futex, __u32 at, struct hold *hold, struct thread *waker, __u64 since,
 				       __u64 blocked, __u64 now)
 {
-	__u64 begin = later(futex->last_wake, now - blocked), held = now > begin ? now - begin : 0;
-	__u64 running = waker->held_run_ns + (now - later(later(waker->since, waker->held_since), since));
+	__u64 begin = later(futex->last_wake, now - blocked), held = elapsed(begin, now);
+	__u64 running = waker->held_run_ns + elapsed(later(later(waker->since, waker->held_since), since), now);
 	__u64 runnable = waker->held_runnable_ns, waited = waker->held_wait_ns, in = waker->held_wait;
 	__u64 wait_end = waker->held_wait_end;
 
 	add(&futex->wakes, 1);
 	if (waker->woken_at == at + 1 && waker->woken_ns >= since) {
 		add(&futex->passed_on, 1);
-		add(&futex->passed_on_ns, now - waker->woken_ns);
+		add(&futex->passed_on_ns, elapsed(waker->woken_ns, now));
 	} else if (waker->woken_at && waker->woken_ns > begin && waker->futex_wait_ns > waited) {
 		// It waited for another lock meanwhile.
 		waited = waker->futex_wait_ns;
@@ -244,16 +254,15 @@ static __always_inline void count_wake(struct futex *futex, __u32 at, struct edg
 		wait_end = waker->woken_ns;
 	}
 	// What it did before it got the lock does not count.
-	waited = least(waited, wait_end > begin ? wait_end - begin : 0);
-	running = least(running, held > waited ? held - waited : 0);
-	runnable = least(runnable, held > waited + running ? held - waited - running : 0);
+	waited = least(waited, elapsed(begin, wait_end));
+	running = least(running, held - least(waited, held));
+	runnable = least(runnable, held - least(waited + running, held));
 	futex->last_wake = now;
-	add(&edge->held_ns, held);
-	add(&edge->run_ns, running);
-	add(&edge->runnable_ns, runnable);
-	add(&edge->wait_ns, waited);
-	if (waited)
-		edge->wait = in;
+	hold->held_ns = held;
+	hold->run_ns = running;
+	hold->runnable_ns = runnable;
+	hold->wait_ns = waited;
+	hold->in = waited ? in : 0;
 	begin_hold(waker, now);
 	waker->woken_at = 0;
 }
@@ -266,6 +275,7 @@ int waking(__u64 *ctx)
 	struct call call, wakers_call;
 	struct thread *thread, *waker = 0;
 	struct futex *futex = 0;
+	struct hold hold = {};
 	struct edge *edge;
 	__u32 tgid = task->tgid, at, futex_at = 0, waker_at = 0, in, edge_at;
 	__u64 now, blocked = 0, key;
@@ -277,9 +287,9 @@ int waking(__u64 *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (is_outdated(control, thread))
-		blocked = now - control->since;
+		blocked = elapsed(control->since, now);
 	else if (thread->state == BLOCKED)
-		blocked = now - thread->since;
+		blocked = elapsed(thread->since, now);
 	// One that is still on its CPU has not begun to wait, or is about to.
 	if (is_outdated(control, thread) || thread->state != RUNNING) {
 		thread->state = RUNNABLE;
@@ -302,14 +312,20 @@ int waking(__u64 *ctx)
 				waker = thread_of(control, current->tgid, current->pid, &waker_at);
 		}
 	}
-	key = 1ULL << 63 | (__u64)at << 40 | (waker ? (__u64)(waker_at + 1) << 20 : 0) | in;
-	FIND(edges, EDGES, mixed(key) >> 40, key, control, &edge_at, edge);
+	if (waker)
+		count_wake(futex, futex_at, &hold, waker, control->since, blocked, now);
+	key = 1ULL << 63 | (__u64)at << AT_SHIFT | (__u64)hold.in << HOLD_SHIFT | (waker ? (__u64)(waker_at + 1) << WAKER_SHIFT : 0) | in;
+	FIND(edges, EDGES, MAX_EDGE_PROBES, mixed(key) >> 49, key, control, &edge_at, edge);
 	if (!edge)
 		return 0;
 	add(&edge->count, 1);
 	add(&edge->blocked_ns, blocked);
-	if (waker)
-		count_wake(futex, futex_at, edge, waker, control->since, blocked, now);
+	if (waker) {
+		add(&edge->held_ns, hold.held_ns);
+		add(&edge->run_ns, hold.run_ns);
+		add(&edge->runnable_ns, hold.runnable_ns);
+		add(&edge->wait_ns, hold.wait_ns);
+	}
 	if (futex) {
 		begin_hold(thread, now);
 		thread->woken_at = futex_at + 1;
@@ -339,8 +355,8 @@ static __always_inline void leave_cpu(struct control *control, struct task_struc
 		begin_hold(thread, control->since);
 		thread->since = control->since;
 	}
-	thread->run_ns += now - thread->since;
-	thread->held_run_ns += now - later(thread->since, thread->held_since);
+	thread->run_ns += elapsed(thread->since, now);
+	thread->held_run_ns += elapsed(later(thread->since, thread->held_since), now);
 	// One that is being woken already has not slept.
 	thread->state = is_preempted || !state || state & TASK_WAKING ? RUNNABLE : BLOCKED;
 	thread->since = now;
@@ -356,9 +372,12 @@ static __always_inline void enter_cpu(struct control *control, struct task_struc
 		return;
 	if (is_outdated(control, thread)) {
 		begin_hold(thread, now);
+		// One that was seen before, and was not woken since, was runnable all the time. Another one may be new.
+		if (thread->since)
+			thread->runnable_ns += elapsed(control->since, now);
 	} else if (thread->state == RUNNABLE) {
-		thread->runnable_ns += now - thread->since;
-		thread->held_runnable_ns += now - later(thread->since, thread->held_since);
+		thread->runnable_ns += elapsed(thread->since, now);
+		thread->held_runnable_ns += elapsed(later(thread->since, thread->held_since), now);
 	}
 	thread->state = RUNNING;
 	thread->since = now;

@@ -8,8 +8,9 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use super::program::threads::with_timeout;
-use super::sys::{pidfd_open, pidfd_send_signal};
+use super::sys::pidfd_send_signal;
 use crate::ids::ProcessId;
+use crate::kernel::sys::pidfd_open;
 use crate::kernel::task::parse_stat;
 use crate::state::Notice;
 use crate::state::process_signal::ProcessSignal;

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::{offset_of, zeroed};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -75,16 +75,6 @@ pub fn raise_with_default_action(number: Signal) -> nix::Result<()> {
     // SAFETY: `before` was this process's action a moment ago.
     unsafe { sigaction(number, &before) }?;
     raised
-}
-
-/// pidfd_open(2): a descriptor that refers to this process, even after its pid has been given to another one. `ENOSYS` before
-/// Linux 5.3.
-pub fn pidfd_open(pid: u32) -> nix::Result<OwnedFd> {
-    // SAFETY: takes no pointer.
-    let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    let descriptor = libc::c_int::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-    // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// pidfd_send_signal(2), as kill(2) sends it: the kernel fills in the sender.

@@ -8,7 +8,7 @@ use super::value_parsers;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The processes [default: all with 4 threads in futex calls, alone or with others of their name and parent]
+    /// The processes [default: up to 256 with 4 threads in futex calls, alone or with others of their name and parent]
     #[arg(value_name = "PID")]
     pub pids: Vec<u32>,
     /// Trace for this time

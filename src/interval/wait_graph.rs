@@ -17,7 +17,10 @@ pub struct WaitGraph {
     /// From the lock with most waiting threads to what its holders do; empty without a lock
     pub critical_path: Vec<PathStep>,
     pub wake_ups: u64,
-    pub lost_events: u64,
+    /// `None`: not known
+    pub lost_events: Option<u64>,
+    /// The programs were detached for a part of the time: the end of what was held then is not in `held_ratio`
+    pub held_is_lower_bound: bool,
 }
 
 /// A futex that is a lock: the thread that wakes others there has held it.
@@ -55,7 +58,7 @@ pub struct Edge {
 pub enum LockEvidence {
     /// All its waits were with a value that only locks wait with
     Value,
-    /// The threads that were woken there wake the next ones there, and are awake in between for most of the time
+    /// The threads that were woken there wake the next ones there, and the times in between are most of the trace
     PassedOn,
 }
 
@@ -105,19 +108,21 @@ pub enum PathStep {
     /// It waits in something that is no lock
     Waiting(WaitPlace, f64),
     /// It waits for a lock that is on the path already: index into `WaitGraph::locks`
-    Circle(usize),
+    Cycle(usize),
 }
 
 /// Fewer wake-ups do not show what a futex is. docs/metrics.md, "Fixed thresholds".
 const MIN_WAKE_UPS: u64 = 8;
 /// Share of the wake-ups that must be by threads that were themselves woken there.
 const MIN_PASSED_ON: f64 = 0.9;
-/// Share of the trace during which these threads must have been awake: a lock with a queue is always held.
+/// Share of the trace from when such threads were woken to when they woke the next one: a lock with a queue is always held.
 const MIN_HELD: f64 = 0.5;
 /// Different threads that must have waited.
 const MIN_MEMBERS: usize = 4;
 /// Mean number of threads that wait for a lock from which it begins a critical path.
-const MIN_PATH_WAITERS: f64 = 0.1;
+pub const MIN_PATH_WAITERS: f64 = 0.1;
+/// Share of the time given from which it was traced all the time.
+const MIN_WHOLE: f64 = 0.95;
 
 /// The graph of a trace.
 pub fn wait_graph(wakes: &Wakes) -> WaitGraph {
@@ -128,12 +133,13 @@ pub fn wait_graph(wakes: &Wakes) -> WaitGraph {
     }
     let mut graph = WaitGraph {
         seconds: wakes.elapsed_ns as f64 / 1e9,
-        wake_ups: wakes.waits.iter().map(|wait| wait.count).sum(),
+        wake_ups: sum(wakes.waits.iter().map(|wait| wait.count)),
         lost_events: wakes.lost_events,
+        held_is_lower_bound: (wakes.elapsed_ns as f64) < wakes.span_ns as f64 * MIN_WHOLE,
         ..WaitGraph::default()
     };
     for (place, waits) in places {
-        let threads = waits.iter().map(|wait| wait.blocked_ns).sum::<u64>() as f64 / elapsed;
+        let threads = sum(waits.iter().map(|wait| wait.blocked_ns)) as f64 / elapsed;
         let futex = match place {
             WaitPlace::Futex(index) => wakes.futexes.get(index).map(|futex| (index, futex)),
             WaitPlace::Call { .. } => None,
@@ -160,10 +166,10 @@ fn lock_evidence(futex: &TracedFutex, waits: &[&TracedWait], elapsed_ns: f64) ->
         return Some(LockEvidence::Value);
     }
     let passed_on = futex.passed_on as f64 / futex.wake_ups as f64;
-    let awake = futex.passed_on_ns as f64 / elapsed_ns;
+    let held = futex.passed_on_ns as f64 / elapsed_ns;
     let members = distinct_threads(waits);
     let is_passed_on =
-        reaches_threshold(passed_on, MIN_PASSED_ON) && reaches_threshold(awake, MIN_HELD) && members >= MIN_MEMBERS;
+        reaches_threshold(passed_on, MIN_PASSED_ON) && reaches_threshold(held, MIN_HELD) && members >= MIN_MEMBERS;
     is_passed_on.then_some(LockEvidence::PassedOn)
 }
 
@@ -179,21 +185,27 @@ fn lock(futex: usize, evidence: LockEvidence, waiters: f64, waits: &[&TracedWait
     for wait in waits {
         let Some(waker) = wait.waker else { continue };
         let (wake_ups, held_ns) = holders.entry(waker).or_default();
-        *wake_ups += wait.count;
-        *held_ns += wait.held.total_ns;
+        *wake_ups = wake_ups.saturating_add(wait.count);
+        *held_ns = held_ns.saturating_add(wait.held.total_ns);
     }
     let mut holders: Vec<Holder> = holders
         .into_iter()
         .map(|(thread, (wake_ups, held_ns))| Holder { thread, wake_ups, held_ratio: held_ns as f64 / elapsed_ns })
         .collect();
     holders.small_sort_by(|a, b| b.held_ratio.total_cmp(&a.held_ratio));
-    let mut edges: Vec<Edge> = waits
-        .iter()
-        .map(|wait| Edge {
-            thread: wait.thread,
-            holder: wait.waker,
-            wake_ups: wait.count,
-            waiting_ratio: wait.blocked_ns as f64 / elapsed_ns,
+    let mut waited: BTreeMap<(usize, Option<usize>), (u64, u64)> = BTreeMap::new();
+    for wait in waits {
+        let (wake_ups, blocked_ns) = waited.entry((wait.thread, wait.waker)).or_default();
+        *wake_ups = wake_ups.saturating_add(wait.count);
+        *blocked_ns = blocked_ns.saturating_add(wait.blocked_ns);
+    }
+    let mut edges: Vec<Edge> = waited
+        .into_iter()
+        .map(|((thread, holder), (wake_ups, blocked_ns))| Edge {
+            thread,
+            holder,
+            wake_ups,
+            waiting_ratio: blocked_ns as f64 / elapsed_ns,
         })
         .collect();
     edges.sort_by(|a, b| b.waiting_ratio.total_cmp(&a.waiting_ratio));
@@ -201,7 +213,7 @@ fn lock(futex: usize, evidence: LockEvidence, waiters: f64, waits: &[&TracedWait
         futex,
         waiters,
         waiting_threads: distinct_threads(waits),
-        wake_ups: holders.iter().map(|holder| holder.wake_ups).sum(),
+        wake_ups: sum(holders.iter().map(|holder| holder.wake_ups)),
         evidence,
         holders,
         while_held: while_held(waits.iter().map(|wait| wait.held)),
@@ -209,15 +221,21 @@ fn lock(futex: usize, evidence: LockEvidence, waiters: f64, waits: &[&TracedWait
     }
 }
 
+/// Corrupt counts do not overflow.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 fn while_held(held: impl Iterator<Item = HeldTime>) -> WhileHeld {
     let mut sum = HeldTime::default();
     let mut waits: BTreeMap<WaitPlace, u64> = BTreeMap::new();
     for held in held {
-        sum.total_ns += held.total_ns;
-        sum.run_ns += held.run_ns;
-        sum.runnable_ns += held.runnable_ns;
+        sum.total_ns = sum.total_ns.saturating_add(held.total_ns);
+        sum.run_ns = sum.run_ns.saturating_add(held.run_ns);
+        sum.runnable_ns = sum.runnable_ns.saturating_add(held.runnable_ns);
         if let Some(place) = held.wait {
-            *waits.entry(place).or_default() += held.wait_ns;
+            let waited = waits.entry(place).or_default();
+            *waited = waited.saturating_add(held.wait_ns);
         }
     }
     let share = |ns: u64| ns as f64 / (sum.total_ns as f64).max(1.0);
@@ -233,13 +251,14 @@ fn other_wait(place: WaitPlace, threads: f64, waits: &[&TracedWait]) -> OtherWai
     let mut wakers: BTreeMap<usize, u64> = BTreeMap::new();
     for wait in waits {
         if let Some(waker) = wait.waker {
-            *wakers.entry(waker).or_default() += wait.count;
+            let wake_ups = wakers.entry(waker).or_default();
+            *wake_ups = wake_ups.saturating_add(wait.count);
         }
     }
     OtherWait {
         place,
         threads,
-        wake_ups: waits.iter().map(|wait| wait.count).sum(),
+        wake_ups: sum(waits.iter().map(|wait| wait.count)),
         most_by: wakers.into_iter().max_by_key(|&(thread, count)| (count, std::cmp::Reverse(thread))),
     }
 }
@@ -261,7 +280,7 @@ fn critical_path(locks: &[Lock]) -> Vec<PathStep> {
         next = wanted.filter(|wanted| !seen.contains(wanted));
         path.extend(match (next, wanted, longest_wait) {
             (Some(_), ..) => None,
-            (None, Some(lock), _) => Some(PathStep::Circle(lock)),
+            (None, Some(lock), _) => Some(PathStep::Cycle(lock)),
             (None, None, Some((place, share))) => Some(PathStep::Waiting(place, share)),
             (None, None, None) if running >= runnable => Some(PathStep::Running(running)),
             (None, None, None) => Some(PathStep::Runnable(runnable)),
@@ -322,7 +341,7 @@ mod tests {
 
     #[test]
     fn workers_that_wake_the_next_one_before_they_work_hold_no_lock() {
-        let awake = |passed_on_ns| TracedFutex {
+        let passed_on_for = |passed_on_ns| TracedFutex {
             waits: 400,
             other_values: 390,
             wake_ups: 400,
@@ -330,10 +349,10 @@ mod tests {
             passed_on_ns,
             ..TracedFutex::default()
         };
-        assert!(wait_graph(&ring(8, 50, awake(SECOND / 100))).locks.is_empty());
-        let lock = &wait_graph(&ring(8, 50, awake(4 * SECOND))).locks[0];
-        assert_eq!(lock.evidence, LockEvidence::PassedOn, "a read-write lock, awake while it is held");
-        assert!(wait_graph(&ring(3, 50, awake(4 * SECOND))).locks.is_empty(), "three may be a pipeline");
+        assert!(wait_graph(&ring(8, 50, passed_on_for(SECOND / 100))).locks.is_empty());
+        let lock = &wait_graph(&ring(8, 50, passed_on_for(4 * SECOND))).locks[0];
+        assert_eq!(lock.evidence, LockEvidence::PassedOn, "a read-write lock");
+        assert!(wait_graph(&ring(3, 50, passed_on_for(4 * SECOND))).locks.is_empty(), "three may be a pipeline");
     }
 
     #[test]
@@ -345,6 +364,27 @@ mod tests {
     }
 
     #[test]
+    fn what_most_of_the_held_time_is_waited_in_counts_not_what_was_last() {
+        let read = WaitPlace::Call { number: Some(0), uninterruptible: false };
+        let mut wakes = ring(5, 10, mutex(50));
+        let short = HeldTime { total_ns: SECOND / 10, wait_ns: SECOND / 10, wait: Some(read), ..HeldTime::default() };
+        let others: Vec<_> = wakes.waits.iter().map(|wait| TracedWait { held: short, count: 1, ..wait.clone() }).collect();
+        wakes.waits.extend(others);
+        let lock = &wait_graph(&wakes).locks[0];
+        assert_eq!(lock.while_held.waiting.map(|(place, _)| place), Some(FSYNC));
+        assert_eq!((lock.edges.len(), lock.edges[0].wake_ups), (5, 11), "one edge for each pair of threads");
+    }
+
+    #[test]
+    fn corrupt_counts_do_not_overflow() {
+        let mut wakes = ring(5, u64::MAX, mutex(50));
+        let held =
+            HeldTime { total_ns: u64::MAX, run_ns: u64::MAX, runnable_ns: u64::MAX, wait_ns: u64::MAX, wait: Some(FSYNC) };
+        wakes.waits.iter_mut().for_each(|wait| (wait.blocked_ns, wait.held) = (u64::MAX, held));
+        assert_eq!(wait_graph(&wakes).wake_ups, u64::MAX);
+    }
+
+    #[test]
     fn few_wake_ups_and_waits_with_a_timeout_are_no_lock() {
         assert!(wait_graph(&ring(5, 1, mutex(5))).locks.is_empty());
         let timed = TracedFutex { with_timeout: 1, ..mutex(50) };
@@ -352,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_goes_on_from_lock_to_lock_and_ends_in_a_circle() {
+    fn the_path_goes_on_from_lock_to_lock_and_ends_in_a_cycle() {
         let wait = |futex, waker, blocked, of| TracedWait {
             thread: 9,
             place: WaitPlace::Futex(futex),
@@ -368,6 +408,6 @@ mod tests {
         assert!(matches!(graph.critical_path[2], PathStep::Lock(1)), "{:?}", graph.critical_path);
         assert_eq!(graph.critical_path.last(), Some(&PathStep::Waiting(FSYNC, 0.8)));
         wakes.waits[1].held.wait = Some(WaitPlace::Futex(0));
-        assert_eq!(wait_graph(&wakes).critical_path.last(), Some(&PathStep::Circle(0)));
+        assert_eq!(wait_graph(&wakes).critical_path.last(), Some(&PathStep::Cycle(0)));
     }
 }

@@ -208,6 +208,16 @@ pub fn bpf_link_create(program: BorrowedFd) -> nix::Result<OwnedFd> {
     bpf(BPF_LINK_CREATE, &attributes)
 }
 
+/// pidfd_open(2): a descriptor that refers to this process, even after its pid has been given to another one. `ENOSYS` before
+/// Linux 5.3.
+pub fn pidfd_open(pid: u32) -> nix::Result<OwnedFd> {
+    // SAFETY: takes no pointer.
+    let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    let descriptor = libc::c_int::try_from(descriptor).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// BPF_RAW_TRACEPOINT_OPEN: attaches a loaded program to the tracepoint that it was loaded for. The descriptor is the link.
 pub fn bpf_raw_tracepoint_open(program: BorrowedFd) -> nix::Result<OwnedFd> {
     bpf(BPF_RAW_TRACEPOINT_OPEN, &RawTracepointOpen { name: 0, prog_fd: raw_descriptor(program), padding: 0 })

@@ -128,6 +128,12 @@ pub fn syscall_has_timeout(text: &[u8]) -> bool {
         && words.nth(4).and_then(parse_prefixed_hexadecimal).is_some_and(|address| address != 0)
 }
 
+/// The pid of the process of a thread: the line `Tgid:` of its status.
+pub fn parse_tgid(status: &[u8]) -> Option<u32> {
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    u32::try_from(parse_decimal(line.trim_ascii())?).ok()
+}
+
 /// /proc/PID/io, by field name.
 pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     const NAMES: [&[u8]; 5] = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:", b"cancelled_write_bytes:"];

@@ -17,15 +17,22 @@ pub struct Wakes {
     pub threads: Vec<TracedThread>,
     pub futexes: Vec<TracedFutex>,
     pub waits: Vec<TracedWait>,
-    /// Events that were not counted, for lack of a place or of time
-    pub lost_events: u64,
+    /// Events that were not counted, for lack of a place or of time; `None` if the kernel does not tell
+    pub lost_events: Option<u64>,
+    /// Processes that were not traced, since there are too many
+    pub processes_left_out: usize,
+    /// Threads whose system calls this user may not read: if they wait, it is not known in what
+    pub hidden_threads: usize,
 }
 
 /// A process that was traced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedProcess {
     pub pid: u32,
+    /// At the beginning
     pub name: Name,
+    /// It ended within the trace
+    pub has_ended: bool,
 }
 
 /// A thread of one of them that ran or was woken, or waited all the time.
@@ -35,6 +42,13 @@ pub struct TracedThread {
     pub tid: u32,
     /// Empty if it ended before its name was read
     pub name: Name,
+    /// `None`: it had no event, and did not wait all the time
+    pub times: Option<ThreadTimes>,
+}
+
+/// What a thread did beside waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
     /// On a CPU
     pub run_ns: u64,
     /// Woken or preempted, but not on a CPU
@@ -57,7 +71,7 @@ pub struct TracedFutex {
     pub wake_ups: u64,
     /// Those by a thread that was itself last woken there
     pub passed_on: u64,
-    /// For how long these threads had been awake, summed
+    /// From when these threads were woken there to when they woke the next one there, summed: they may have waited elsewhere meanwhile
     pub passed_on_ns: u64,
 }
 
@@ -70,7 +84,8 @@ pub enum WaitPlace {
     Call { number: Option<u16>, uninterruptible: bool },
 }
 
-/// The waits of one thread in one place that ended with a wake-up by one other thread.
+/// The waits of one thread in one place that ended with a wake-up by one other thread, and during which that one waited longest in one
+/// other place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedWait {
     /// Index into `Wakes::threads`
@@ -91,7 +106,8 @@ pub struct HeldTime {
     pub total_ns: u64,
     pub run_ns: u64,
     pub runnable_ns: u64,
-    /// Its longest wait
+    /// Its longest wait each time
     pub wait_ns: u64,
+    /// What that was in
     pub wait: Option<WaitPlace>,
 }

@@ -13,9 +13,12 @@ use crate::interval::wait_graph::wait_graph;
 use crate::kernel::host::machine_architecture;
 use crate::kernel::probe::loader_process::own_executable;
 use crate::kernel::root::Root;
-use crate::kernel::wake_trace::{MIN_FUTEX_WAITERS, TraceError, WakeTrace, trace_obstacle, waiting_processes};
+use crate::kernel::wake_trace::{
+    MIN_FUTEX_WAITERS, TraceError, WaitingProcesses, WakeTrace, trace_obstacle, waiting_processes,
+};
 use crate::report::wait_graph as report;
 use crate::sample::wakes::Wakes;
+use crate::units::format::pluralize;
 
 pub fn trace(root: &Root, configuration: &Configuration, trace: &Trace) -> Result<Exit, Failure> {
     let signals = TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot trace", error, ""))?;
@@ -32,20 +35,16 @@ pub fn trace(root: &Root, configuration: &Configuration, trace: &Trace) -> Resul
     .map(|_| Exit::Success)
 }
 
-/// Traces, until the time is over or a signal ends it.
+/// Traces, until the time is over, all processes have ended, or a signal ends it.
 fn wakes(root: &Root, settings: &Settings, trace: &Trace, signals: TerminationSignals) -> Result<Wakes, Failure> {
     trace_obstacle(root).map_err(failure)?;
     let machine = machine_architecture(root).unwrap_or_default();
-    let mut pids = trace.pids.clone();
-    if pids.is_empty() {
-        pids = waiting_processes(root, &machine).map_err(failure)?;
-    }
-    if pids.is_empty() {
-        let why = format!("no process has {MIN_FUTEX_WAITERS} threads in futex calls");
-        return Err(Failure::new(Exit::Failed, "nothing to trace", why, "give the PID of a process"));
-    }
     let max_cpu_share = (settings.probes() == ProbeMode::Auto).then_some(MAX_PROBE_CPU_SHARE);
-    let mut running = WakeTrace::new(root, &own_executable(), &machine, &pids, max_cpu_share).map_err(failure)?;
+    let begin = |pids: &[u32]| WakeTrace::new(root, &own_executable(), &machine, pids, max_cpu_share);
+    let (mut running, found) = match trace.pids.as_slice() {
+        [] => trace_waiting(waiting_processes(root, &machine).map_err(failure)?, begin)?,
+        pids => (begin(pids).map_err(failure)?, WaitingProcesses::default()),
+    };
     let (stop, stopped) = mpsc::channel();
     signals.on_signal(move || {
         // The trace may be over.
@@ -53,14 +52,41 @@ fn wakes(root: &Root, settings: &Settings, trace: &Trace, signals: TerminationSi
     })?;
     // A signal ends it earlier, with what was counted until then.
     running.run(trace.span, |time| stopped.recv_timeout(time).is_ok()).map_err(failure)?;
-    Ok(running.finish())
+    let wakes = running.finish().map_err(failure)?;
+    let hidden_threads = wakes.hidden_threads.max(found.hidden_threads);
+    Ok(Wakes { processes_left_out: found.left_out, hidden_threads, ..wakes })
+}
+
+/// Begins a trace of those of these processes that still exist.
+fn trace_waiting(
+    mut found: WaitingProcesses,
+    begin: impl Fn(&[u32]) -> Result<WakeTrace, TraceError>,
+) -> Result<(WakeTrace, WaitingProcesses), Failure> {
+    while !found.pids.is_empty() {
+        match begin(&found.pids) {
+            Ok(running) => return Ok((running, found)),
+            Err(TraceError::NoProcess(ended)) => found.pids.retain(|&pid| pid != ended),
+            Err(error) => return Err(failure(error)),
+        }
+    }
+    let (why, remedy) = match found.hidden_threads {
+        0 => (format!("no process has {MIN_FUTEX_WAITERS} threads in futex calls"), "give the PID of a process"),
+        hidden => (
+            format!("system calls of {} cannot be read", pluralize(hidden, "thread")),
+            "run it as root, or with CAP_SYS_PTRACE, too",
+        ),
+    };
+    Err(Failure::new(Exit::Failed, "nothing to trace", why, remedy))
 }
 
 fn failure(error: TraceError) -> Failure {
     let (exit, remedy) = match &error {
-        TraceError::NoProcess(_) => (Exit::Failed, ""),
+        TraceError::NoProcess(_) | TraceError::NoSwitches(_) | TraceError::NoClock(_) => (Exit::Failed, ""),
+        TraceError::CannotWatch(..) => (Exit::Failed, "give fewer processes"),
         TraceError::NoProc(_) => (Exit::NoProc, "mount it: mount -t proc proc /proc"),
-        TraceError::NotPossible(_) => (Exit::Refused, "run it on the host as root, or with CAP_BPF and CAP_PERFMON"),
+        TraceError::NotPossible(_) => {
+            (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
+        }
         TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with CONFIG_DEBUG_INFO_BTF is needed"),
     };
     Failure::new(exit, "cannot trace", error, remedy)

@@ -8,19 +8,19 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use nix::time::ClockId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loader_process::{LoaderProcess, ProbeProgram};
 use crate::kernel::fields::{lines, parse_u64};
 use crate::kernel::scan::read_clock_ns;
 use crate::kernel::sys::{self, SharedWords};
-use crate::sample::wakes::{HeldTime, TracedFutex, TracedThread, TracedWait, WaitPlace, Wakes};
+use crate::sample::wakes::{HeldTime, ThreadTimes, TracedFutex, TracedThread, TracedWait, WaitPlace, Wakes};
 
 /// As in wakes.bpf.c: places of the tables, and words of 64 bits of one place.
 const WATCHED_WORDS: usize = 1024;
 const THREADS: usize = 4096;
 const FUTEXES: usize = 1024;
-const EDGES: usize = 16_384;
+const EDGES: usize = 32_768;
 const THREAD_WORDS: usize = 16;
 const FUTEX_WORDS: usize = 16;
 const EDGE_WORDS: usize = 8;
@@ -29,8 +29,17 @@ const SINCE: usize = 0;
 const WATCHED: usize = 8;
 const LOST: usize = WATCHED + WATCHED_WORDS;
 const CONTROL_WORDS: usize = LOST + 1;
-/// `BLOCKED`
+/// States of a thread
+const RUNNING: u32 = 1;
+const RUNNABLE: u32 = 2;
 const BLOCKED: u32 = 3;
+/// Parts of the key of an edge
+const PLACE_MASK: u64 = (1 << 18) - 1;
+const WAKER_SHIFT: u32 = 18;
+const WAKER_MASK: u64 = (1 << 13) - 1;
+const HOLD_SHIFT: u32 = 31;
+const AT_SHIFT: u32 = 49;
+const AT_MASK: u64 = THREADS as u64 - 1;
 const NO_CALL: u64 = 0xffff;
 const IN_D: u64 = 1 << 16;
 const IS_FUTEX: u64 = 1 << 17;
@@ -45,7 +54,7 @@ pub struct WakesProbe {
     threads: SharedWords,
     futexes: SharedWords,
     edges: SharedWords,
-    pids: Vec<u32>,
+    pids: FxHashSet<u32>,
     /// CLOCK_MONOTONIC when it was last attached, and detached
     attached_ns: u64,
     detached_ns: u64,
@@ -53,13 +62,14 @@ pub struct WakesProbe {
     elapsed_ns: u64,
 }
 
-/// What was counted, and which threads were blocked at the end.
-#[derive(Debug, Default)]
-pub struct WakeCounts {
-    /// Without names, the machine, and waits that have not ended
-    pub wakes: Wakes,
-    /// Index into `Wakes::threads`, and how long the thread had been blocked
-    pub blocked: Vec<(usize, u64)>,
+/// What a thread had been doing, since its last event, when the programs were detached. Times are in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastState {
+    Running(u64),
+    Runnable(u64),
+    Blocked(u64),
+    /// It had no event since they were attached
+    NoEvent,
 }
 
 impl WakesProbe {
@@ -81,25 +91,30 @@ impl WakesProbe {
             edges: SharedWords::map(edges.as_fd(), EDGES * EDGE_WORDS)?,
             programs: [waking, switched],
             links: Vec::new(),
-            pids: Vec::new(),
+            pids: FxHashSet::default(),
             attached_ns: 0,
             detached_ns: 0,
             elapsed_ns: 0,
         })
     }
 
-    /// Has the threads of these processes counted.
+    /// Has the threads of these processes counted from now on, and of no others. What was counted of others before remains.
     pub fn watch(&mut self, pids: &[u32]) {
+        let mut wanted = [0_u64; WATCHED_WORDS];
         for &pid in pids {
-            let at = WATCHED + pid as usize / 64 % WATCHED_WORDS;
-            self.control.set(at, self.control.get(at) | 1 << (pid % 64));
+            if let Some(word) = wanted.get_mut(pid as usize / 64 % WATCHED_WORDS) {
+                *word |= 1 << (pid % 64);
+            }
         }
-        self.pids = pids.to_vec();
+        for (at, &word) in (WATCHED..).zip(&wanted) {
+            self.control.set(at, word);
+        }
+        self.pids.extend(pids);
     }
 
     /// Counts from now on.
     pub fn attach(&mut self) -> io::Result<()> {
-        self.attached_ns = monotonic_ns()?;
+        self.attached_ns = clock_ns()?;
         self.control.set(SINCE, self.attached_ns);
         for program in &self.programs {
             self.links.push(sys::bpf_raw_tracepoint_open(program.as_fd())?);
@@ -110,42 +125,72 @@ impl WakesProbe {
     /// Stops counting: switches cost nothing more then.
     pub fn detach(&mut self) -> io::Result<()> {
         self.links.clear();
-        self.detached_ns = monotonic_ns()?;
+        self.detached_ns = clock_ns()?;
         self.elapsed_ns += self.detached_ns.saturating_sub(self.attached_ns);
         Ok(())
     }
 
-    /// What was counted while it was attached.
-    pub fn read(&self) -> WakeCounts {
-        let mut counts = WakeCounts::default();
-        let threads = self.read_threads(&mut counts);
-        let futexes = self.read_futexes(&mut counts.wakes);
+    /// How long it was attached the last time, in ns.
+    pub fn slice_ns(&self) -> u64 {
+        self.detached_ns.saturating_sub(self.attached_ns)
+    }
+
+    /// What the threads, by pid and tid, had been doing when it was detached. Those without an event in the trace are missing.
+    pub fn last_states(&self) -> FxHashMap<(u32, u32), LastState> {
+        let state = |(place, thread): (usize, (u32, u32))| {
+            let (since, (state, _)) =
+                (self.threads.get(place * THREAD_WORDS + 1), halves(self.threads.get(place * THREAD_WORDS + 2)));
+            let open_ns = self.detached_ns.saturating_sub(since);
+            let last = match state {
+                _ if since < self.attached_ns => LastState::NoEvent,
+                RUNNING => LastState::Running(open_ns),
+                RUNNABLE => LastState::Runnable(open_ns),
+                BLOCKED => LastState::Blocked(open_ns),
+                _ => return None,
+            };
+            Some((thread, last))
+        };
+        self.traced_threads().filter_map(state).collect()
+    }
+
+    /// Events that were not counted; `None` if the kernel does not tell.
+    pub fn lost_events(&self) -> Option<u64> {
+        self.programs
+            .iter()
+            .try_fold(self.control.get(LOST), |lost, program| Some(lost.saturating_add(missed_events(program)?)))
+    }
+
+    /// What was counted while it was attached: without names, the machine, and what threads had been doing since their last event.
+    pub fn read(&self) -> Wakes {
+        let mut wakes = Wakes::default();
+        let threads = self.read_threads(&mut wakes);
+        let futexes = self.read_futexes(&mut wakes);
         let edges = (0..EDGES).filter_map(|place| self.read_edge(place, &threads, &futexes));
-        counts.wakes.waits = edges.collect();
-        counts.wakes.elapsed_ns = self.elapsed_ns;
-        counts.wakes.lost_events = self.control.get(LOST).saturating_add(self.programs.iter().map(missed_events).sum());
-        counts
+        wakes.waits = edges.collect();
+        wakes.elapsed_ns = self.elapsed_ns;
+        wakes.lost_events = self.lost_events();
+        wakes
+    }
+
+    /// The places of the table that have a thread, with its pid and tid: not those of other processes with the same bit.
+    fn traced_threads(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
+        let thread = |place: usize| {
+            let key = self.threads.get(place * THREAD_WORDS);
+            (place, ((key >> 32) as u32, key as u32))
+        };
+        (0..THREADS).map(thread).filter(|(_, (pid, _))| self.pids.contains(pid))
     }
 
     /// The index of the thread at each place of the table.
-    fn read_threads(&self, counts: &mut WakeCounts) -> FxHashMap<u64, usize> {
+    fn read_threads(&self, wakes: &mut Wakes) -> FxHashMap<u64, usize> {
         let mut indexes = FxHashMap::default();
-        for place in 0..THREADS {
+        for (place, (pid, tid)) in self.traced_threads() {
             let word = |at: usize| self.threads.get(place * THREAD_WORDS + at);
-            let (key, since) = (word(0), word(1));
-            let (pid, tid) = ((key >> 32) as u32, key as u32);
-            // Of another process with the same bit, or of none.
-            if !self.pids.contains(&pid) {
-                continue;
-            }
-            let index = counts.wakes.threads.len();
-            indexes.insert(place as u64, index);
-            let (state, _) = halves(word(2));
-            if state == BLOCKED && since >= self.attached_ns {
-                counts.blocked.push((index, self.detached_ns.saturating_sub(since)));
-            }
-            let (run_ns, runnable_ns) = (word(3), word(4));
-            counts.wakes.threads.push(TracedThread { pid, tid, name: "".into(), run_ns, runnable_ns });
+            indexes.insert(place as u64, wakes.threads.len());
+            // It has woken another one, but was not switched.
+            let has_event = word(1) != 0;
+            let times = has_event.then(|| ThreadTimes { run_ns: word(3), runnable_ns: word(4) });
+            wakes.threads.push(TracedThread { pid, tid, name: "".into(), times });
         }
         indexes
     }
@@ -178,8 +223,11 @@ impl WakesProbe {
     fn read_edge(&self, place: usize, threads: &FxHashMap<u64, usize>, futexes: &FxHashMap<u64, usize>) -> Option<TracedWait> {
         let word = |at: usize| self.edges.get(place * EDGE_WORDS + at);
         let key = word(0);
-        let thread = *threads.get(&(key >> 40 & 0x1fff))?;
-        let waker = (key >> 20 & 0xf_ffff).checked_sub(1).map(|place| threads.get(&place).copied());
+        if key == 0 {
+            return None;
+        }
+        let thread = *threads.get(&(key >> AT_SHIFT & AT_MASK))?;
+        let waker = (key >> WAKER_SHIFT & WAKER_MASK).checked_sub(1).map(|place| threads.get(&place).copied());
         let place_of = |what: u64| match what {
             _ if what & IS_FUTEX != 0 => futexes.get(&((what & 0xffff).checked_sub(1)?)).copied().map(WaitPlace::Futex),
             _ => Some(WaitPlace::Call {
@@ -190,7 +238,7 @@ impl WakesProbe {
         let wait_ns = word(6);
         Some(TracedWait {
             thread,
-            place: place_of(key & 0xf_ffff)?,
+            place: place_of(key & PLACE_MASK)?,
             waker: waker.flatten(),
             count: word(1),
             blocked_ns: word(2),
@@ -199,14 +247,15 @@ impl WakesProbe {
                 run_ns: word(4),
                 runnable_ns: word(5),
                 wait_ns,
-                wait: if wait_ns > 0 { place_of(word(7)) } else { None },
+                wait: if wait_ns > 0 { place_of(key >> HOLD_SHIFT & PLACE_MASK) } else { None },
             },
         })
     }
 }
 
-fn monotonic_ns() -> io::Result<u64> {
-    read_clock_ns(ClockId::CLOCK_MONOTONIC).ok_or_else(|| io::ErrorKind::Unsupported.into())
+/// CLOCK_MONOTONIC, which the programs read, too.
+pub fn clock_ns() -> io::Result<u64> {
+    read_clock_ns(ClockId::CLOCK_MONOTONIC).ok_or_else(|| io::Error::other("CLOCK_MONOTONIC cannot be read"))
 }
 
 /// Two numbers of 32 bits, the first one at the lower address.
@@ -216,8 +265,7 @@ fn halves(word: u64) -> (u32, u32) {
 }
 
 /// Events during which the program was running already on that CPU: `recursion_misses` of its descriptor.
-fn missed_events(program: &OwnedFd) -> u64 {
-    let text = std::fs::read(format!("/proc/self/fdinfo/{}", program.as_raw_fd())).unwrap_or_default();
-    let missed = lines(&text).find_map(|line| line.strip_prefix(b"recursion_misses:"));
-    missed.and_then(|number| parse_u64(number.trim_ascii())).unwrap_or(0)
+fn missed_events(program: &OwnedFd) -> Option<u64> {
+    let text = std::fs::read(format!("/proc/self/fdinfo/{}", program.as_raw_fd())).ok()?;
+    parse_u64(lines(&text).find_map(|line| line.strip_prefix(b"recursion_misses:"))?.trim_ascii())
 }

@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
-use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::memory::read_memory;
+use crate::kernel::task::parse_tgid;
 use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::units::SmallSort;
@@ -156,10 +156,9 @@ fn owner_tid([word, _, owner]: [u32; 3], field: OwnerField) -> Option<u32> {
     (tid != 0).then_some(tid)
 }
 
-/// The pid of the process with this thread; the line `Tgid:` of its status.
+/// The pid of the process with this thread.
 fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
-    let status = files.read_once(format_args!("{tid}/status")).ok()?;
-    parse_u32(lines(status).find_map(|line| line.strip_prefix(b"Tgid:"))?.trim_ascii())
+    parse_tgid(files.read_once(format_args!("{tid}/status")).ok()?)
 }
 
 /// Three words of a process's memory.
