@@ -115,8 +115,14 @@ fn obstacle() -> Option<String> {
     if Command::new("fio").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Some("fio is not installed".to_owned());
     }
+    (!Path::new("/sys/kernel/btf/vmlinux").exists()).then(|| "no /sys/kernel/btf/vmlinux".to_owned())
+}
+
+/// The probe runs, with all that this kernel has.
+fn assert_it_is_attached() {
     let probe = Command::new(program()).args(["probe", "fs", "100ms", "1"]).output().unwrap();
-    (!probe.status.success()).then(|| String::from_utf8_lossy(&probe.stderr).trim().to_owned())
+    let stderr = String::from_utf8_lossy(&probe.stderr);
+    assert!(probe.status.success() && !stderr.contains("not counted: "), "{}: {stderr}", probe.status);
 }
 
 fn fio(file: &Path, options: &[&str]) -> Output {
@@ -174,6 +180,7 @@ fn counts_are_those_of_fio() {
     if let Some(why) = obstacle() {
         return println!("skipped: {why}");
     }
+    assert_it_is_attached();
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file_system = match FileSystem::mount(folder.path()) {
         Ok(file_system) => file_system,

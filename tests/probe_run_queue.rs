@@ -13,6 +13,7 @@ mod program;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -57,12 +58,21 @@ fn is_sleeping(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") S ")
 }
 
+/// Why this machine cannot run the test.
+fn obstacle() -> Option<&'static str> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("not root");
+    }
+    (!Path::new("/sys/kernel/btf/vmlinux").exists()).then_some("no /sys/kernel/btf/vmlinux")
+}
+
 #[test]
 fn waits_are_those_of_schedstat() {
-    let probe = Command::new(program()).args(["probe", "runq", "100ms", "1"]).output().unwrap();
-    if !probe.status.success() {
-        return println!("skipped: {}", String::from_utf8_lossy(&probe.stderr).trim());
+    if let Some(why) = obstacle() {
+        return println!("skipped: {why}");
     }
+    let probe = Command::new(program()).args(["probe", "runq", "100ms", "1"]).output().unwrap();
+    assert!(probe.status.success(), "{}: {}", probe.status, String::from_utf8_lossy(&probe.stderr));
     let mut worker = shell(WORKER);
     let pid = worker.0.id();
     let mut probe = Command::new(program());

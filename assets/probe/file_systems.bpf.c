@@ -18,9 +18,9 @@ struct inode { unsigned short i_mode; struct super_block *i_sb; } RELOCATED;
 struct file { struct inode *f_inode; unsigned int f_mode; long long f_pos; } RELOCATED;
 struct fdtable { unsigned int max_fds; struct file **fd; } RELOCATED;
 struct files_struct { struct fdtable *fdt; } RELOCATED;
-struct dentry { struct super_block *d_sb; } RELOCATED;
+struct dentry { struct dentry *d_parent; struct super_block *d_sb; } RELOCATED;
 struct path { struct dentry *dentry; } RELOCATED;
-struct fs_struct { struct path pwd; } RELOCATED;
+struct fs_struct { struct path root, pwd; } RELOCATED;
 struct thread_info { __u32 status; } RELOCATED;
 struct task_struct {
 	struct thread_info thread_info;
@@ -56,6 +56,8 @@ enum {
 	PF_KTHREAD = 0x200000,
 	TS_COMPAT = 2,
 	AT_FDCWD = -100,
+	// The most that one read or write transfers: MAX_RW_COUNT, with pages of 4 KiB
+	MAX_REQUEST_BYTES = 0x7ffff000,
 	IORING_OP_READV = 1,
 	IORING_OP_WRITEV = 2,
 	IORING_OP_READ_FIXED = 4,
@@ -63,12 +65,12 @@ enum {
 	IORING_OP_READ = 22,
 	IORING_OP_WRITE = 23,
 };
-// `Line`, `Direction` and `OtherOperation` in src/sample/file_systems.rs
-enum line { SEQUENTIAL, RANDOM, PAGE };
+// `AccessPattern`, `Direction` and `OtherOperation` in src/sample/file_systems.rs
+enum access_pattern { SEQUENTIAL, RANDOM, PAGE };
 enum direction { READ, WRITE, DIRECTIONS };
-enum other { LOOKUP, READDIR, ATTRIBUTES, NAMES, OTHER };
-// `Form` in src/kernel/probe/file_systems/system_calls.rs: what the arguments of a system call are
-enum form {
+enum other { ACCESS, READDIR, ATTRIBUTES, NAMES, OTHER };
+// `ArgumentLayout` in src/kernel/probe/file_systems/system_calls.rs: what the arguments of a system call are
+enum argument_layout {
 	NOT_COUNTED,
 	// fd; fd, buffer, length, position
 	READS, WRITES, READS_AT, WRITES_AT,
@@ -84,7 +86,7 @@ enum { OTHER_BITS = 3 };
 enum { TABLE_PLACES = 1024, MAX_PROBES = 8, PATH_BYTES = 128, SYSTEM_CALLS = 512, MAX_EVENTS = 128 };
 
 struct flow { __u64 operations, bytes, ns; };
-// One file system, on the CPUs of one shard: by line and direction, and by `enum other`. Eight of each, so that three bits are an index.
+// One file system, on the CPUs of one shard: by pattern and direction, and by `enum other`. Eight of each, so that three bits are an index.
 struct counts { struct flow flows[8]; __u64 others[8]; };
 
 struct {
@@ -131,7 +133,7 @@ struct {
 
 // Asynchronous requests: of io_uring by their address in the kernel; of io_submit by their address in the process
 struct request_key { __u64 address, process; };
-struct request { __u64 start_ns; __u32 slot; __u8 direction, line; };
+struct request { __u64 start_ns; __u32 slot; __u8 direction, pattern; };
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -149,9 +151,11 @@ struct {
 } positions SEC(".maps");
 
 // Set by the loader. Shards are a power of two; 0 is any process.
+// Device of the monitor's root directory, 0 if it is not known, and whether that directory is the root of its file system
+const volatile __u32 root_device = 0, root_is_whole = 0;
 const volatile __u32 shards = 1, slots = 1, is_shared = 0, page_bytes = 4096, only_process = 0, only_one_user = 0, only_user = 0;
-// Form and, in the low bits, `enum other`, by the number of the system call
-const volatile __u8 forms[SYSTEM_CALLS] = {};
+// Layout and, in the low bits, `enum other`, by the number of the system call
+const volatile __u8 argument_layouts[SYSTEM_CALLS] = {};
 
 static __always_inline void add(__u64 *counter, __u64 amount)
 {
@@ -171,10 +175,10 @@ static __always_inline struct counts *counts_of(__u32 slot)
 // The compiler knows that it is less; the verifier does not.
 #define BELOW_EIGHT(at) asm volatile("%[index] &= 7" : [index] "+r"(at))
 
-static __noinline int count_flow(__u32 slot, __u32 line, __u32 direction, __u64 bytes, __u64 ns)
+static __noinline int count_flow(__u32 slot, __u32 pattern, __u32 direction, __u64 bytes, __u64 ns)
 {
 	struct counts *all = counts_of(slot);
-	__u32 at = line * DIRECTIONS + direction;
+	__u32 at = pattern * DIRECTIONS + direction;
 	struct flow *flow;
 
 	if (!all)
@@ -262,7 +266,7 @@ static __noinline bool find_side(__u64 file, struct side *side)
 }
 
 // A read or write is sequential if it begins where the last one on this open file ended, or at 0 if there was none.
-static __noinline __u32 line_of(__u64 file, __u64 inode, __u64 begin, __u64 end)
+static __noinline __u32 pattern_of(__u64 file, __u64 inode, __u64 begin, __u64 end)
 {
 	struct position *last = bpf_map_lookup_elem(&positions, &file);
 	struct position new = { inode, end };
@@ -311,25 +315,25 @@ static __always_inline void read_position(struct side *side, unsigned long point
 	side->has_begin = pointer && !bpf_probe_read_user(&side->begin, sizeof(side->begin), (void *)pointer);
 }
 
-static __always_inline int begin_call(struct pt_regs *registers, __u32 form)
+static __always_inline int begin_call(struct pt_regs *registers, __u32 layout)
 {
 	struct call call = {};
 	struct thread *thread;
-	bool is_write = form == WRITES || form == WRITES_AT, is_counted;
+	bool is_write = layout == WRITES || layout == WRITES_AT, is_counted;
 
-	if (form == SENDS || form == COPIES) {
+	if (layout == SENDS || layout == COPIES) {
 		// The file that is read has the second number in sendfile, and the first one otherwise.
-		is_counted = find_side(file_of(argument(registers, form == SENDS)), &call.sides[READ]);
-		is_counted |= find_side(file_of(argument(registers, form == SENDS ? 0 : 2)), &call.sides[WRITE]);
-		read_position(&call.sides[READ], argument(registers, form == SENDS ? 2 : 1));
-		if (form == COPIES)
+		is_counted = find_side(file_of(argument(registers, layout == SENDS)), &call.sides[READ]);
+		is_counted |= find_side(file_of(argument(registers, layout == SENDS ? 0 : 2)), &call.sides[WRITE]);
+		read_position(&call.sides[READ], argument(registers, layout == SENDS ? 2 : 1));
+		if (layout == COPIES)
 			read_position(&call.sides[WRITE], argument(registers, 3));
 	} else {
 		struct side side = {};
 
 		is_counted = find_side(file_of(argument(registers, 0)), &side);
 		side.begin = argument(registers, 3);
-		side.has_begin = (form == READS_AT || form == WRITES_AT) && (long)side.begin >= 0;
+		side.has_begin = (layout == READS_AT || layout == WRITES_AT) && (long)side.begin >= 0;
 		if (is_write)
 			call.sides[WRITE] = side;
 		else
@@ -354,7 +358,7 @@ static __noinline int count_side(struct side *side, __u32 direction, long bytes,
 		return 0;
 	if (!side->has_begin)
 		end = BPF_CORE_READ(file, f_pos);
-	return count_flow(side->slot, line_of((__u64)file, side->inode, end - bytes, end), direction, bytes, ns);
+	return count_flow(side->slot, pattern_of((__u64)file, side->inode, end - bytes, end), direction, bytes, ns);
 }
 
 static __always_inline int end_call(long result)
@@ -409,7 +413,7 @@ static __noinline int begin_submitted(__u64 address)
 		return 0;
 	request.slot = side.slot;
 	request.direction = submitted.opcode == IOCB_CMD_PWRITE || submitted.opcode == IOCB_CMD_PWRITEV ? WRITE : READ;
-	request.line = line_of(side.file, side.inode, submitted.offset, submitted.offset + submitted.bytes);
+	request.pattern = pattern_of(side.file, side.inode, submitted.offset, submitted.offset + submitted.bytes);
 	request.start_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&requests, &key, &request, BPF_ANY);
 	return 0;
@@ -425,7 +429,7 @@ static __noinline int end_request(__u64 address, __u64 process, long result)
 	request = *found;
 	bpf_map_delete_elem(&requests, &key);
 	if (result >= 0)
-		count_flow(request.slot, request.line, request.direction, result, bpf_ktime_get_ns() - request.start_ns);
+		count_flow(request.slot, request.pattern, request.direction, result, bpf_ktime_get_ns() - request.start_ns);
 	return 0;
 }
 
@@ -452,9 +456,20 @@ static __noinline int end_all_events(long number, unsigned long list)
 
 		if (at >= number || bpf_probe_read_user(&event, sizeof(event), (void *)(list + at * sizeof(event))))
 			break;
-		end_request(event.iocb, process, event.result);
+		// The process can write what it likes there.
+		end_request(event.iocb, process, (long)event.result > MAX_REQUEST_BYTES ? MAX_REQUEST_BYTES : event.result);
 	}
 	return 0;
+}
+
+// Whether absolute paths of this task begin where those of the monitor's mount table do. In a container or a chroot they do not.
+static __always_inline bool has_root_of_monitor(struct task_struct *task)
+{
+	struct dentry *root = task->fs->root.dentry;
+
+	if (!root_device)
+		return true;
+	return root->d_sb->s_dev == root_device && (!root_is_whole || root->d_parent == root);
 }
 
 // Counts a call on a path, which is on the file system of the longest mount point that it begins with; a relative one is on that of
@@ -466,7 +481,12 @@ static __noinline int count_path(long directory, unsigned long path, __u32 other
 	__u32 *device, found = 0;
 	long length = bpf_probe_read_user_str(key.path, sizeof(key.path), (void *)path);
 
+	// Not in memory. Without a path the call is about the descriptor, as of futimens.
+	if (path && length < 0)
+		return 0;
 	if (length > 1 && key.path[0] == '/') {
+		if (!has_root_of_monitor(task))
+			return 0;
 		// The last mount point may have no slash after it.
 		if (length < PATH_BYTES)
 			key.path[(length - 1) & (PATH_BYTES - 1)] = '/';
@@ -486,16 +506,16 @@ int sys_enter(__u64 *ctx)
 {
 	struct pt_regs *registers = (void *)ctx[0];
 	__u64 number = ctx[1];
-	__u32 form, other;
+	__u32 layout, other;
 
 	if (number >= SYSTEM_CALLS)
 		return 0;
-	form = forms[number];
-	if (!form || !is_wanted() || is_compat())
+	layout = argument_layouts[number];
+	if (!layout || !is_wanted() || is_compat())
 		return 0;
-	other = form & ((1 << OTHER_BITS) - 1);
-	form >>= OTHER_BITS;
-	switch (form) {
+	other = layout & ((1 << OTHER_BITS) - 1);
+	layout >>= OTHER_BITS;
+	switch (layout) {
 	case SUBMITS:
 		return begin_all_submitted(argument(registers, 1), argument(registers, 2));
 	case OF_FD:
@@ -512,7 +532,7 @@ int sys_enter(__u64 *ctx)
 	case OPENS:
 		return 0;
 	default:
-		return begin_call(registers, form);
+		return begin_call(registers, layout);
 	}
 }
 
@@ -522,16 +542,16 @@ int sys_exit(__u64 *ctx)
 	struct pt_regs *registers = (void *)ctx[0];
 	long result = ctx[1];
 	__u64 number = system_call(registers), file;
-	__u32 form;
+	__u32 layout;
 
 	if (number >= SYSTEM_CALLS)
 		return 0;
-	form = forms[number] >> OTHER_BITS;
-	if (form < READS || form > OPENS || form == SUBMITS || !is_wanted() || is_compat())
+	layout = argument_layouts[number] >> OTHER_BITS;
+	if (layout < READS || layout > OPENS || layout == SUBMITS || !is_wanted() || is_compat())
 		return 0;
-	if (form == GETS_EVENTS)
+	if (layout == GETS_EVENTS)
 		return end_all_events(result, argument(registers, 3));
-	if (form != OPENS)
+	if (layout != OPENS)
 		return end_call(result);
 	if (result < 0)
 		return 0;
@@ -568,7 +588,7 @@ static __noinline int begin_uring(struct io_kiocb *request)
 		last = bpf_map_lookup_elem(&positions, &file);
 		begin = last ? last->end : 0;
 	}
-	new.line = line_of(file, 0, begin, begin + length);
+	new.pattern = pattern_of(file, 0, begin, begin + length);
 	new.direction = opcode == IORING_OP_WRITEV || opcode == IORING_OP_WRITE_FIXED || opcode == IORING_OP_WRITE ? WRITE : READ;
 	new.start_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&requests, &key, &new, BPF_ANY);

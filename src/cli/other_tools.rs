@@ -61,7 +61,7 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "biolatency",
         instead: "stalltop table disk 1 --columns latency",
-        note: "as root: p50 to p99.9 and max by operation; 3 is the heat map",
+        note: "as root: p50 to max of reads, writes and flushes; 3 is the heat map",
     },
     OtherTool { typed: "runqlat", instead: "stalltop probe runq 1", note: "the same, by CPU and process" },
     OtherTool {

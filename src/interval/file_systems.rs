@@ -1,7 +1,7 @@
 //! Rates and mean latencies of the operations of file systems, from the counts of `sample/file_systems`.
 
 use crate::ids::DiskId;
-use crate::sample::file_systems::{Direction, FileSystem, FileSystems, Flow, Line, OtherOperation};
+use crate::sample::file_systems::{AccessPattern, Direction, FileSystem, FileSystems, Flow, MissingCounts, OtherOperation};
 use crate::sample::{Instant, Name};
 use crate::units::{Millis, PerSecond};
 
@@ -24,8 +24,8 @@ pub struct FileSystemSpan {
     pub fs_type: Name,
     pub source: Name,
     seconds: f64,
-    /// By `Line` and `Direction`
-    flows: [[FlowSpan; 2]; 3],
+    /// By `AccessPattern` and `Direction`; `None`: not counted on this kernel
+    flows: [[Option<FlowSpan>; 2]; 3],
     /// By `OtherOperation`
     others: [u64; 5],
 }
@@ -38,6 +38,8 @@ pub struct FlowSpan {
     /// Operations whose time is known, and their times added up
     timed: u64,
     time_ns: u64,
+    /// There may be more, which this kernel does not let the probe count
+    pub is_lower_bound: bool,
     pub per_second: PerSecond,
     pub bytes_per_second: PerSecond,
 }
@@ -47,16 +49,24 @@ impl FileSystemInterval {
     pub fn between(older: &FileSystems, newer: &FileSystems) -> Option<FileSystemInterval> {
         let seconds = newer.at.seconds_since(older.at);
         let before = |device: DiskId| older.file_systems.iter().find(|known| known.device == device);
-        let spans = newer.file_systems.iter().map(|now| FileSystemSpan::between(before(now.device), now, seconds));
+        let spans =
+            newer.file_systems.iter().map(|now| FileSystemSpan::between(before(now.device), now, seconds, newer.missing));
         (seconds > 0.0).then(|| FileSystemInterval { at: newer.at, seconds, file_systems: spans.collect() })
     }
 }
 
 impl FileSystemSpan {
-    fn between(older: Option<&FileSystem>, newer: &FileSystem, seconds: f64) -> FileSystemSpan {
-        let flow = |line: Line, direction: Direction| {
-            let flow_of = |file_system: &FileSystem| file_system.flows[line as usize][direction as usize];
-            FlowSpan::between(older.map(flow_of).unwrap_or_default(), flow_of(newer), seconds)
+    fn between(older: Option<&FileSystem>, newer: &FileSystem, seconds: f64, missing: MissingCounts) -> FileSystemSpan {
+        let flow = |pattern: AccessPattern, direction: Direction| {
+            let flow_of = |file_system: &FileSystem| file_system.flows[pattern as usize][direction as usize];
+            let is_missing = match (pattern, direction) {
+                (AccessPattern::Sequential | AccessPattern::Random, _) => false,
+                (AccessPattern::Page, Direction::Read) => missing.page_reads,
+                (AccessPattern::Page, Direction::Write) => missing.page_writes,
+            };
+            let span = FlowSpan::between(older.map(flow_of).unwrap_or_default(), flow_of(newer), seconds);
+            let is_lower_bound = missing.io_uring && pattern != AccessPattern::Page;
+            (!is_missing).then_some(FlowSpan { is_lower_bound, ..span })
         };
         let other = |other: OtherOperation| {
             let before = older.map(|older| older.others[other as usize]).unwrap_or_default();
@@ -68,18 +78,21 @@ impl FileSystemSpan {
             fs_type: newer.fs_type.clone(),
             source: newer.source.clone(),
             seconds,
-            flows: Line::ALL.map(|line| [flow(line, Direction::Read), flow(line, Direction::Write)]),
+            flows: AccessPattern::ALL.map(|pattern| [flow(pattern, Direction::Read), flow(pattern, Direction::Write)]),
             others: OtherOperation::ALL.map(other),
         }
     }
 
-    pub fn flow(&self, line: Line, direction: Direction) -> FlowSpan {
-        self.flows[line as usize][direction as usize]
+    /// `None` if it is not counted on this kernel.
+    pub fn flow(&self, pattern: AccessPattern, direction: Direction) -> Option<FlowSpan> {
+        self.flows[pattern as usize][direction as usize]
     }
 
-    /// All lines of a direction.
+    /// All patterns of a direction: a lower bound without one of them.
     pub fn total(&self, direction: Direction) -> FlowSpan {
-        Line::ALL.into_iter().fold(FlowSpan::default(), |sum, line| sum.plus(self.flow(line, direction)))
+        let unknown = FlowSpan { is_lower_bound: true, ..FlowSpan::default() };
+        let flows = AccessPattern::ALL.into_iter().map(|pattern| self.flow(pattern, direction).unwrap_or(unknown));
+        flows.fold(FlowSpan::default(), FlowSpan::plus)
     }
 
     /// Calls in the interval.
@@ -93,7 +106,7 @@ impl FileSystemSpan {
 
     /// Nothing was counted.
     pub fn is_idle(&self) -> bool {
-        self.others.iter().all(|&calls| calls == 0) && self.flows.iter().flatten().all(|flow| flow.operations == 0)
+        self.others.iter().all(|&calls| calls == 0) && self.flows.iter().flatten().flatten().all(|flow| flow.operations == 0)
     }
 }
 
@@ -108,6 +121,7 @@ impl FlowSpan {
             bytes,
             timed: if time_ns > 0 { operations } else { 0 },
             time_ns,
+            is_lower_bound: false,
             per_second: PerSecond::over(operations, seconds).unwrap_or_default(),
             bytes_per_second: PerSecond::over(bytes, seconds).unwrap_or_default(),
         }
@@ -115,10 +129,11 @@ impl FlowSpan {
 
     fn plus(self, other: FlowSpan) -> FlowSpan {
         FlowSpan {
-            operations: self.operations + other.operations,
-            bytes: self.bytes + other.bytes,
-            timed: self.timed + other.timed,
-            time_ns: self.time_ns + other.time_ns,
+            operations: self.operations.saturating_add(other.operations),
+            bytes: self.bytes.saturating_add(other.bytes),
+            timed: self.timed.saturating_add(other.timed),
+            time_ns: self.time_ns.saturating_add(other.time_ns),
+            is_lower_bound: self.is_lower_bound || other.is_lower_bound,
             per_second: PerSecond(self.per_second.0 + other.per_second.0),
             bytes_per_second: PerSecond(self.bytes_per_second.0 + other.bytes_per_second.0),
         }

@@ -25,7 +25,8 @@ pub struct RunQueueInterval {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSpan {
     pub pid: u32,
-    pub name: Name,
+    /// `None` if it ended before it could be read
+    pub name: Option<Name>,
     pub waits: LatencyHistogram,
 }
 

@@ -37,7 +37,7 @@ pub use thread::KnownThread;
 
 use super::exits::{ProcessIdentity, ProcessLookup};
 use super::root::Root;
-use super::task::files::TaskFiles;
+use super::task::files::{TaskFiles, is_in_initial_pid_namespace};
 use crate::ids::{CpuId, GroupId};
 use crate::sample::Reading;
 use crate::sample::host::Host;
@@ -48,8 +48,6 @@ const MAX_MOVING_THREADS: usize = 16;
 const MIN_MOVING_RUN_NS: u64 = 100_000_000;
 /// Number of processes beside a stuck one of their group whose wait channels are read in one scan.
 const MAX_SIBLINGS_EXAMINED: usize = 64;
-/// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
-pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Scans all tasks, and sub-samples the hot ones.
 #[derive(Debug)]
@@ -71,8 +69,7 @@ pub struct TaskScanner {
 impl TaskScanner {
     /// Reads nothing yet. Fails only where there is no /proc.
     pub fn new(root: &Root, host: &Host) -> Reading<TaskScanner> {
-        let namespace = root.read_link("proc/self/ns/pid");
-        let in_pid_namespace = namespace.is_ok_and(|link| link.as_os_str() != INITIAL_PID_NAMESPACE);
+        let in_pid_namespace = is_in_initial_pid_namespace(root) == Ok(false);
         Ok(TaskScanner {
             context: ScanContext::new(root, host)?,
             processes: Vec::new(),

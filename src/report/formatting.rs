@@ -3,7 +3,7 @@
 use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::ids::is_unprintable;
 use crate::sample::{Instant, Name};
-pub use crate::units::format::{bytes, latency, multiple, pluralize, three_digits};
+pub use crate::units::format::{bytes, latency, multiple, pluralize, short_number, three_digits};
 use crate::units::time;
 pub use crate::units::time::duration;
 

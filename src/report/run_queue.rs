@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::formatting::{latency, printable, rfc3339, three_digits};
 use super::json::to_line;
 use crate::interval::block_latency::LatencyHistogram;
-use crate::interval::run_queue::RunQueueInterval;
+use crate::interval::run_queue::{ProcessSpan, RunQueueInterval};
+use crate::sample::Name;
 use crate::units::Millis;
 
 /// Processes in a table
@@ -39,7 +40,8 @@ pub fn table(interval: &RunQueueInterval, time: &str) -> String {
         row(&format!("cpu{}", cpu.0), waits);
     }
     for process in interval.processes.iter().take(MAX_PROCESSES) {
-        let (name, pid) = (printable(&process.name.to_string_lossy()), format!(" ({})", process.pid));
+        let name = process.name.as_ref().map_or_else(|| "-".to_owned(), |name| printable(&name.to_string_lossy()));
+        let pid = format!(" ({})", process.pid);
         // A space before the next column.
         let width = (LABEL_COLUMNS - 1).saturating_sub(pid.len());
         row(&format!("{name:.width$}{pid}"), &process.waits);
@@ -50,7 +52,7 @@ pub fn table(interval: &RunQueueInterval, time: &str) -> String {
 
 /// An object for all CPUs, each CPU and each process, each a line.
 pub fn json(interval: &RunQueueInterval) -> String {
-    let row = |cpu: Option<u32>, process: Option<(u32, String)>, waits: &LatencyHistogram| {
+    let row = |cpu: Option<u32>, process: Option<&ProcessSpan>, waits: &LatencyHistogram| {
         let seconds = |value: Option<Millis>| value.map(|value| value.0 / 1000.0);
         let [p50, p95, p99, p999] = QUANTILES.map(|share| seconds(waits.quantile(share)));
         to_line(&RowJson {
@@ -58,8 +60,8 @@ pub fn json(interval: &RunQueueInterval) -> String {
             at: rfc3339(interval.at),
             interval_seconds: interval.seconds,
             cpu,
-            pid: process.as_ref().map(|(pid, _)| *pid),
-            name: process.map(|(_, name)| name),
+            pid: process.map(|process| process.pid),
+            name: process.and_then(|process| process.name.as_ref()).map(Name::to_string_lossy),
             waits: waits.requests(),
             total_seconds: waits.total().0 / 1000.0,
             mean_seconds: seconds(waits.mean()),
@@ -72,8 +74,7 @@ pub fn json(interval: &RunQueueInterval) -> String {
     };
     let mut text = row(None, None, &interval.all);
     text.extend(interval.cpus.iter().map(|(cpu, waits)| row(Some(cpu.0), None, waits)));
-    let processes = interval.processes.iter();
-    text.extend(processes.map(|process| row(None, Some((process.pid, process.name.to_string_lossy())), &process.waits)));
+    text.extend(interval.processes.iter().map(|process| row(None, Some(process), &process.waits)));
     text
 }
 
@@ -109,7 +110,7 @@ mod tests {
         let at = Instant { boottime_ns: seconds * 1_000_000_000, monotonic_ns: 0, realtime_ns: 0 };
         // 2,048 to 2,304 ns, and 524,288 to 589,824 ns
         let waits = vec![(16, Counter(count * 99)), (80, Counter(count))];
-        let process = ProcessWaits { pid: 7, name: "post\u{1b}gres".into(), waits: waits.clone() };
+        let process = ProcessWaits { pid: 7, name: Some("post\u{1b}gres".into()), waits: waits.clone() };
         RunQueues { at, cpus: vec![(CpuId(0), waits), (CpuId(1), Vec::new())], processes: vec![process] }
     }
 
@@ -129,9 +130,13 @@ mod tests {
 
     #[test]
     fn a_pid_that_another_process_took_begins_at_0() {
-        let interval = RunQueueInterval::between(&reading(10, 5), &reading(11, 3)).unwrap();
+        let mut newer = reading(11, 3);
+        newer.processes[0].name = None;
+        let interval = RunQueueInterval::between(&reading(10, 5), &newer).unwrap();
         assert_eq!(interval.processes.first().map(|process| process.waits.requests()), Some(300));
         let lines: Vec<serde_json::Value> = json(&interval).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((lines.len(), &lines[3]["pid"], &lines[1]["cpu"]), (4, &7.into(), &0.into()));
+        // It ended before its name was read.
+        assert!(lines[3]["name"].is_null() && table(&interval, "12:00:00").contains("\n- (7)  "));
     }
 }

@@ -9,11 +9,23 @@ use crate::units::Counter;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSystems {
     pub at: Instant,
+    pub missing: MissingCounts,
     /// In the order in which they were mounted
     pub file_systems: Vec<FileSystem>,
 }
 
-/// One file system. All counts began at 0 when the probe was attached.
+/// What is not counted, because the kernel lacks a tracepoint, or refuses its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissingCounts {
+    /// mm_filemap_add_to_page_cache: `AccessPattern::Page`, reads
+    pub page_reads: bool,
+    /// writeback_dirty_folio, before 5.18 writeback_dirty_page: `AccessPattern::Page`, writes
+    pub page_writes: bool,
+    /// io_uring_submit_req, io_uring_complete: the sequential and random ones of io_uring
+    pub io_uring: bool,
+}
+
+/// One file system. All counts begin at 0 when the probe first finds it mounted, after it was not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSystem {
     /// `s_dev` of its superblock: 0:N where it has no block device of its own
@@ -23,7 +35,7 @@ pub struct FileSystem {
     pub fs_type: Name,
     /// Device, server and directory, or another name
     pub source: Name,
-    /// By `Line` and `Direction`
+    /// By `AccessPattern` and `Direction`
     pub flows: [[Flow; 2]; 3],
     /// By `OtherOperation`: calls, failed ones included
     pub others: [Counter; 5],
@@ -31,18 +43,18 @@ pub struct FileSystem {
 
 /// How data are read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum AccessPattern {
     /// A read or write that begins where the last one on the open file ended, or at 0 if it is the first
     Sequential,
     /// Any other read or write
     Random,
-    /// Mapped files: faults that read pages, and pages that a store made dirty, when they are written back
+    /// Mapped files: faults that read pages, and pages that a store makes dirty, when it does
     Page,
 }
 
-impl Line {
+impl AccessPattern {
     /// In the order of the program
-    pub const ALL: [Line; 3] = [Line::Sequential, Line::Random, Line::Page];
+    pub const ALL: [AccessPattern; 3] = [AccessPattern::Sequential, AccessPattern::Random, AccessPattern::Page];
 }
 
 /// Index into `FileSystem::flows`.
@@ -55,8 +67,8 @@ pub enum Direction {
 /// What is no read and no write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherOperation {
-    /// access(2), and names that the cache of directory entries does not have
-    AccessLookup,
+    /// access(2) and its forms
+    Access,
     Readdir,
     GetattrSetattr,
     /// Files, directories, links and device nodes
@@ -68,7 +80,7 @@ pub enum OtherOperation {
 impl OtherOperation {
     /// In the order of the program
     pub const ALL: [OtherOperation; 5] = [
-        OtherOperation::AccessLookup,
+        OtherOperation::Access,
         OtherOperation::Readdir,
         OtherOperation::GetattrSetattr,
         OtherOperation::CreateRemove,

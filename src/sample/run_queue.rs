@@ -22,6 +22,7 @@ pub type Waits = Vec<(u8, Counter)>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessWaits {
     pub pid: u32,
-    pub name: Name,
+    /// `None` if it ended before it could be read
+    pub name: Option<Name>,
     pub waits: Waits,
 }

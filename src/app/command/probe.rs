@@ -1,5 +1,6 @@
 //! `probe`: counts what the kernel does while it is asked, by eBPF programs. They are detached when this program ends.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,19 +10,23 @@ use jiff::tz::TimeZone;
 use crate::app::config::FILE_TIMEOUT;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
-use crate::app::program::threads::with_timeout;
+use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::probe::{FileSystems, RunQueue};
-use crate::ids::DiskId;
+use crate::ids::{DiskId, ProcessId};
 use crate::interval::file_systems::FileSystemInterval;
 use crate::interval::run_queue::RunQueueInterval;
+use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::mounts::MountTable;
 use crate::kernel::probe::file_systems::{FileSystemsLayout, FileSystemsProbe, SLOTS, TaskFilter, device_at};
-use crate::kernel::probe::run_queue::{RunQueueLayout, RunQueueProbe};
+use crate::kernel::probe::run_queue::{PROCESS_SLOTS, RunQueueLayout, RunQueueProbe};
 use crate::kernel::probe::{block_latencies, loader_process};
-use crate::kernel::scan::INITIAL_PID_NAMESPACE;
+use crate::kernel::task::files::is_in_initial_pid_namespace;
+use crate::kernel::task::parse_stat;
 use crate::kernel::{self, Root};
 use crate::report;
-use crate::report::formatting::{pluralize, printable};
+use crate::report::formatting::printable;
+use crate::sample::task::TaskState;
+use crate::units::format::plural;
 use crate::units::time::time_of_day;
 
 /// Time between tables without INTERVAL.
@@ -32,10 +37,8 @@ const REMEDY: &str = "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel 
 
 /// `probe fs`
 pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure> {
-    let filter = TaskFilter {
-        pid: options.pid.map(|pid| known_pid(root, pid)).transpose()?,
-        uid: options.user.as_deref().map(uid_of).transpose()?,
-    };
+    let process = options.pid.map(|pid| process_with(root, pid)).transpose()?;
+    let filter = TaskFilter { pid: options.pid, uid: options.user.as_deref().map(uid_of).transpose()? };
     let mut mounts = MountTable::default();
     mounts.refresh(root).map_err(|why| Failure::new(Exit::NoProc, "cannot read the mount table", why, ""))?;
     let only = options.mount.as_deref().map(|directory| device_of(&mounts, directory)).transpose()?;
@@ -46,15 +49,23 @@ pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure>
     if !probe.missing().is_empty() {
         print_stderr(&format!("not counted, since this kernel lacks the tracepoints: {}", probe.missing().join(", ")));
     }
+    for (name, why) in probe.refused() {
+        print_stderr(&match name.as_str() {
+            "mount_points" => format!("calls on paths count at the file system above for {why}"),
+            tracepoint => format!("not counted: the tracepoint {tracepoint}: {why}"),
+        });
+    }
     let unread = |why| Failure::new(Exit::Failed, "cannot read the mount table", why, "");
     let mut older = probe.read(root, kernel::now).map_err(unread)?;
-    if probe.uncounted() > 0 {
-        let all = pluralize(probe.uncounted() as u64, "file system");
-        print_stderr(&format!("{all} not counted: there are more than {SLOTS}: choose one by --mount"));
-    }
+    let mut tell_uncounted = tell_once(|count| {
+        let all = plural(count, "file system is", "file systems are");
+        format!("{all} not counted: there is place for {SLOTS} at most: choose one by --mount")
+    });
+    tell_uncounted(probe.uncounted());
     let zone = TimeZone::system();
-    each_interval(options.interval, options.count, || {
+    each_interval(root, process, options.interval, options.count, || {
         let newer = probe.read(root, kernel::now).map_err(unread)?;
+        tell_uncounted(probe.uncounted());
         let interval = FileSystemInterval::between(&older, &newer);
         older = newer;
         let Some(interval) = interval else { return Ok(ReaderState::Open) };
@@ -68,15 +79,21 @@ pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure>
 
 /// `probe runq`
 pub fn run_queue(root: &Root, options: &RunQueue) -> Result<Exit, Failure> {
-    let pid = options.pid.map(|pid| known_pid(root, pid)).transpose()?;
+    let process = options.pid.map(|pid| process_with(root, pid)).transpose()?;
     permitted(root)?;
-    let layout = RunQueueLayout::new(block_latencies::possible_cpus(root), pid);
+    let layout = RunQueueLayout::new(block_latencies::possible_cpus(root), options.pid);
     let mut probe = RunQueueProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why))?;
     let unread = |why| Failure::new(Exit::NoProc, "cannot read /proc", why, "");
     let mut older = probe.read(root, kernel::now).map_err(unread)?;
+    let mut tell_uncounted = tell_once(|count| {
+        let all = plural(count, "process is", "processes are");
+        format!("{all} counted by CPU only: there is place for {PROCESS_SLOTS} at most: choose one by --pid")
+    });
+    tell_uncounted(probe.uncounted());
     let zone = TimeZone::system();
-    each_interval(options.interval, options.count, || {
+    each_interval(root, process, options.interval, options.count, || {
         let newer = probe.read(root, kernel::now).map_err(unread)?;
+        tell_uncounted(probe.uncounted());
         let interval = RunQueueInterval::between(&older, &newer);
         older = newer;
         let Some(interval) = interval else { return Ok(ReaderState::Open) };
@@ -87,8 +104,21 @@ pub fn run_queue(root: &Root, options: &RunQueue) -> Result<Exit, Failure> {
     })
 }
 
-/// Calls `body` after each interval, until the reader has closed.
+/// Prints what is left out when there was nothing before.
+fn tell_once(message: impl Fn(usize) -> String) -> impl FnMut(usize) {
+    let mut before = 0;
+    move |count| {
+        if before == 0 && count > 0 {
+            print_stderr(&message(count));
+        }
+        before = count;
+    }
+}
+
+/// Calls `body` after each interval, until the reader has closed. An error after that in which `process` has ended.
 fn each_interval(
+    root: &Root,
+    process: Option<ProcessId>,
     interval: Option<Duration>,
     count: Option<u32>,
     mut body: impl FnMut() -> Result<ReaderState, Failure>,
@@ -98,31 +128,44 @@ fn each_interval(
     for number in 1..=count.unwrap_or(if interval.is_some() { u32::MAX } else { 1 }) {
         // A late table must not make all later ones late.
         thread::sleep((begin + length.saturating_mul(number)).saturating_duration_since(Instant::now()));
+        let has_ended = process.filter(|&process| !is_running(root, process));
         if body()? == ReaderState::Closed {
             break;
+        }
+        if let Some(ProcessId { pid, .. }) = has_ended {
+            return Err(Failure::new(Exit::Failed, format!("cannot count process {pid} any more"), "it has ended", ""));
         }
     }
     Ok(Exit::Success)
 }
 
-/// The line of `doctor`: attaches the programs, and detaches them again.
-pub fn file_systems_line(root: &Root) -> String {
-    let what = "operations of file systems and waits for a CPU";
-    let layout = FileSystemsLayout::new(block_latencies::possible_cpus(root), TaskFilter::default());
-    let attach = || FileSystemsProbe::attach(&loader_process::own_executable(), layout, MountTable::default(), None);
+/// The lines of `doctor`: attaches the programs of both commands, and detaches them again.
+pub fn doctor_lines(root: &Root) -> String {
+    let program = loader_process::own_executable();
+    let cpus = block_latencies::possible_cpus(root);
+    let attach_file_systems = || {
+        let layout = FileSystemsLayout::new(cpus, TaskFilter::default());
+        let probe = FileSystemsProbe::attach(&program, layout, MountTable::default(), None)?;
+        let refused = probe.refused().iter().map(|(name, why)| format!("{name} ({why})"));
+        Ok(probe.missing().iter().cloned().chain(refused).collect())
+    };
+    let attach_run_queue = || RunQueueProbe::attach(&program, RunQueueLayout::new(cpus, None)).map(|_| Vec::new());
+    let mut text = doctor_line(root, "operations of file systems", "stalltop probe fs", attach_file_systems);
+    text.push_str(&doctor_line(root, "waits for a CPU", "stalltop probe runq", attach_run_queue));
+    text
+}
+
+/// `attach` returns what is not counted.
+fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> Result<Vec<String>, String>) -> String {
     let attached = match block_latencies::obstacle(root) {
         Some((_, why)) => Err(why.to_owned()),
         None => attach(),
     };
     match attached {
-        Ok(probe) if probe.missing().is_empty() => {
-            format!("eBPF      {what} can be counted: stalltop probe fs, stalltop probe runq\n")
-        }
-        Ok(probe) => {
-            let missing = probe.missing().join(", ");
-            format!(
-                "eBPF      {what} can be counted (stalltop probe fs, stalltop probe runq), without the tracepoints {missing}\n"
-            )
+        Ok(missing) if missing.is_empty() => format!("eBPF      {what} can be counted: {command}\n"),
+        Ok(missing) => {
+            let missing = printable(&missing.join(", "));
+            format!("eBPF      {what} can be counted ({command}), without {missing}\n")
         }
         Err(why) => {
             let why = printable(&why);
@@ -142,18 +185,36 @@ fn refused(why: &str) -> Failure {
     Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY)
 }
 
-/// eBPF programs see the numbers of the initial pid namespace.
-fn known_pid(root: &Root, pid: u32) -> Result<u32, Failure> {
-    let what = format!("cannot count process {pid}");
-    if root.read_link("proc/self/ns/pid").is_ok_and(|namespace| namespace.as_os_str() != INITIAL_PID_NAMESPACE) {
+/// The process with this number, which must be that of the initial pid namespace: eBPF programs see no other.
+fn process_with(root: &Root, pid: u32) -> Result<ProcessId, Failure> {
+    let fail = |exit, why: &str, remedy: &str| Failure::new(exit, format!("cannot count process {pid}"), why, remedy);
+    if is_in_initial_pid_namespace(root) == Ok(false) {
         let remedy = "run on the host, or in a container with --pid=host";
-        return Err(Failure::new(Exit::Refused, what, "this is a pid namespace of its own", remedy));
+        return Err(fail(Exit::Refused, "this is a pid namespace of its own", remedy));
     }
-    if root.exists(format!("proc/{pid}")) {
-        Ok(pid)
-    } else {
-        Err(Failure::new(Exit::Failed, what, "there is no such process", ""))
+    let status = root.read_once(format!("proc/{pid}/status")).unwrap_or_default();
+    let tgid = lines(&status).find_map(|line| line.strip_prefix(b"Tgid:")).and_then(|tgid| parse_u32(tgid.trim_ascii()));
+    match (tgid, start_of(root, pid)) {
+        (Some(tgid), _) if tgid != pid => {
+            Err(fail(Exit::Failed, &format!("it is a thread of process {tgid}"), &format!("give --pid {tgid}")))
+        }
+        (Some(_), Some(start_ticks)) => Ok(ProcessId { pid, start_ticks }),
+        _ => Err(fail(Exit::Failed, "there is no such process", "")),
     }
+}
+
+/// Another process may have its number.
+fn is_running(root: &Root, process: ProcessId) -> bool {
+    start_of(root, process.pid) == Some(process.start_ticks)
+}
+
+/// The start time of a process, in clock ticks after boot; `None` if all its threads have ended, whether or not its parent has waited for
+/// it.
+fn start_of(root: &Root, pid: u32) -> Option<u64> {
+    let stat = root.read_once(format!("proc/{pid}/stat")).ok()?;
+    let stat = parse_stat(&stat)?;
+    let has_ended = stat.state == TaskState::Zombie && stat.thread_count <= 1;
+    (!has_ended).then_some(stat.start_ticks)
 }
 
 /// From a name or a number.
@@ -162,17 +223,32 @@ fn uid_of(user: &str) -> Result<u32, Failure> {
         return Ok(uid);
     }
     let name = user.to_owned();
+    let remedy = "give its uid";
     // The name service may block.
-    let found = with_timeout(FILE_TIMEOUT, move || nix::unistd::User::from_name(&name).ok().flatten());
-    let uid = found.ok().flatten().map(|user| user.uid.as_raw());
-    uid.ok_or_else(|| Failure::new(Exit::Usage, format!("unknown user '{user}'"), "", "give its uid"))
+    match with_timeout(FILE_TIMEOUT, move || nix::unistd::User::from_name(&name)) {
+        Ok(Ok(Some(found))) => Ok(found.uid.as_raw()),
+        Ok(Ok(None)) => Err(Failure::new(Exit::Usage, format!("unknown user '{user}'"), "", remedy)),
+        Ok(Err(why)) => Err(Failure::new(Exit::Failed, format!("cannot look up the user '{user}'"), why, remedy)),
+        Err(why) => {
+            let why = match why {
+                TimedOut::NoAnswer => "the name service does not answer",
+                TimedOut::NoCpu => "no CPU was free for it",
+            };
+            Err(Failure::new(Exit::Failed, format!("cannot look up the user '{user}'"), why, remedy))
+        }
+    }
 }
 
 fn device_of(mounts: &MountTable, directory: &Path) -> Result<DiskId, Failure> {
     let path = directory.to_path_buf();
-    // A file system that does not answer is found by its name alone.
-    let resolved = with_timeout(FILE_TIMEOUT, move || path.canonicalize()).ok().and_then(Result::ok);
-    let absolute = resolved.or_else(|| std::path::absolute(directory).ok()).unwrap_or_else(|| directory.to_path_buf());
+    let absolute = match with_timeout(FILE_TIMEOUT, move || path.canonicalize()) {
+        Ok(Ok(absolute)) => absolute,
+        Ok(Err(why)) if why.kind() == ErrorKind::NotFound => {
+            return Err(Failure::new(Exit::Usage, quoted(directory), "there is no such directory", ""));
+        }
+        // A file system that does not answer is found by its name alone.
+        Ok(Err(_)) | Err(_) => std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf()),
+    };
     let remedy = "give a mount point as in /proc/self/mountinfo";
     device_at(mounts.mounts(), &absolute)
         .ok_or_else(|| Failure::new(Exit::Usage, quoted(directory), "is in no mounted file system", remedy))

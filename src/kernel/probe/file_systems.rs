@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
+use rustc_hash::FxHashSet;
 
 use super::block::device_number;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
@@ -18,7 +19,7 @@ use crate::ids::DiskId;
 use crate::kernel::mounts::{Mount, MountTable};
 use crate::kernel::root::Root;
 use crate::kernel::sys::SharedWords;
-use crate::sample::file_systems::{FileSystem, FileSystems, Flow};
+use crate::sample::file_systems::{FileSystem, FileSystems, Flow, MissingCounts};
 use crate::sample::{Instant, Name, Reading};
 use crate::units::Counter;
 
@@ -52,7 +53,7 @@ const COUNTS_WORDS: usize = 32;
 const FLOW_WORDS: usize = 3;
 const OTHERS_AT: usize = 8 * FLOW_WORDS;
 
-pub use system_calls::{SYSTEM_CALLS, forms};
+pub use system_calls::{SYSTEM_CALLS, argument_layouts};
 
 impl FileSystemsLayout {
     const MAX_SHARDS: u32 = 16;
@@ -99,6 +100,8 @@ pub struct FileSystemsProbe {
     _links: Vec<OwnedFd>,
     /// Tracepoints that this kernel lacks: what they report is not counted
     missing: Vec<String>,
+    /// What the kernel refused, and why
+    refused: Vec<(String, String)>,
     mounts: MountTable,
     /// The only file system that is counted
     only: Option<DiskId>,
@@ -117,7 +120,7 @@ impl FileSystemsProbe {
     ) -> Result<FileSystemsProbe, String> {
         let mut loader = LoaderProcess::spawn(program, ProbeProgram::FileSystems(layout))
             .map_err(|why| format!("its loader cannot be started: {why}"))?;
-        let Loaded { descriptors, missing } = loader.wait_for_result()?;
+        let Loaded { descriptors, missing, refused } = loader.wait_for_result()?;
         let mut descriptors = descriptors.into_iter();
         let (Some(counts), Some(places)) = (descriptors.next(), descriptors.next()) else {
             return Err("its loader did not send its maps".to_owned());
@@ -129,6 +132,7 @@ impl FileSystemsProbe {
             slots: SlotTable::map(places.as_fd(), TABLE_PLACES, SLOTS).map_err(unmapped)?,
             _links: descriptors.collect(),
             missing,
+            refused,
             mounts,
             only,
             uncounted: 0,
@@ -140,7 +144,25 @@ impl FileSystemsProbe {
         &self.missing
     }
 
-    /// File systems that are not counted, because there are too many.
+    /// What the kernel refused, and why: a program by its tracepoint, whose events are not counted, or `mount_points`, without which calls
+    /// on paths count at the file system above.
+    pub fn refused(&self) -> &[(String, String)] {
+        &self.refused
+    }
+
+    fn missing_counts(&self) -> MissingCounts {
+        let lacks = |name: &str| {
+            self.missing.iter().chain(self.refused.iter().map(|(refused, _)| refused)).any(|missing| missing == name)
+        };
+        MissingCounts {
+            page_reads: lacks("mm_filemap_add_to_page_cache"),
+            // The loader lists both names of a tracepoint, or none.
+            page_writes: lacks("writeback_dirty_folio") || lacks("writeback_dirty_page"),
+            io_uring: lacks("io_uring_submit_req") || lacks("io_uring_submit_sqe") || lacks("io_uring_complete"),
+        }
+    }
+
+    /// File systems that are not counted at the last reading, because there was no place for them.
     pub fn uncounted(&self) -> usize {
         self.uncounted
     }
@@ -149,18 +171,27 @@ impl FileSystemsProbe {
     pub fn read(&mut self, root: &Root, now: impl FnOnce() -> Instant) -> Reading<FileSystems> {
         self.mounts.refresh(root)?;
         let shown = shown_mounts(self.mounts.mounts(), self.only);
+        let mounted: FxHashSet<u32> = shown.iter().map(|mount| device_number(mount.device)).collect();
+        self.slots.retain(|number| mounted.contains(&number));
         self.uncounted = 0;
+        let (counts, shards) = (&self.counts, self.layout.shards);
+        // What another file system has counted there.
+        let clear = |slot: u32| {
+            for shard in 0..shards {
+                let at = (shard * SLOTS + slot) as usize * COUNTS_WORDS;
+                counts.fill(at..at + COUNTS_WORDS, 0);
+            }
+        };
         for mount in &shown {
             let number = device_number(mount.device);
             // `slot_of` in file_systems.bpf.c
             let hash = (number >> 20).wrapping_mul(31).wrapping_add(number);
-            // No slot is used again: its counts are 0.
-            self.uncounted += usize::from(self.slots.add(number, hash, |_| {}).is_none());
+            self.uncounted += usize::from(self.slots.add(number, hash, clear).is_none());
         }
         let at = now();
         let file_systems =
             shown.iter().filter_map(|mount| Some(self.counts_of(mount, self.slots.slot(device_number(mount.device))?)));
-        Ok(FileSystems { at, file_systems: file_systems.collect() })
+        Ok(FileSystems { at, missing: self.missing_counts(), file_systems: file_systems.collect() })
     }
 
     fn counts_of(&self, mount: &Mount, slot: u32) -> FileSystem {
@@ -168,8 +199,8 @@ impl FileSystemsProbe {
             let of_shard = |shard: u32| self.counts.get((shard * SLOTS + slot) as usize * COUNTS_WORDS + at);
             Counter((0..self.layout.shards).map(of_shard).fold(0, u64::wrapping_add))
         };
-        let flow = |line: usize, direction: usize| {
-            let at = (line * 2 + direction) * FLOW_WORDS;
+        let flow = |pattern: usize, direction: usize| {
+            let at = (pattern * 2 + direction) * FLOW_WORDS;
             Flow { operations: word(at), bytes: word(at + 1), time_ns: word(at + 2) }
         };
         FileSystem {
@@ -177,7 +208,7 @@ impl FileSystemsProbe {
             mount_point: Name::from(mount.mount_point.as_os_str().as_bytes()),
             fs_type: Name::from(mount.fs_type.as_slice()),
             source: Name::from(mount.source.as_slice()),
-            flows: [0, 1, 2].map(|line| [flow(line, 0), flow(line, 1)]),
+            flows: [0, 1, 2].map(|pattern| [flow(pattern, 0), flow(pattern, 1)]),
             others: [0, 1, 2, 3, 4].map(|other| word(OTHERS_AT + other)),
         }
     }
@@ -220,22 +251,48 @@ fn shown_mounts(mounts: &[Mount], only: Option<DiskId>) -> Vec<Mount> {
     shown
 }
 
-/// Each mount point with a slash at its end, padded with zeros, and its length in bits and device, in the order of the mounts.
-/// Without those that are too long, or that another one covers.
-pub fn mount_points(mounts: &[Mount]) -> Vec<([u8; PATH_BYTES], u32, u32)> {
-    let mut points: Vec<([u8; PATH_BYTES], u32, u32)> = Vec::new();
+/// Mount points for the map `mount_points`.
+#[derive(Debug, Default)]
+pub struct MountPoints {
+    /// Each with a slash at its end, padded with zeros, and its length in bits and device, in the order of the mounts. Without those that
+    /// another one covers.
+    pub points: Vec<([u8; PATH_BYTES], u32, u32)>,
+    /// Those that are left out, since their paths are too long
+    pub too_long: usize,
+}
+
+pub fn mount_points(mounts: &[Mount]) -> MountPoints {
+    let mut all = MountPoints::default();
     for mount in mounts {
         let mut path = mount.mount_point.as_os_str().as_bytes().to_vec();
         if path.last() != Some(&b'/') {
             path.push(b'/');
         }
         let mut padded = [0; PATH_BYTES];
-        let Some(place) = padded.get_mut(..path.len()) else { continue };
+        let Some(place) = padded.get_mut(..path.len()) else {
+            all.too_long += 1;
+            continue;
+        };
         place.copy_from_slice(&path);
-        points.retain(|(known, ..)| *known != padded);
-        points.push((padded, path.len() as u32 * 8, device_number(mount.device)));
+        all.points.retain(|(known, ..)| *known != padded);
+        all.points.push((padded, path.len() as u32 * 8, device_number(mount.device)));
     }
-    points
+    all
+}
+
+/// The root directory of the mount table, by which the program knows tasks with the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootMount {
+    /// As the kernel has it in `s_dev`
+    pub device: u32,
+    /// It is the root of its file system.
+    pub is_whole: bool,
+}
+
+/// `None` if the table does not have it, as in a chroot.
+pub fn root_mount(mounts: &[Mount]) -> Option<RootMount> {
+    let root = mounts.iter().rev().find(|mount| mount.mount_point == Path::new("/"))?;
+    Some(RootMount { device: device_number(root.device), is_whole: root.subdirectory == b"/" })
 }
 
 /// The file system that a directory is in, by the mount table alone: a file system that does not answer is not asked.
@@ -253,7 +310,7 @@ mod tests {
     fn mounts() -> Vec<Mount> {
         parse_mountinfo(
             b"1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:22 / /proc rw - proc proc rw\n3 1 0:30 /a /srv/a rw - btrfs /dev/vdb rw\n\
-              4 1 0:30 / /srv rw - btrfs /dev/vdb rw\n5 1 0:40 / /srv rw - tmpfs none rw\n6 1 254:0 /var /mnt rw - ext4 /dev/vda rw",
+              4 1 0:30 / /srv rw - btrfs /dev/vdb rw\n5 1 0:40 / /srv rw - tmpfs none rw\n6 1 254:0 /var /mnt rw - ext4 /dev/vda rw\n",
         )
     }
 
@@ -264,6 +321,18 @@ mod tests {
         assert_eq!(points, ["/", "/srv", "/srv"]);
         let only = shown_mounts(&mounts(), Some(DiskId { major: 0, minor: 22 }));
         assert_eq!(only.len(), 1);
+    }
+
+    #[test]
+    fn mount_points_are_without_covered_and_long_ones() {
+        let mut mounts = mounts();
+        let long = Path::new("/").join("x".repeat(PATH_BYTES));
+        mounts.push(Mount { mount_point: long, ..mounts[0].clone() });
+        let all = mount_points(&mounts);
+        let paths: Vec<_> = all.points.iter().map(|(path, bits, _)| &path[..*bits as usize / 8]).collect();
+        assert_eq!((paths, all.too_long), (vec![&b"/"[..], b"/proc/", b"/srv/a/", b"/srv/", b"/mnt/"], 1));
+        assert_eq!(root_mount(&mounts), Some(RootMount { device: 254 << 20, is_whole: true }));
+        assert_eq!(root_mount(&mounts[1..]), None);
     }
 
     #[test]

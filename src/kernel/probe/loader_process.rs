@@ -46,11 +46,30 @@ pub struct Loaded {
     pub descriptors: Vec<OwnedFd>,
     /// Tracepoints that do not exist in this kernel
     pub missing: Vec<String>,
+    /// What the kernel refused, and why: a program by its tracepoint, or entries of a map by its name
+    pub refused: Vec<(String, String)>,
 }
 
 impl Loaded {
     pub fn new(descriptors: Vec<OwnedFd>) -> Loaded {
-        Loaded { descriptors, missing: Vec::new() }
+        Loaded { descriptors, missing: Vec::new(), refused: Vec::new() }
+    }
+
+    /// `loaded` and what is missing; then a line for each refusal.
+    fn to_text(&self) -> String {
+        let line = |(name, why): &(String, String)| format!("\n{name}: {:.MAX_REASON_CHARS$}", why.replace('\n', " "));
+        let refused: String = self.refused.iter().map(line).collect();
+        format!("loaded {}{refused}", self.missing.join(" "))
+    }
+
+    fn from_text(descriptors: Vec<OwnedFd>, text: &str) -> Loaded {
+        let mut lines = text.lines();
+        let missing = lines.next().unwrap_or_default().split_whitespace().skip(1).map(str::to_owned).collect();
+        let refused = lines.map(|line| {
+            let (name, why) = line.split_once(": ").unwrap_or((line, ""));
+            (name.to_owned(), why.to_owned())
+        });
+        Loaded { descriptors, missing, refused: refused.collect() }
     }
 }
 
@@ -92,8 +111,10 @@ impl ProbeProgram {
 const LOADER_NICE: libc::c_int = 0;
 /// Loading takes 50 ms of CPU, which may come late on a busy machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest reason; the rest is cut off.
-const MAX_MESSAGE_BYTES: usize = 512;
+/// Longest message; the rest is cut off.
+const MAX_MESSAGE_BYTES: usize = 2048;
+/// Of the reason of one refusal: all of them fit into the message
+const MAX_REASON_CHARS: usize = 120;
 
 /// This program, also when its file was moved or replaced.
 pub fn own_executable() -> PathBuf {
@@ -131,7 +152,7 @@ impl LoaderProcess {
             Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
             Err(why) => Err(format!("its loader cannot be read from: {why}")),
             Ok((descriptors, why)) => match (descriptors.is_empty(), why.is_empty()) {
-                (false, _) => Ok(Loaded { descriptors, missing: why.split_whitespace().skip(1).map(str::to_owned).collect() }),
+                (false, _) => Ok(Loaded::from_text(descriptors, &why)),
                 (true, true) => Err("its loader ended without an error message".to_owned()),
                 (true, false) => Err(why),
             },
@@ -179,7 +200,7 @@ pub fn run_loader(wanted: ProbeProgram) {
 }
 
 fn send_result(socket: RawFd, answer: &Result<Loaded, String>) -> nix::Result<usize> {
-    let text = answer.as_ref().map_or_else(String::clone, |loaded| format!("loaded {}", loaded.missing.join(" ")));
+    let text = answer.as_ref().map_or_else(String::clone, Loaded::to_text);
     let text = text.as_bytes();
     let text = [IoSlice::new(text.get(..MAX_MESSAGE_BYTES).unwrap_or(text))];
     let descriptors: Vec<RawFd> = answer.iter().flat_map(|loaded| &loaded.descriptors).map(AsRawFd::as_raw_fd).collect();
@@ -213,15 +234,18 @@ mod tests {
         };
         let (ours, theirs) = pair();
         assert_eq!(receive_result(&ours).unwrap_err(), Errno::EAGAIN);
-        send_result(theirs.as_raw_fd(), &Err("refused".repeat(200))).unwrap();
+        send_result(theirs.as_raw_fd(), &Err("refused".repeat(400))).unwrap();
         let (descriptors, why) = receive_result(&ours).unwrap();
         assert!(descriptors.is_empty() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
         let file = |path| OwnedFd::from(std::fs::File::open(path).unwrap());
         let descriptors = vec![file("/dev/null"), file("/dev/null"), file("/proc/self/stat")];
-        let sent = Ok(Loaded { descriptors, missing: vec!["io_read".to_owned()] });
+        let refused = vec![("io_write".to_owned(), "no\npermission: EPERM".to_owned())];
+        let sent = Ok(Loaded { descriptors, missing: vec!["io_read".to_owned()], refused });
         send_result(theirs.as_raw_fd(), &sent).unwrap();
         let (mut descriptors, text) = receive_result(&ours).unwrap();
-        assert_eq!((descriptors.len(), text.as_str()), (3, "loaded io_read"));
+        assert_eq!((descriptors.len(), text.as_str()), (3, "loaded io_read\nio_write: no permission: EPERM"));
+        let read = Loaded::from_text(Vec::new(), &text);
+        assert_eq!((read.missing, read.refused[0].1.as_str()), (vec!["io_read".to_owned()], "no permission: EPERM"));
         let mut text = String::new();
         io::Read::read_to_string(&mut std::fs::File::from(descriptors.pop().unwrap()), &mut text).unwrap();
         assert!(text.starts_with(&std::process::id().to_string()));

@@ -14,9 +14,10 @@ use super::block::BlockLayout;
 use super::file_systems::{self, FileSystemsLayout, PATH_BYTES, SLOTS};
 use super::loader_process::{Loaded, ProbeProgram};
 use super::run_queue::{PROCESS_SLOTS, RunQueueLayout};
-use crate::kernel::mounts::MountTable;
+use crate::kernel::mounts::{Mount, MountTable};
 use crate::kernel::root::Root;
 use crate::kernel::sys;
+use crate::sample::Absent;
 
 /// The object file with the program `tasks`, which writes one row for each thread.
 const TASKS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
@@ -44,6 +45,8 @@ pub enum LoadError {
     Program(#[from] ProgramError),
     #[error("the probe's map cannot be filled: {0}")]
     Map(#[from] MapError),
+    #[error("the mount table cannot be read: {0}")]
+    Mounts(Absent),
     #[error("the probe cannot be handed over: {0}")]
     Descriptor(#[from] io::Error),
 }
@@ -103,10 +106,13 @@ fn load_run_queue(types: &Btf, layout: RunQueueLayout) -> Result<Vec<OwnedFd>, L
     Ok(descriptors)
 }
 
-/// Loads and attaches the programs. What this kernel lacks is left out.
+/// Loads and attaches the programs. What this kernel lacks or refuses is left out.
 fn load_file_systems(types: &Btf, layout: FileSystemsLayout) -> Result<Loaded, LoadError> {
     let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u32::try_from(bytes).ok());
     let filter = layout.filter;
+    let mut mounts = MountTable::default();
+    mounts.refresh(&Root::host()).map_err(LoadError::Mounts)?;
+    let root = file_systems::root_mount(mounts.mounts());
     let mut object = EbpfLoader::new()
         .btf(Some(types))
         // `threads`, which only the programs use
@@ -115,20 +121,26 @@ fn load_file_systems(types: &Btf, layout: FileSystemsLayout) -> Result<Loaded, L
         .override_global("shards", &layout.shards, true)
         .override_global("slots", &SLOTS, true)
         .override_global("is_shared", &u32::from(layout.is_shared), true)
+        .override_global("root_device", &root.map_or(0, |root| root.device), true)
+        .override_global("root_is_whole", &root.map_or(0, |root| u32::from(root.is_whole)), true)
         .override_global("page_bytes", &page_bytes.unwrap_or(4096), true)
         .override_global("only_process", &filter.pid.unwrap_or(0), true)
         .override_global("only_one_user", &u32::from(filter.uid.is_some()), true)
         .override_global("only_user", &filter.uid.unwrap_or(0), true)
-        .override_global("forms", &file_systems::forms(), true)
+        .override_global("argument_layouts", &file_systems::argument_layouts(), true)
         .load(FILE_SYSTEMS_OBJECT)?;
-    add_mount_points(&mut object)?;
+    let left_out = add_mount_points(&mut object, mounts.mounts())?;
     let mut loaded = Loaded::new(vec![map_descriptor(&object, "counts")?, map_descriptor(&object, "places")?]);
+    loaded.refused.extend(left_out.map(|why| ("mount_points".to_owned(), why)));
     for (name, program) in object.programs_mut() {
         match attach_tracepoint(name, program, types) {
             Ok(link) => loaded.descriptors.push(link),
             // Without these nothing is counted.
             Err(why) if ["sys_enter", "sys_exit"].contains(&name) => return Err(why),
-            Err(_) => loaded.missing.push(name.to_owned()),
+            Err(LoadError::Program(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))) => {
+                loaded.missing.push(name.to_owned());
+            }
+            Err(why) => loaded.refused.push((name.to_owned(), why.to_string())),
         }
     }
     // One tracepoint by its names in different kernels
@@ -141,18 +153,21 @@ fn load_file_systems(types: &Btf, layout: FileSystemsLayout) -> Result<Loaded, L
     Ok(loaded)
 }
 
-/// Which file system a path is on. Those that are mounted later count paths below the mount point above them.
-fn add_mount_points(object: &mut Ebpf) -> Result<(), LoadError> {
+/// Which file system a path is on. Those that are mounted later count paths below the mount point above them, as do those that are left
+/// out: how many, and why.
+fn add_mount_points(object: &mut Ebpf, mounts: &[Mount]) -> Result<Option<String>, LoadError> {
     let name = "mount_points";
     let mut trie = LpmTrie::try_from(object.map_mut(name).ok_or_else(|| missing(name))?)?;
-    let mut mounts = MountTable::default();
-    // Without the table, calls on paths are not counted.
-    let _ = mounts.refresh(&Root::host());
-    for (path, bits, device) in file_systems::mount_points(mounts.mounts()) {
-        // Beyond the limit of the map: the mount point above counts them.
-        let _ = trie.insert(&Key::<[u8; PATH_BYTES]>::new(bits, path), device, 0);
+    let points = file_systems::mount_points(mounts);
+    let (all, mut left_out) = (points.points.len() + points.too_long, points.too_long);
+    let mut first = (left_out > 0).then(|| format!("paths of more than {} bytes", PATH_BYTES - 1));
+    for (path, bits, device) in points.points {
+        if let Err(why) = trie.insert(&Key::<[u8; PATH_BYTES]>::new(bits, path), device, 0) {
+            left_out += 1;
+            first.get_or_insert(why.to_string());
+        }
     }
-    Ok(())
+    Ok(first.map(|why| format!("{left_out} of {all} mount points: {why}")))
 }
 
 /// Loads a program for the tracepoint of its name and attaches it: the link.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
+use rustc_hash::FxHashMap;
 
 use super::loader_process::{LoaderProcess, ProbeProgram};
 use super::slot_table::SlotTable;
@@ -61,6 +62,10 @@ pub struct RunQueueProbe {
     cpus: SharedWords,
     processes: SharedWords,
     table: SlotTable,
+    /// Of the processes in the table, as last read: those that have ended since are shown with it
+    names: FxHashMap<u32, Name>,
+    /// Processes for which there was no place
+    uncounted: usize,
     /// Of the program with its tracepoint
     _link: OwnedFd,
 }
@@ -78,8 +83,15 @@ impl RunQueueProbe {
             cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * BUCKETS).map_err(unmapped)?,
             processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * BUCKETS).map_err(unmapped)?,
             table: SlotTable::map(places.as_fd(), TABLE_PLACES, PROCESS_SLOTS).map_err(unmapped)?,
+            names: FxHashMap::default(),
+            uncounted: 0,
             _link: link,
         })
+    }
+
+    /// Processes that are counted by CPU only, since the last reading, because there was no place for them.
+    pub fn uncounted(&self) -> usize {
+        self.uncounted
     }
 
     /// What was counted. A process that has begun since is counted from now on, and one that has ended no more.
@@ -93,23 +105,42 @@ impl RunQueueProbe {
         let cpus = (0..self.layout.cpus).map(|cpu| (CpuId(cpu), waits_of(&self.cpus, cpu)));
         let cpus = cpus.filter(|(_, waits)| !waits.is_empty()).collect();
         let counted = self.table.iter().map(|(pid, slot)| (pid, waits_of(&self.processes, slot)));
-        let named = counted.filter(|(_, waits)| !waits.is_empty()).map(|(pid, waits)| {
-            let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
-            ProcessWaits { pid, name: Name::from(name.trim_ascii_end()), waits }
-        });
-        let mut processes: Vec<ProcessWaits> = named.collect();
+        let mut processes: Vec<ProcessWaits> = counted
+            .filter(|(_, waits)| !waits.is_empty())
+            .map(|(pid, waits)| {
+                // A program that was executed since has given it another name.
+                let name = name_of(root, pid).or_else(|| self.names.get(&pid).cloned());
+                ProcessWaits { pid, name, waits }
+            })
+            .collect();
         processes.sort_unstable_by_key(|process| process.pid);
         self.table.retain(|pid| pids.binary_search(&pid).is_ok());
+        self.names.retain(|pid, _| pids.binary_search(pid).is_ok());
+        for process in &processes {
+            if let (Some(name), Some(known)) = (&process.name, self.names.get_mut(&process.pid)) {
+                known.clone_from(name);
+            }
+        }
         let counts = &self.processes;
+        self.uncounted = 0;
         for pid in pids {
-            // Without a free slot it is counted by CPU only.
-            let _ = self.table.add(pid, pid, |slot| {
+            let mut is_new = false;
+            let slot = self.table.add(pid, pid, |slot| {
                 let at = slot as usize * BUCKETS;
                 counts.fill(at..at + BUCKETS, 0);
+                is_new = true;
             });
+            if is_new && let Some(name) = name_of(root, pid) {
+                self.names.insert(pid, name);
+            }
+            self.uncounted += usize::from(slot.is_none());
         }
         Ok(RunQueues { at, cpus, processes })
     }
+}
+
+fn name_of(root: &Root, pid: u32) -> Option<Name> {
+    root.read_once(format!("proc/{pid}/comm")).ok().map(|name| Name::from(name.trim_ascii_end()))
 }
 
 fn waits_of(histograms: &SharedWords, index: u32) -> Waits {

@@ -29,6 +29,11 @@ const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
 /// /proc/self/ns/pid there: PROC_PID_INIT_INO in include/linux/proc_ns.h
 const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
+/// Whether the numbers of tasks in /proc are those of the initial pid namespace. Fails where the link cannot be read.
+pub fn is_in_initial_pid_namespace(root: &Root) -> Reading<bool> {
+    root.read_link("proc/self/ns/pid").map(|link| link.as_os_str() == INITIAL_PID_NAMESPACE)
+}
+
 /// Descriptors kept open now, in the whole process, since the limit is per process.
 static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
 

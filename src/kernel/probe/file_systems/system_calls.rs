@@ -9,9 +9,9 @@ pub const SYSTEM_CALLS: usize = 512;
 /// `OTHER_BITS` in file_systems.bpf.c
 const OTHER_BITS: u8 = 3;
 
-/// What the arguments of a system call are: `enum form` in file_systems.bpf.c.
+/// What the arguments of a system call are: `enum argument_layout` in file_systems.bpf.c.
 #[derive(Clone, Copy)]
-enum Form {
+enum ArgumentLayout {
     Reads = 1,
     Writes,
     ReadsAt,
@@ -35,12 +35,14 @@ enum Form {
 }
 
 #[cfg(target_arch = "x86_64")]
-use Form::NameOfPath;
-use Form::{AtPath, Copies, GetsEvents, NameAtPath, OfFd, OfPath, Opens, Reads, ReadsAt, Sends, Submits, Writes, WritesAt};
-use OtherOperation::{AccessLookup, CreateRemove, GetattrSetattr, Other, Readdir};
+use ArgumentLayout::NameOfPath;
+use ArgumentLayout::{
+    AtPath, Copies, GetsEvents, NameAtPath, OfFd, OfPath, Opens, Reads, ReadsAt, Sends, Submits, Writes, WritesAt,
+};
+use OtherOperation::{Access, CreateRemove, GetattrSetattr, Other, Readdir};
 
 /// Reads, writes and opens.
-const DATA: &[(c_long, Form)] = &[
+const DATA: &[(c_long, ArgumentLayout)] = &[
     (libc::SYS_read, Reads),
     (libc::SYS_readv, Reads),
     (libc::SYS_write, Writes),
@@ -71,10 +73,13 @@ const IO_PGETEVENTS: c_long = 333;
 #[cfg(not(target_arch = "x86_64"))]
 const IO_PGETEVENTS: c_long = 292;
 
+/// The number of every architecture; libc does not have it for all.
+const FCHMODAT2: c_long = 452;
+
 /// Operations on names and attributes.
-const OTHERS: &[(c_long, Form, OtherOperation)] = &[
-    (libc::SYS_faccessat, AtPath, AccessLookup),
-    (libc::SYS_faccessat2, AtPath, AccessLookup),
+const OTHERS: &[(c_long, ArgumentLayout, OtherOperation)] = &[
+    (libc::SYS_faccessat, AtPath, Access),
+    (libc::SYS_faccessat2, AtPath, Access),
     (libc::SYS_getdents64, OfFd, Readdir),
     (libc::SYS_fstat, OfFd, GetattrSetattr),
     // On 32-bit x86, where nothing loads the programs, it has another name.
@@ -86,6 +91,7 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_ftruncate, OfFd, GetattrSetattr),
     (libc::SYS_truncate, OfPath, GetattrSetattr),
     (libc::SYS_fchmodat, AtPath, GetattrSetattr),
+    (FCHMODAT2, AtPath, GetattrSetattr),
     (libc::SYS_fchownat, AtPath, GetattrSetattr),
     (libc::SYS_utimensat, AtPath, GetattrSetattr),
     (libc::SYS_mkdirat, AtPath, CreateRemove),
@@ -100,7 +106,7 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_fallocate, OfFd, Other),
     (libc::SYS_fstatfs, OfFd, Other),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_access, OfPath, AccessLookup),
+    (libc::SYS_access, OfPath, Access),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_getdents, OfFd, Readdir),
     #[cfg(target_arch = "x86_64")]
@@ -113,6 +119,12 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_chown, OfPath, GetattrSetattr),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_lchown, OfPath, GetattrSetattr),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_utime, OfPath, GetattrSetattr),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_utimes, OfPath, GetattrSetattr),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_futimesat, AtPath, GetattrSetattr),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mkdir, OfPath, CreateRemove),
     #[cfg(target_arch = "x86_64")]
@@ -127,7 +139,7 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_symlink, NameOfPath, CreateRemove),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_rename, OfPath, Other),
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     (libc::SYS_renameat, AtPath, Other),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_readlink, OfPath, Other),
@@ -135,17 +147,17 @@ const OTHERS: &[(c_long, Form, OtherOperation)] = &[
     (libc::SYS_statfs, OfPath, Other),
 ];
 
-/// The form of each system call, and in the low bits its `OtherOperation`; 0: it is not counted.
-pub fn forms() -> [u8; SYSTEM_CALLS] {
-    let mut forms = [0; SYSTEM_CALLS];
-    let data = DATA.iter().map(|&(number, form)| (number, (form as u8) << OTHER_BITS));
-    let others = OTHERS.iter().map(|&(number, form, other)| (number, (form as u8) << OTHER_BITS | other as u8));
-    for (number, form) in data.chain(others) {
-        if let Some(entry) = usize::try_from(number).ok().and_then(|number| forms.get_mut(number)) {
-            *entry = form;
+/// The layout of each system call, and in the low bits its `OtherOperation`; 0: it is not counted.
+pub fn argument_layouts() -> [u8; SYSTEM_CALLS] {
+    let mut layouts = [0; SYSTEM_CALLS];
+    let data = DATA.iter().map(|&(number, layout)| (number, (layout as u8) << OTHER_BITS));
+    let others = OTHERS.iter().map(|&(number, layout, other)| (number, (layout as u8) << OTHER_BITS | other as u8));
+    for (number, layout) in data.chain(others) {
+        if let Some(entry) = usize::try_from(number).ok().and_then(|number| layouts.get_mut(number)) {
+            *entry = layout;
         }
     }
-    forms
+    layouts
 }
 
 #[cfg(test)]
@@ -153,11 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_system_call_has_one_form() {
-        let counted = forms().iter().filter(|&&form| form != 0).count();
+    fn every_system_call_has_one_layout() {
+        let counted = argument_layouts().iter().filter(|&&layout| layout != 0).count();
         assert_eq!(counted, DATA.len() + OTHERS.len());
-        let form = |number: c_long| forms()[usize::try_from(number).unwrap()];
-        assert_eq!(form(libc::SYS_pread64), 3 << 3);
-        assert_eq!((form(libc::SYS_fsync) & 7, form(libc::SYS_getpid)), (Other as u8, 0));
+        let layout_of = |number: c_long| argument_layouts()[usize::try_from(number).unwrap()];
+        assert_eq!(layout_of(libc::SYS_pread64), 3 << 3);
+        assert_eq!((layout_of(libc::SYS_fsync) & 7, layout_of(libc::SYS_getpid)), (Other as u8, 0));
     }
 }
