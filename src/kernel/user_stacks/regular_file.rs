@@ -21,10 +21,14 @@ use crate::sample::{Absent, Reading};
 pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr, touched: &TouchedPlace) -> Reading<File> {
     // It is the file itself, whatever its path leads to now. Takes CAP_SYS_ADMIN.
     if sys_admin::check_permitted().is_ok() {
-        touched.set(Some(Place::Device(mapping.device)));
+        // The link takes the lock of the process's memory, the file touches its file system.
+        touched.set(Some(Place::Process(pid)));
         let link = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
-        if let Ok(file) = sys_admin::with_sys_admin(|| open_link(&link)).flatten().and_then(reopen_regular) {
-            return Ok(file);
+        if let Ok(file) = sys_admin::with_sys_admin(|| open_link(&link)).flatten() {
+            touched.set(Some(Place::Device(mapping.device)));
+            if let Ok(file) = reopen_regular(file) {
+                return Ok(file);
+            }
         }
     }
     // A path may lead to any file system.
