@@ -105,7 +105,8 @@ fn waits_are_those_of_schedstat() {
     }
     let (expected_seconds, expected_waits) = (after.0 - before.0, after.1 - before.1);
     println!("{waits} waits of {seconds:.3} s, schedstat: {expected_waits} of {expected_seconds:.3} s");
-    assert!((waits - expected_waits).abs() <= 3.0 + expected_waits * 0.03, "{waits} waits, schedstat says {expected_waits}");
-    // Within the width of a bucket.
-    assert!((seconds - expected_seconds).abs() <= expected_seconds * 0.1, "{seconds} s, schedstat says {expected_seconds}");
+    // Some virtual machines have no event, also in tracefs, for one switch in a hundred.
+    assert!((waits - expected_waits).abs() <= 3.0 + expected_waits * 0.06, "{waits} waits, schedstat says {expected_waits}");
+    // Within the width of a bucket, and the times of those.
+    assert!((seconds - expected_seconds).abs() <= expected_seconds * 0.12, "{seconds} s, schedstat says {expected_seconds}");
 }
