@@ -180,7 +180,7 @@ pub enum Command {
                             Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
                             Of a command: stalltop table cpu -- make -j8")]
     Table(table::Table),
-    /// Count what the kernel does while it is asked, by eBPF: operations of file systems, waits for a CPU. As root
+    /// Count what the kernel does while it is asked, by eBPF: operations of file systems, waits for a CPU, queries. As root
     #[command(subcommand, after_help = "Example: stalltop probe fs --mount /data 10 6")]
     Probe(probe::Probe),
     /// Trace which thread wakes which, for some seconds: who holds locks that name no owner, and what the holders wait for

@@ -33,6 +33,7 @@ mod pairing;
 pub mod pipelines;
 pub mod pressure;
 pub mod process_groups;
+pub mod query;
 pub mod remote_waits;
 pub mod run;
 pub mod run_queue;

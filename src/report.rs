@@ -17,6 +17,7 @@ pub mod nicstat;
 pub mod openmetrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+pub mod query;
 pub mod report_data;
 pub mod run_queue;
 pub mod table;

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
+pub mod query;
 pub mod run_queue;
 pub mod stacks;
 pub mod task;

@@ -82,6 +82,8 @@ const COMMANDS: &[(&str, Prints)] = &[
     // Without permission it prints nothing.
     ("probe fs 100ms 1", Nothing),
     ("probe runq 100ms 1", Nothing),
+    // No database.
+    ("probe query --pid 1 100ms 1", Nothing),
     // An address for documentation, which no machine has.
     ("serve --listen 192.0.2.1:9709 --allow-remote", Nothing),
     ("serve --listen 127.0.0.1:0 --otlp https://localhost:4318", Nothing),

@@ -5,9 +5,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here}
 cd "$here"
-for name in tasks block file_systems run_queue wakes; do
-  # wakes: atomic operations, of Linux 5.12
-  case $name in wakes) cpu=v3 ;; *) cpu=v2 ;; esac
+for name in tasks block file_systems run_queue wakes query; do
+  # wakes, query: atomic operations, of Linux 5.12
+  case $name in wakes | query) cpu=v3 ;; *) cpu=v2 ;; esac
   clang-16 -target bpf -mcpu=$cpu -O2 -g -Wall -Werror -fdebug-compilation-dir=. -I"/usr/include/$(uname -m)-linux-gnu" \
     -c "$name.bpf.c" -o "$out/$name.bpf.o"
   llvm-strip-16 -g "$out/$name.bpf.o"

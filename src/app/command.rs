@@ -59,6 +59,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Export(options) => export::export(&configuration, &options),
         Command::Probe(Probe::Fs(options)) => probe::file_systems(&root, &options),
         Command::Probe(Probe::Runq(options)) => probe::run_queue(&root, &options),
+        Command::Probe(Probe::Query(options)) => probe::queries(&root, &options),
         Command::Trace(options) => trace::trace(&root, &configuration, &options),
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => info::info(&info),

@@ -18,7 +18,7 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
   serve       metrics for Prometheus      mcp         tools for agents
   fleet       many hosts over ssh         bug-report  an archive to send
   doctor      what cannot be read, why    baseline    learned disk latencies
-  probe       file systems, CPU waits     trace       which thread wakes which
+  probe       files, CPU waits, queries   trace       which thread wakes which
   completions, man                        for packages
 
 Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,

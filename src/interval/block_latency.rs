@@ -49,6 +49,12 @@ impl LatencyHistogram {
         LatencyHistogram::new((0..=u8::MAX).zip(counts))
     }
 
+    /// Those that are not among `part`.
+    pub fn without(&self, part: &LatencyHistogram) -> LatencyHistogram {
+        let of_part = |bucket: u8| part.counts.iter().find(|known| known.0 == bucket).map_or(0, |known| known.1);
+        LatencyHistogram::new(self.counts.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(of_part(bucket)))))
+    }
+
     /// Requests in it.
     pub fn requests(&self) -> u64 {
         self.counts.iter().map(|count| count.1).fold(0, u64::saturating_add)
@@ -63,6 +69,20 @@ impl LatencyHistogram {
             sum >= rank
         })?;
         Some(middle(bucket.0))
+    }
+
+    /// As `quantile`, but within its bucket by rank, as if the bucket's requests were spread evenly: closer than the middle where a
+    /// bucket has many.
+    pub fn interpolated_quantile(&self, share: f64) -> Option<Millis> {
+        let rank = (self.requests() as f64 * share).ceil().max(1.0);
+        let mut sum = 0.0;
+        let &(bucket, count) = self.counts.iter().find(|&&(_, count)| {
+            sum += count as f64;
+            sum >= rank
+        })?;
+        let edges = bucket_ns(bucket);
+        let within = (rank - 0.5 - (sum - count as f64)) / count as f64;
+        Some(Millis((edges.start as f64 + within * (edges.end - edges.start) as f64) / 1e6))
     }
 
     /// The longest latency, as the middle of its bucket; `None` without requests.

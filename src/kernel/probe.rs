@@ -11,6 +11,7 @@ pub mod loader_process;
 pub mod on_demand;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
 pub mod program_loader;
+pub mod query;
 pub mod run_queue;
 mod slot_table;
 pub mod wakes;

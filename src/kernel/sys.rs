@@ -3,6 +3,7 @@
 //! Each function is safe to call with any argument. The sizes and offsets of the structs that the kernel reads or writes
 //! are asserted here at compile time, and compared with the kernel's headers by tests/kernel_structs.rs ([`LAYOUT`]).
 
+use std::ffi::CStr;
 use std::io::{self, IoSliceMut};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -80,6 +81,19 @@ struct RawTracepointOpen {
     padding: u32,
 }
 
+/// `struct perf_event_attr` up to its member `config2` (PERF_ATTR_SIZE_VER1), with the names that the members have for uprobes.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    unused: [u64; 4],
+    unused_words: [u32; 2],
+    path: u64,
+    offset: u64,
+}
+
 /// `rate.rate` in `struct tc_tbf_qopt`.
 pub const TBF_RATE_OFFSET: usize = 8;
 /// `struct tc_netem_qopt`, before the attributes of netem.
@@ -90,6 +104,8 @@ const BPF_RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_ITER_CREATE: libc::c_int = 33;
 const BPF_TRACE_ITER: u32 = 28;
+const BPF_PERF_EVENT: u32 = 41;
+const PERF_FLAG_FD_CLOEXEC: usize = 8;
 /// `struct inet_diag_msg`, in front of the attributes of a sock_diag answer.
 pub const INET_DIAG_MSG_SIZE: usize = 72;
 /// `struct unix_diag_msg`, in front of the attributes of a sock_diag answer.
@@ -107,6 +123,7 @@ const _: () = assert!(offset_of!(LinkSettings, link_mode_masks_nwords) == 15);
 const _: () = assert!(offset_of!(LinkSettings, link_mode_masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
 const _: () = assert!(size_of::<LinkCreate>() == 16 && size_of::<IterCreate>() == 8);
 const _: () = assert!(size_of::<RawTracepointOpen>() == 16);
+const _: () = assert!(size_of::<PerfEventAttributes>() == 72 && offset_of!(PerfEventAttributes, path) == 56);
 const _: () = assert!(size_of::<__user_cap_header_struct>() == 8 && size_of::<[__user_cap_data_struct; 2]>() == 24);
 // The largest member of the union in ifreq is ifmap. (linux-raw-sys declares sockaddr, hence ifreq, larger than the kernel.)
 const _: () = assert!(offset_of!(libc::ifreq, ifr_ifru) == libc::IFNAMSIZ);
@@ -139,6 +156,12 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/bpf.h", "offsetof(union bpf_attr, iter_create.flags) + 4", size_of::<IterCreate>()),
     ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
+    ("linux/bpf.h", "BPF_PERF_EVENT", BPF_PERF_EVENT as usize),
+    ("linux/perf_event.h", "PERF_ATTR_SIZE_VER1", size_of::<PerfEventAttributes>()),
+    ("linux/perf_event.h", "offsetof(struct perf_event_attr, config)", offset_of!(PerfEventAttributes, config)),
+    ("linux/perf_event.h", "offsetof(struct perf_event_attr, uprobe_path)", offset_of!(PerfEventAttributes, path)),
+    ("linux/perf_event.h", "offsetof(struct perf_event_attr, probe_offset)", offset_of!(PerfEventAttributes, offset)),
+    ("linux/perf_event.h", "PERF_FLAG_FD_CLOEXEC", PERF_FLAG_FD_CLOEXEC),
     ("linux/capability.h", "sizeof(struct __user_cap_header_struct)", size_of::<__user_cap_header_struct>()),
     ("linux/capability.h", "sizeof(struct __user_cap_data_struct)", size_of::<__user_cap_data_struct>()),
     ("linux/capability.h", "_LINUX_CAPABILITY_VERSION_3", _LINUX_CAPABILITY_VERSION_3 as usize),
@@ -216,6 +239,28 @@ pub fn pidfd_open(pid: u32) -> nix::Result<OwnedFd> {
     let descriptor = libc::c_int::try_from(descriptor).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// perf_event_open(2) of a uprobe: the instruction at this offset of the file at `path`, in the processes that `pid` shares its memory
+/// with, or without it in all. `kind` and `config` are those of the kernel's uprobe events.
+pub fn perf_uprobe_open(kind: u32, config: u64, path: &CStr, offset: u64, pid: Option<u32>) -> nix::Result<OwnedFd> {
+    let size = size_of::<PerfEventAttributes>() as u32;
+    let attributes = PerfEventAttributes { kind, size, config, path: path.as_ptr() as u64, offset, ..Default::default() };
+    // Without a process, an event is of one CPU; the probe is in all of them.
+    let (pid, cpu) = pid.map_or((-1, 0), |pid| (pid.cast_signed(), -1));
+    // SAFETY: the kernel reads no more of `attributes` than its size, and the path up to its end; it keeps neither pointer.
+    let result = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(&attributes), pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)
+    };
+    let descriptor = RawFd::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel has just created this descriptor for this call; nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// BPF_LINK_CREATE: attaches a loaded program to a perf event. The descriptor is the link, which keeps the event.
+pub fn bpf_perf_link_create(program: BorrowedFd, event: BorrowedFd) -> nix::Result<OwnedFd> {
+    let (prog_fd, target_fd) = (raw_descriptor(program), raw_descriptor(event));
+    bpf(BPF_LINK_CREATE, &LinkCreate { prog_fd, target_fd, attach_type: BPF_PERF_EVENT, flags: 0 })
 }
 
 /// BPF_RAW_TRACEPOINT_OPEN: attaches a loaded program to the tracepoint that it was loaded for. The descriptor is the link.

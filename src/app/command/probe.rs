@@ -1,5 +1,9 @@
 //! `probe`: counts what the kernel does while it is asked, by eBPF programs. They are detached when this program ends.
 
+mod query;
+
+pub use query::queries;
+
 use std::io::ErrorKind;
 use std::path::Path;
 use std::thread;
@@ -139,7 +143,7 @@ fn each_interval(
     Ok(Exit::Success)
 }
 
-/// The lines of `doctor`: attaches the programs of both commands, and detaches them again.
+/// The lines of `doctor`: attaches the programs of each command, and detaches them again.
 pub fn doctor_lines(root: &Root) -> String {
     let program = loader_process::own_executable();
     let cpus = block_latencies::possible_cpus(root);
@@ -152,6 +156,7 @@ pub fn doctor_lines(root: &Root) -> String {
     let attach_run_queue = || RunQueueProbe::attach(&program, RunQueueLayout::new(cpus, None)).map(|_| Vec::new());
     let mut text = doctor_line(root, "operations of file systems", "stalltop probe fs", attach_file_systems);
     text.push_str(&doctor_line(root, "waits for a CPU", "stalltop probe runq", attach_run_queue));
+    text.push_str(&query::queries_line(root));
     text
 }
 

@@ -22,6 +22,7 @@ use nix::unistd::alarm;
 use super::block::BlockLayout;
 use super::file_systems::FileSystemsLayout;
 use super::program_loader;
+use super::query::QueryLayout;
 use super::run_queue::RunQueueLayout;
 use crate::kernel::sys;
 
@@ -36,6 +37,8 @@ pub enum ProbeProgram {
     FileSystems(FileSystemsLayout),
     /// The descriptors of the maps `cpus`, `processes` and `places`, then the link of the program, which the child has attached
     RunQueue(RunQueueLayout),
+    /// The descriptors of the maps `totals_map` and `preemptors`, of the links of two tracepoints, then of the programs of functions
+    Query(QueryLayout),
     /// The descriptors of the programs `waking` and `switched`, and of the maps `control_map`, `threads`, `futexes` and `edges`
     Wakes,
 }
@@ -77,6 +80,7 @@ const TASK_ITERATOR: &str = "--load-the-iterator";
 const BLOCK: &str = "--load-the-block-probe";
 const FILE_SYSTEMS: &str = "--load-the-file-system-probe";
 const RUN_QUEUE: &str = "--load-the-run-queue-probe";
+const QUERY: &str = "--load-the-query-probe";
 const WAKES: &str = "--load-the-wakes-probe";
 
 impl ProbeProgram {
@@ -93,6 +97,9 @@ impl ProbeProgram {
         if first == RUN_QUEUE {
             return RunQueueLayout::from_words(&rest).map(ProbeProgram::RunQueue);
         }
+        if first == QUERY {
+            return QueryLayout::from_words(&rest).map(ProbeProgram::Query);
+        }
         BlockLayout::from_words(&rest).filter(|_| first == BLOCK).map(ProbeProgram::Block)
     }
 
@@ -102,6 +109,7 @@ impl ProbeProgram {
             ProbeProgram::Wakes => vec![WAKES.to_owned()],
             ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::RunQueue(layout) => std::iter::once(RUN_QUEUE.to_owned()).chain(layout.to_words()).collect(),
+            ProbeProgram::Query(layout) => std::iter::once(QUERY.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::FileSystems(layout) => std::iter::once(FILE_SYSTEMS.to_owned()).chain(layout.to_words()).collect(),
         }
     }
@@ -218,6 +226,7 @@ fn receive_result(socket: &OwnedFd) -> nix::Result<(Vec<OwnedFd>, String)> {
 mod tests {
     use super::*;
     use crate::kernel::probe::file_systems::TaskFilter;
+    use crate::kernel::probe::query::database::{Database, StateNumbers};
 
     #[test]
     fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
@@ -253,12 +262,14 @@ mod tests {
 
     #[test]
     fn the_child_is_told_what_to_load() {
+        let database = Database::PostgreSql { activity: 9, lock_wait: Some(8), states: StateNumbers::Since18 };
         let wanted = [
             ProbeProgram::TaskIterator,
             ProbeProgram::Wakes,
             ProbeProgram::Block(BlockLayout::new(6, 3)),
             ProbeProgram::FileSystems(FileSystemsLayout::new(6, TaskFilter { pid: Some(7), uid: None })),
             ProbeProgram::RunQueue(RunQueueLayout::new(6, Some(7))),
+            ProbeProgram::Query(QueryLayout { pid: 7, database }),
         ];
         for program in wanted {
             let words: Vec<OsString> = program.arguments().into_iter().map(OsString::from).collect();

@@ -1,5 +1,7 @@
 //! Loads a BPF program into the kernel, in the child process (`loader_process`).
 
+mod query;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -67,6 +69,7 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
         ProbeProgram::Block(layout) => load_block(&types, layout).map(Loaded::new),
         ProbeProgram::FileSystems(layout) => load_file_systems(&types, layout),
         ProbeProgram::RunQueue(layout) => load_run_queue(&types, layout).map(Loaded::new),
+        ProbeProgram::Query(layout) => query::load(&types, layout).map(Loaded::new),
         ProbeProgram::Wakes => load_wakes(&types).map(Loaded::new),
     }
 }
