@@ -213,4 +213,15 @@ mod tests {
         without.block_io = Err(Absent::NoPermission);
         assert_eq!(requests(&newer, &without), None);
     }
+
+    #[test]
+    fn an_interpolated_quantile_is_within_its_bucket_by_rank() {
+        // 2,048 to 2,304 ns, and 524,288 to 589,824 ns
+        let histogram = LatencyHistogram::new([(16, 64), (80, 1)]);
+        let ns = |share| histogram.interpolated_quantile(share).map(|latency| (latency.0 * 1e6).round());
+        assert_eq!([ns(0.0), ns(0.5), ns(64.0 / 65.0), ns(1.0)], [2050.0, 2178.0, 2302.0, 557_056.0].map(Some));
+        let without = histogram.without(&LatencyHistogram::new([(16, 64), (17, 3)]));
+        assert_eq!((without.requests(), without.max()), (1, Some(middle(80))));
+        assert_eq!(LatencyHistogram::default().interpolated_quantile(0.5), None);
+    }
 }

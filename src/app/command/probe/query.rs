@@ -2,14 +2,14 @@
 
 use jiff::tz::TimeZone;
 
-use super::{doctor_line, each_interval, permitted, process_with};
+use super::{doctor_line, each_interval, process_with};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
 use crate::cli::probe::query::Query;
 use crate::interval::query::QueryInterval;
-use crate::kernel::probe::loader_process;
 use crate::kernel::probe::query::database::{CommandArgument, Database, StateNumbers, postgresql_version};
 use crate::kernel::probe::query::{QueryLayout, QueryProbe};
+use crate::kernel::probe::{block_latencies, loader_process};
 use crate::kernel::{self, Root};
 use crate::report;
 use crate::sample::Name;
@@ -22,7 +22,10 @@ const REMEDY: &str = "run as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CO
 pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     let pid = options.pid;
     let process = process_with(root, pid)?;
-    permitted(root)?;
+    let refused = |why: &str| Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY);
+    if let Some((_, why)) = block_latencies::obstacle(root) {
+        return Err(refused(why));
+    }
     let database = Database::of(root, pid).map_err(|why| {
         let remedy = "give the pid of mysqld, mariadbd or postgres";
         Failure::new(Exit::Failed, format!("cannot count queries of process {pid}"), why, remedy)
@@ -31,8 +34,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
         print_stderr(assumption);
     }
     let layout = QueryLayout { pid, database };
-    let probe = QueryProbe::attach(&loader_process::own_executable(), layout)
-        .map_err(|why| Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY))?;
+    let probe = QueryProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why))?;
     let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
     let server = (Name::from(name.trim_ascii_end()), pid);
     let mut older = probe.read(kernel::now);
