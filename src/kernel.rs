@@ -181,6 +181,15 @@ impl Sampler {
         }
     }
 
+    /// Finds the holders of mutexes that name no owner from now on, by an eBPF program that is loaded when threads queue at one, where this
+    /// program may load it and sees all tasks by their numbers in the initial pid namespace. `program` is this one. With
+    /// `max_cpu_share`, of one CPU, it is not attached while that would take more.
+    pub fn enable_lock_wakers(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
+        if self.root.is_host() && self.is_in_initial_pid_namespace() {
+            self.waits.enable_lock_wakers(program, self.host.machine.clone(), max_cpu_share);
+        }
+    }
+
     /// Counts latencies of block requests from now on, by an eBPF program, where it may load one; does not wait for that. `program`
     /// is this one, which is started once more. With `max_cpu_share`, of one CPU, it does not count while that takes more.
     pub fn enable_block_latencies(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
@@ -366,6 +375,8 @@ impl Sampler {
             }
         };
         let cross_checks = SubSampleReadings { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        let switches = sample.cpu.as_ref().ok().and_then(|cpu| cpu.context_switches);
+        self.waits.limit_lock_wakers(switches, sample.at.boottime_ns);
         self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), cross_checks);
         self.read_lock_owners();
         let drained = self.waits.finish_interval();

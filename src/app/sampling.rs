@@ -158,6 +158,11 @@ fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
     }
     match probes {
         ProbeMode::Off => {}
+        ProbeMode::Auto => sampler.enable_lock_wakers(program(), Some(MAX_PROBE_CPU_SHARE)),
+        ProbeMode::On => sampler.enable_lock_wakers(program(), None),
+    }
+    match probes {
+        ProbeMode::Off => {}
         ProbeMode::Auto => sampler.enable_block_latencies(program(), Some(MAX_PROBE_CPU_SHARE)),
         ProbeMode::On => {
             sampler.enable_block_latencies(program(), None);

@@ -8,7 +8,8 @@ use super::remote_waits::awaits_answer;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, class};
+use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks, class};
+use crate::units::reaches_threshold;
 
 /// A lock, within one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +56,7 @@ pub enum HolderActivity {
 
 impl HolderActivity {
     /// Of one thread; that of `Lock` is decided by `LockGraph::chain_end`.
-    fn new(owner: &BlockedThread, waits: &Waits) -> HolderActivity {
+    fn new(owner: &BlockedThread, call: Option<Syscall>, waits: &Waits) -> HolderActivity {
         let is_in = |of_channel: fn(&[u8]) -> bool| owner.wchan.as_ref().is_some_and(|wchan| of_channel(wchan.as_bytes()));
         match (owner.state, owner.class) {
             (TaskState::Running, _) => HolderActivity::Running,
@@ -66,6 +67,7 @@ impl HolderActivity {
             (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
             (_, WaitClass::Timer) => HolderActivity::Timer,
             (_, WaitClass::Lock) => HolderActivity::Lock,
+            (_, WaitClass::Futex) if call.is_some_and(Syscall::is_likely_mutex) => HolderActivity::Lock,
             (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
             (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
             (_, WaitClass::Net) => {
@@ -98,8 +100,8 @@ impl Owner {
         let machine = host.machine.as_bytes();
         let thread = BlockedThread::new(machine, &row.owner);
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
-        let call = call.filter(|call| call.is_contended_futex());
-        let wanted = call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
+        let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
+        let wanted = lock_call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
         let sub_samples = waits.sub_samples.len().max(1) as f64;
         Owner {
             lock: futex_lock(row, row.futex_address, row.is_shared),
@@ -107,7 +109,7 @@ impl Owner {
             group: row.group,
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
-            activity: HolderActivity::new(&thread, waits),
+            activity: HolderActivity::new(&thread, call, waits),
             thread,
             wanted: wanted.or(row.kernel_lock.map(LockId::Kernel)),
         }
@@ -122,7 +124,7 @@ impl Owner {
             group: row.group,
             waiters: f64::from(row.waiters) / readings,
             seen_share: f64::from(row.owner.seen_count) / readings,
-            activity: HolderActivity::new(&thread, waits),
+            activity: HolderActivity::new(&thread, None, waits),
             thread,
             wanted: row.waits_for.map(LockId::Kernel),
         }
@@ -135,6 +137,17 @@ fn futex_lock(row: &LockOwner, address: u64, is_shared: bool) -> LockId {
         true => LockId::SharedFutex { group: row.group, address },
         false => LockId::Futex { pid: row.owner.task.pid, address },
     }
+}
+
+/// Checks of the holder of a lock that does not name it from which it is believed. docs/metrics.md, "Fixed thresholds".
+const MIN_CHECKS: u32 = 4;
+/// Share of the checks that must have confirmed it.
+const MIN_CONFIRMED: f64 = 0.9;
+
+/// Whether the lock names its owner, or checks of those that were taken for it have confirmed them.
+pub fn is_believed(field: OwnerField) -> bool {
+    let OwnerField::Waker(WakerChecks { made, confirmed }) = field else { return true };
+    made >= MIN_CHECKS && reaches_threshold(f64::from(confirmed) / f64::from(made), MIN_CONFIRMED)
 }
 
 /// Where a chain of locks leads.
@@ -158,7 +171,8 @@ pub struct LockGraph {
 
 impl LockGraph {
     pub fn new(host: &Host, waits: &Waits) -> LockGraph {
-        let futexes = waits.lock_owners.iter().map(|row| Owner::of_futex(host, waits, row));
+        let futexes =
+            waits.lock_owners.iter().filter(|row| is_believed(row.field)).map(|row| Owner::of_futex(host, waits, row));
         let kernel_locks = waits.kernel_lock_owners.iter().map(|row| Owner::of_kernel_lock(host, waits, row));
         LockGraph { owners: futexes.chain(kernel_locks).collect() }
     }

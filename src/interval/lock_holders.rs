@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
 use super::deadlocks::Deadlock;
-pub use super::lock_graph::HolderActivity;
 use super::lock_graph::{ChainEnd, LockGraph, Owner};
+pub use super::lock_graph::{HolderActivity, is_believed};
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
 use crate::sample::waits::{FutexWait, OwnerField, Waits};
@@ -133,7 +133,7 @@ pub fn holder_of_group(holders: &[LockHolder], group: usize) -> Option<&LockHold
 /// Sightings of threads of a group in a futex call that shows a held lock.
 fn contended_sightings(waits: &Waits, counts: &WaitCounts, group: u16) -> f64 {
     let is_contended = |wait: u32| {
-        let futex = counts.class_of(wait).and_then(|wait| wait.futex);
+        let futex = counts.class_in_group(group, wait).and_then(|wait| wait.futex);
         matches!(futex, Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. }))
     };
     let rows = waits.sub_samples.iter().flat_map(|sub_sample| &sub_sample.waits);

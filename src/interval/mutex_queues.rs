@@ -3,6 +3,7 @@
 
 use super::idle_blocked::{GroupLabel, group_label};
 use super::ipc_peers::IpcPeers;
+use super::lock_graph::is_believed;
 use super::lock_holders::{HolderActivity, LockHolder};
 use super::wait_counts::{ThreadWaits, WaitCounts};
 use super::wait_queues::{WaitQueueKind, wait_queues};
@@ -55,7 +56,7 @@ pub fn mutex_queues(newer: &Sample, counts: &WaitCounts, lock_holders: &[LockHol
     });
     let mut found: Vec<MutexQueue> = named.collect();
     // Where owners were read nothing is inferred.
-    groups.retain(|&group| !waits.lock_owners.iter().any(|row| row.group == group));
+    groups.retain(|&group| !waits.lock_owners.iter().any(|row| row.group == group && is_believed(row.field)));
     let on_storage = counts.groups_on_storage(waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
     for group in groups {
         let Some(id) = waits.groups.get(usize::from(group)) else { continue };

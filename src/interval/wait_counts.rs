@@ -3,10 +3,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::lock_graph::is_believed;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, WaitClass, Waits, class};
+use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, OwnerField, WaitClass, Waits, class};
 use crate::units::reaches_threshold;
 
 /// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
@@ -23,6 +24,8 @@ pub struct WaitCounts {
     pub threads: Vec<ThreadWaits>,
     /// By `ObservedWait::id`
     pub classified: FxHashMap<u32, ClassifiedWait>,
+    /// Groups of which wake-ups show that their likely mutexes are mutexes; sorted
+    pub mutex_groups: Vec<u16>,
 }
 
 /// Numbers of threads of one group, by kind of wait, in one sub-sample.
@@ -104,14 +107,25 @@ impl ClassifiedWait {
 }
 
 impl WaitCounts {
+    /// The class of the wait with this `ObservedWait::id` of a thread of this group: a likely mutex whose holders are known by the
+    /// wake-ups there is a contended one.
+    pub fn class_in_group(&self, group: u16, wait: u32) -> Option<ClassifiedWait> {
+        Some(in_group(&self.mutex_groups, group, self.class_of(wait)?))
+    }
+
     /// Classifies the waits of a sample. Rows whose wait is missing (of a damaged recording) count as nothing.
     pub fn new(host: &Host, waits: &Waits) -> WaitCounts {
         let classified: FxHashMap<u32, ClassifiedWait> =
             waits.observed.iter().map(|wait| (wait.id, ClassifiedWait::new(wait, host))).collect();
-        let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, &classified)).collect();
+        let by_wake_ups =
+            waits.lock_owners.iter().filter(|row| matches!(row.field, OwnerField::Waker(_)) && is_believed(row.field));
+        let mut mutex_groups: Vec<u16> = by_wake_ups.map(|row| row.group).collect();
+        mutex_groups.dedup();
+        let class = |group: u16, wait: u32| Some(in_group(&mutex_groups, group, *classified.get(&wait)?));
+        let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
         let mut threads: Vec<ThreadWaits> = Vec::new();
         for row in &waits.threads {
-            let Some(wait) = classified.get(&row.wait) else { continue };
+            let Some(wait) = class(row.group, row.wait) else { continue };
             if threads.last().is_none_or(|last| last.task != row.task) {
                 threads.push(ThreadWaits { task: row.task, group: row.group, class_counts: [0; WaitClass::COUNT] });
             }
@@ -119,7 +133,7 @@ impl WaitCounts {
                 *count = count.saturating_add(row.seen_count);
             }
         }
-        WaitCounts { sub_samples, threads, classified }
+        WaitCounts { sub_samples, threads, classified, mutex_groups }
     }
 
     /// The class of the wait with this `ObservedWait::id`; `None` if it is missing (of a damaged recording).
@@ -151,14 +165,23 @@ impl WaitCounts {
     }
 }
 
+fn in_group(mutex_groups: &[u16], group: u16, wait: ClassifiedWait) -> ClassifiedWait {
+    match wait.futex {
+        Some(FutexWait::LikelyMutex { address }) if !wait.has_timeout && mutex_groups.contains(&group) => {
+            ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..wait }
+        }
+        _ => wait,
+    }
+}
+
 /// The groups of one sub-sample; `rows` are sorted by group.
-fn group_waits(rows: &[GroupWait], classified: &FxHashMap<u32, ClassifiedWait>) -> Vec<GroupWaits> {
+fn group_waits(rows: &[GroupWait], class: impl Fn(u16, u32) -> Option<ClassifiedWait>) -> Vec<GroupWaits> {
     let groups = rows.chunk_by(|a, b| a.group == b.group).map(|rows| {
         let group = rows.first().map_or(0, |row| row.group);
         let mut counts = GroupWaits { group, ..GroupWaits::default() };
         for row in rows {
-            if let Some(wait) = classified.get(&row.wait) {
-                counts.add(*wait, row);
+            if let Some(wait) = class(group, row.wait) {
+                counts.add(wait, row);
             }
         }
         counts

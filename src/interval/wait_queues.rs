@@ -132,7 +132,7 @@ fn count_queues(waits: &Waits, counts: &WaitCounts, group: u16) -> Vec<(WaitQueu
     for sub_sample in &waits.sub_samples {
         let mut now: FxHashMap<WaitQueueKind, u32> = FxHashMap::default();
         for row in sub_sample.waits.iter().filter(|row| row.group == group) {
-            let Some(wait) = counts.class_of(row.wait) else { continue };
+            let Some(wait) = counts.class_in_group(group, row.wait) else { continue };
             for (kind, threads) in WaitQueueKind::classify(wait, row).into_iter().flatten().filter(|&(_, threads)| threads > 0)
             {
                 let threads = u32::from(threads);
@@ -180,7 +180,7 @@ fn one_address_share(waits: &Waits, counts: &WaitCounts, group: u16, count: &Que
     }
     let mut addresses: FxHashMap<u64, u32> = FxHashMap::default();
     for queue in waits.wait_queues.iter().filter(|queue| queue.group == group) {
-        let is_mutex = counts.class_of(queue.wait).is_some_and(|wait| wait.class == WaitClass::Lock);
+        let is_mutex = counts.class_in_group(group, queue.wait).is_some_and(|wait| wait.class == WaitClass::Lock);
         if let (Some(address), true) = (queue.futex_address, is_mutex) {
             let seen_count = addresses.entry(address).or_default();
             *seen_count = seen_count.saturating_add(queue.seen_count);

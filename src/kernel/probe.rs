@@ -8,6 +8,7 @@ pub mod block;
 pub mod block_latencies;
 pub mod file_systems;
 pub mod loader_process;
+pub mod lock_wakers;
 pub mod on_demand;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
 pub mod program_loader;

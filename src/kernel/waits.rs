@@ -11,6 +11,7 @@ mod holder_wait;
 mod ipc_peers;
 mod kernel_lock_owners;
 mod lock_owners;
+mod lock_wakers;
 pub mod namespace_tids;
 mod observed;
 mod pipelines;
@@ -28,16 +29,19 @@ use rustc_hash::FxHashMap;
 use self::blocked::ClassifiedWait;
 use self::kernel_lock_owners::KernelLockOwners;
 use self::lock_owners::LockOwners;
+use self::lock_wakers::LockWakers;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_queues::{WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
 use super::stacks::{MAX_STUCK_THREADS, StuckThread};
 use super::task::files::TaskFiles;
 use crate::ids::{GroupId, TaskId};
+use crate::sample::Name;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, Waits, class};
+use crate::units::Counter;
 
 /// The sub-samples since the last sample.
 #[derive(Debug, Default)]
@@ -57,6 +61,7 @@ pub struct WaitCounter {
     group_counts: GroupWaitCounts,
     wait_queues: WaitQueues,
     lock_owners: LockOwners,
+    lock_wakers: LockWakers,
     kernel_lock_owners: KernelLockOwners,
     /// Threads that the last sub-sample saw blocked or behind a lock
     stuck: Vec<StuckThread>,
@@ -89,6 +94,17 @@ impl WaitCounter {
         self.kernel_lock_owners = KernelLockOwners::new(program);
     }
 
+    /// Finds the holders of mutexes that name no owner from now on, where the kernel lets this program load an eBPF program.
+    /// `program` is this one.
+    pub fn enable_lock_wakers(&mut self, program: PathBuf, machine: Name, max_cpu_share: Option<f64>) {
+        self.lock_wakers = LockWakers::new(program, machine, max_cpu_share);
+    }
+
+    /// Limits the cost of that, by the context switches of the machine since boot; once a sample.
+    pub fn limit_lock_wakers(&mut self, switches: Option<Counter>, now_ns: u64) {
+        self.lock_wakers.limit_cost(switches, now_ns);
+    }
+
     /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(
         &mut self,
@@ -96,6 +112,7 @@ impl WaitCounter {
         readings: SubSampleReadings,
     ) {
         self.lock_owners.clear_waiters();
+        self.lock_wakers.clear_waiters();
         self.kernel_lock_owners.clear_waiters();
         self.stuck.clear();
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
@@ -105,6 +122,9 @@ impl WaitCounter {
             known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
+                    if let Some(address) = thread.likely_mutex() {
+                        self.lock_wakers.add_waiter(group, process.pid, address);
+                    }
                     if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
                         let is_shared = thread.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]));
                         self.lock_owners.add_waiter(group, process.pid, futex, is_shared);
@@ -121,6 +141,10 @@ impl WaitCounter {
         let Some(last) = self.waits.sub_samples.last() else { return };
         let number = u16::try_from(self.waits.sub_samples.len() - 1).unwrap_or(u16::MAX);
         self.lock_owners.read_owners(files, (number, last.boottime_ns));
+        let (lock_owners, now_ns) = (&mut self.lock_owners, last.boottime_ns);
+        self.lock_wakers.read_holders(files, now_ns, |lock, holder| {
+            lock_owners.record(lock, BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
+        });
         self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));
     }
 

@@ -12,7 +12,7 @@ pub mod syscall;
 use std::net::SocketAddr;
 
 pub use class::WaitClass;
-pub use lock_owner::{KernelLockOwner, LockOwner, OwnerField};
+pub use lock_owner::{KernelLockOwner, LockOwner, OwnerField, WakerChecks};
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
 

@@ -50,6 +50,17 @@ impl CheckResult {
         rows.filter(|row| row.task.tid == tid).filter_map(|row| Some(row.kernel.as_ref().ok()?.to_string_lossy())).collect()
     }
 
+    /// The sentences of all findings.
+    pub fn sentences(&self) -> Vec<String> {
+        let findings = self.json["findings"].as_array().into_iter().flatten();
+        findings.filter_map(|finding| finding["sentence"].as_str()).map(str::to_owned).collect()
+    }
+
+    /// The file with its samples.
+    pub fn recording(&self) -> &Path {
+        &self.recording
+    }
+
     /// Notes an error; `what` describes it.
     pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {

@@ -57,6 +57,7 @@ mod starved;
 mod stress;
 mod tables;
 mod traces;
+mod wakers;
 mod watch;
 
 /// Whether the loads are enabled that make the tests longer than ten minutes; otherwise prints that they are skipped.

@@ -89,7 +89,7 @@ fn waiting_threads(graph: &Value, is_wanted: impl Fn(&Value) -> bool) -> f64 {
     places.filter(|place| is_wanted(place)).filter_map(|place| place["waiting_threads"].as_f64()).sum()
 }
 
-fn compile(folder: &Path) -> PathBuf {
+pub fn compile(folder: &Path) -> PathBuf {
     let program = folder.join("rust_locks");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/rust_locks.rs");
     let status = Command::new("rustc").args(["-O", "--edition", "2021", "-o"]).arg(&program).arg(source).status();

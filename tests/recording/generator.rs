@@ -40,7 +40,7 @@ use stalltop::sample::task::{
 };
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits, WakerChecks,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -256,7 +256,11 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 group: d.u16(),
                 futex_address: d.u64(),
                 is_shared: d.bool(),
-                field: if d.bool() { OwnerField::GlibcMutex } else { OwnerField::FutexWord },
+                field: match d.u32() % 3 {
+                    0 => OwnerField::GlibcMutex,
+                    1 => OwnerField::FutexWord,
+                    _ => OwnerField::Waker(WakerChecks { made: d.u32() % 65, confirmed: d.u32() % 65 }),
+                },
                 waiters: d.u32(),
                 owner: blocked_wait(d),
                 kernel_lock: d.maybe(Dice::u32),

@@ -313,7 +313,7 @@ fn trace_line(root: &Root, probes: ProbeMode) -> String {
         ProbeMode::Off => "probes = \"off\"".to_owned(),
         _ => match wake_trace::try_to_attach(root, &loader_process::own_executable()) {
             Ok(()) => {
-                return "eBPF      stalltop trace can tell which thread wakes which, and so which one holds a lock\n"
+                return "eBPF      wake-ups show which thread holds a mutex of Rust that others queue for; stalltop trace can tell which thread wakes which\n"
                     .to_owned();
             }
             Err(why) => format!("{}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15", printable(&why.to_string())),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::findings::finding::Evidence;
 use crate::findings::formatting::{duration, lossy_name};
+use crate::findings::rule_context::evidence_number;
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
@@ -16,12 +18,25 @@ pub fn known_by(field: OwnerField) -> &'static str {
     match field {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
+        OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
         OwnerField::KernelMutex => "the owner field of the kernel's mutex",
         OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
         OwnerField::KernelWriter => "the owner field of the kernel's rw-semaphore",
         OwnerField::KernelReader => {
             "the owner field of the kernel's rw-semaphore: its last reader, which may not be the only one"
         }
+    }
+}
+
+/// For how many wake-ups it was checked that the thread taken for the holder wakes the next one, and for how many it was so; nothing
+/// where the lock names its owner.
+pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
+    match field {
+        OwnerField::Waker(checks) => vec![
+            evidence_number("holder_checks", f64::from(checks.made)),
+            evidence_number("holder_checks_confirmed", f64::from(checks.confirmed)),
+        ],
+        _ => Vec::new(),
     }
 }
 

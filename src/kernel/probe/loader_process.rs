@@ -41,6 +41,8 @@ pub enum ProbeProgram {
     Query(QueryLayout),
     /// The descriptors of the programs `waking` and `switched`, and of the maps `control_map`, `threads`, `futexes` and `edges`
     Wakes,
+    /// The descriptors of the program `waking` and of its map `locks`
+    LockWakers,
 }
 
 /// What the child sends.
@@ -82,13 +84,19 @@ const FILE_SYSTEMS: &str = "--load-the-file-system-probe";
 const RUN_QUEUE: &str = "--load-the-run-queue-probe";
 const QUERY: &str = "--load-the-query-probe";
 const WAKES: &str = "--load-the-wakes-probe";
+const LOCK_WAKERS: &str = "--load-the-lock-wakers-probe";
 
 impl ProbeProgram {
     /// From the arguments of the child; `None` if this process is not one.
     pub fn from_arguments(arguments: &[OsString]) -> Option<ProbeProgram> {
         let (first, rest) = arguments.split_first()?;
-        if rest.is_empty() && (first == TASK_ITERATOR || first == WAKES) {
-            return Some(if first == WAKES { ProbeProgram::Wakes } else { ProbeProgram::TaskIterator });
+        let without_words = [
+            (TASK_ITERATOR, ProbeProgram::TaskIterator),
+            (WAKES, ProbeProgram::Wakes),
+            (LOCK_WAKERS, ProbeProgram::LockWakers),
+        ];
+        if let Some((_, program)) = without_words.into_iter().find(|(word, _)| first == word && rest.is_empty()) {
+            return Some(program);
         }
         let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if first == FILE_SYSTEMS {
@@ -107,6 +115,7 @@ impl ProbeProgram {
         match self {
             ProbeProgram::TaskIterator => vec![TASK_ITERATOR.to_owned()],
             ProbeProgram::Wakes => vec![WAKES.to_owned()],
+            ProbeProgram::LockWakers => vec![LOCK_WAKERS.to_owned()],
             ProbeProgram::Block(layout) => std::iter::once(BLOCK.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::RunQueue(layout) => std::iter::once(RUN_QUEUE.to_owned()).chain(layout.to_words()).collect(),
             ProbeProgram::Query(layout) => std::iter::once(QUERY.to_owned()).chain(layout.to_words()).collect(),
@@ -266,6 +275,7 @@ mod tests {
         let wanted = [
             ProbeProgram::TaskIterator,
             ProbeProgram::Wakes,
+            ProbeProgram::LockWakers,
             ProbeProgram::Block(BlockLayout::new(6, 3)),
             ProbeProgram::FileSystems(FileSystemsLayout::new(6, TaskFilter { pid: Some(7), uid: None })),
             ProbeProgram::RunQueue(RunQueueLayout::new(6, Some(7))),

@@ -1,47 +1,79 @@
-//! The task iterator for sampling: its loader is started when threads first wait for locks inside the kernel, and is never waited for.
+//! A program for sampling that is seldom needed: its loader is started when it is first asked for, and is never waited for.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use super::TaskIterator;
 use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::lock_wakers::LockWakersProbe;
 
-/// The iterator, from the first request on.
-#[derive(Debug, Default)]
-pub struct OnDemandIterator {
-    /// This program, which is the loader; `None`: the iterator is not wanted, or cannot be loaded
+/// A loaded program.
+pub trait LoadedProbe: Sized {
+    const PROGRAM: ProbeProgram;
+
+    /// From what the loader sends.
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String>;
+}
+
+impl LoadedProbe for TaskIterator {
+    const PROGRAM: ProbeProgram = ProbeProgram::TaskIterator;
+
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String> {
+        TaskIterator::attach(descriptors)
+    }
+}
+
+impl LoadedProbe for LockWakersProbe {
+    const PROGRAM: ProbeProgram = ProbeProgram::LockWakers;
+
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String> {
+        LockWakersProbe::new(descriptors).map_err(|why| format!("the kernel refuses the probe: {why}"))
+    }
+}
+
+/// A program, from the first request on.
+#[derive(Debug)]
+pub struct OnDemandProbe<P> {
+    /// This program, which is the loader; `None`: the program is not wanted, or cannot be loaded
     program: Option<PathBuf>,
     loader: Option<LoaderProcess>,
     /// Its result was received.
     is_answered: bool,
-    iterator: Option<TaskIterator>,
+    probe: Option<P>,
 }
 
-impl OnDemandIterator {
+impl<P> Default for OnDemandProbe<P> {
+    fn default() -> OnDemandProbe<P> {
+        OnDemandProbe { program: None, loader: None, is_answered: false, probe: None }
+    }
+}
+
+impl<P: LoadedProbe> OnDemandProbe<P> {
     /// `program` is this one.
-    pub fn new(program: PathBuf) -> OnDemandIterator {
-        OnDemandIterator { program: Some(program), ..OnDemandIterator::default() }
+    pub fn new(program: PathBuf) -> OnDemandProbe<P> {
+        OnDemandProbe { program: Some(program), ..OnDemandProbe::default() }
     }
 
     /// Starts the loader; only the first call does.
     pub fn request(&mut self) {
         if let Some(program) = self.program.take() {
-            self.loader = LoaderProcess::spawn(&program, ProbeProgram::TaskIterator).ok();
+            self.loader = LoaderProcess::spawn(&program, P::PROGRAM).ok();
         }
     }
 
-    /// The iterator, once it is loaded. Does not wait.
-    pub fn get(&mut self) -> Option<&TaskIterator> {
+    /// The program, once it is loaded. Does not wait.
+    pub fn get(&mut self) -> Option<&mut P> {
         if let Some(mut loader) = self.loader.take() {
             if !self.is_answered
                 && let Some(result) = loader.try_result()
             {
                 self.is_answered = true;
                 // Without it the holders of these locks are not known; `doctor` says why.
-                self.iterator = result.and_then(|loaded| TaskIterator::attach(loaded.descriptors)).ok();
+                self.probe = result.and_then(|loaded| P::from_descriptors(loaded.descriptors)).ok();
             }
             // It is kept until it has exited, so that it becomes no zombie.
             self.loader = (!self.is_answered || !loader.has_exited()).then_some(loader);
         }
-        self.iterator.as_ref()
+        self.probe.as_mut()
     }
 }

@@ -34,6 +34,9 @@ const RUN_QUEUE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/pro
 /// The object file with the programs `waking` and `switched`, which count wake-ups.
 const WAKES_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/wakes.bpf.o");
 
+/// The object file with the program `waking`, which says which thread was woken last at a futex.
+const LOCK_WAKERS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/lock_wakers.bpf.o");
+
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -71,6 +74,7 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
         ProbeProgram::RunQueue(layout) => load_run_queue(&types, layout).map(Loaded::new),
         ProbeProgram::Query(layout) => query::load(&types, layout).map(Loaded::new),
         ProbeProgram::Wakes => load_wakes(&types).map(Loaded::new),
+        ProbeProgram::LockWakers => load_lock_wakers(&types).map(Loaded::new),
     }
 }
 
@@ -191,6 +195,12 @@ fn load_wakes(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
         descriptors.push(map_descriptor(&object, map)?);
     }
     Ok(descriptors)
+}
+
+fn load_lock_wakers(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
+    let mut object = EbpfLoader::new().btf(Some(types)).load(LOCK_WAKERS_OBJECT)?;
+    let program = load_tracepoint(&mut object, "waking", "sched_waking", types)?;
+    Ok(vec![program, map_descriptor(&object, "locks")?])
 }
 
 fn load_tracepoint(object: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<OwnedFd, LoadError> {

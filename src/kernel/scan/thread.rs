@@ -186,7 +186,10 @@ impl KnownThread {
         match self.state {
             TaskState::Running => true,
             TaskState::Blocked => self.is_uninterruptible(),
-            TaskState::Sleeping => matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk)) || self.is_active(now_ns),
+            TaskState::Sleeping => {
+                let is_blocked = matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk));
+                is_blocked || self.likely_mutex().is_some() || self.is_active(now_ns)
+            }
             // Between two system calls of a thread under strace.
             TaskState::Traced => self.is_active(now_ns),
             _ => false,
@@ -207,6 +210,14 @@ impl KnownThread {
     /// Whether its futex or semaphore call has a timeout, or is that of an idle thread of a language runtime.
     pub fn is_idle_wait(&self) -> bool {
         self.has_timeout || matches!(self.futex_wait, Some(FutexWait::IdleRuntimeThread { .. }))
+    }
+
+    /// The address of the futex at which it waits, without a timeout, as for a mutex that does not name its holder.
+    pub fn likely_mutex(&self) -> Option<u64> {
+        match self.futex_wait {
+            Some(FutexWait::LikelyMutex { address }) if !self.has_timeout => Some(address),
+            _ => None,
+        }
     }
 
     /// In D, vfork parents and frozen threads excepted.

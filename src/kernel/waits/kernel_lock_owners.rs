@@ -8,8 +8,8 @@ use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::holder_wait::{is_same_wait, read_holder_wait};
-use crate::kernel::probe::on_demand::OnDemandIterator;
-use crate::kernel::probe::{LockKind, LockRow};
+use crate::kernel::probe::on_demand::OnDemandProbe;
+use crate::kernel::probe::{LockKind, LockRow, TaskIterator};
 use crate::kernel::scan::read_clock_ns;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
@@ -27,7 +27,7 @@ const INTERVAL_PER_TIME: u64 = 1000;
 /// The threads that wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
 pub struct KernelLockOwners {
-    iterator: OnDemandIterator,
+    iterator: OnDemandProbe<TaskIterator>,
     /// Of the current sub-sample, by tid
     waiters: FxHashMap<u32, Waiter>,
     /// Waiting threads that were seen since the start, up to `MIN_SIGHTINGS`
@@ -64,7 +64,7 @@ struct ContendedLock {
 impl KernelLockOwners {
     /// `program` is this one, which is started again to load the iterator.
     pub fn new(program: PathBuf) -> KernelLockOwners {
-        KernelLockOwners { iterator: OnDemandIterator::new(program), ..KernelLockOwners::default() }
+        KernelLockOwners { iterator: OnDemandProbe::new(program), ..KernelLockOwners::default() }
     }
 
     /// Begins a sub-sample.

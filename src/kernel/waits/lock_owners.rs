@@ -31,7 +31,7 @@ const LOCK_BYTES: usize = 12;
 #[derive(Debug, Default)]
 pub struct LockOwners {
     /// Of the current sub-sample
-    locks: FxHashMap<LockPlace, ContendedLock>,
+    locks: FxHashMap<LockPlace, FutexLock>,
     rows: Vec<LockOwner>,
     tids: NamespaceTids,
 }
@@ -45,15 +45,16 @@ enum LockPlace {
     Shared { group: u16, address: u64 },
 }
 
+/// A futex lock for which threads wait.
 #[derive(Clone, Copy, Debug)]
-struct ContendedLock {
-    group: u16,
+pub struct FutexLock {
+    pub group: u16,
     /// Of the thread seen last; of a shared lock its memory is read
-    pid: u32,
-    address: u64,
-    is_shared: bool,
-    field: OwnerField,
-    waiters: u32,
+    pub pid: u32,
+    pub address: u64,
+    pub is_shared: bool,
+    pub field: OwnerField,
+    pub waiters: u32,
 }
 
 impl LockOwners {
@@ -68,20 +69,20 @@ impl LockOwners {
         let (field, address) = match wait {
             FutexWait::ContendedMutex { address } => (OwnerField::GlibcMutex, address),
             FutexWait::PiLock { address } | FutexWait::OwnerWord { address } => (OwnerField::FutexWord, address),
-            FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => return,
+            FutexWait::LikelyMutex { .. } | FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => return,
         };
         let place = match is_shared {
             true => LockPlace::Shared { group, address },
             false => LockPlace::Private { pid, address },
         };
-        let lock = ContendedLock { group, pid, address, is_shared, field, waiters: 0 };
+        let lock = FutexLock { group, pid, address, is_shared, field, waiters: 0 };
         let lock = self.locks.entry(place).or_insert(lock);
         lock.waiters = lock.waiters.saturating_add(1);
     }
 
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
-        let mut locks: Vec<(LockPlace, ContendedLock)> = self.locks.drain().collect();
+        let mut locks: Vec<(LockPlace, FutexLock)> = self.locks.drain().collect();
         locks.small_sort_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
         for (_, lock) in locks.into_iter().take(MAX_LOCKS) {
             if let Some(owner) = self.read_owner(files, lock) {
@@ -102,8 +103,8 @@ impl LockOwners {
         rows
     }
 
-    fn read_owner(&mut self, files: &mut TaskFiles, lock: ContendedLock) -> Option<BlockedWait> {
-        let ContendedLock { group, pid, address, is_shared, field, .. } = lock;
+    fn read_owner(&mut self, files: &mut TaskFiles, lock: FutexLock) -> Option<BlockedWait> {
+        let FutexLock { group, pid, address, is_shared, field, .. } = lock;
         let named = owner_tid(read_words(pid, address).ok()?, field)?;
         let tid = self.tids.in_our_namespace(files, pid, named)?;
         let wait = match read_holder_wait(files, pid, tid, group) {
@@ -117,7 +118,8 @@ impl LockOwners {
         (owner_tid(read_words(pid, address).ok()?, field) == Some(named)).then_some(wait)
     }
 
-    fn record(&mut self, lock: ContendedLock, owner: BlockedWait) {
+    /// Counts a lock of which this thread was seen to be the owner.
+    pub fn record(&mut self, lock: FutexLock, owner: BlockedWait) {
         let address = lock.address;
         let same = self
             .rows
@@ -128,9 +130,10 @@ impl LockOwners {
                 row.waiters = row.waiters.saturating_add(lock.waiters);
                 row.owner.seen_count = row.owner.seen_count.saturating_add(1);
                 row.owner.last_sub_sample = owner.last_sub_sample;
+                row.field = lock.field;
             }
             None => {
-                let ContendedLock { group, is_shared, field, waiters, .. } = lock;
+                let FutexLock { group, is_shared, field, waiters, .. } = lock;
                 self.rows.push(LockOwner {
                     group,
                     futex_address: address,

@@ -11,6 +11,8 @@ pub enum OwnerField {
     GlibcMutex,
     /// The futex word of a lock with priority inheritance, of a robust mutex, or of a mutex of musl (`FUTEX_TID_MASK`)
     FutexWord,
+    /// No word: the thread that was woken last at the futex takes the lock, and wakes the next one when it releases it
+    Waker(WakerChecks),
     /// `mutex.owner` of the kernel
     KernelMutex,
     /// `semaphore.last_holder` of the kernel: the task that took it last
@@ -29,8 +31,15 @@ impl OwnerField {
 
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
-        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord)
+        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord | OwnerField::Waker(_))
     }
+}
+
+/// How often it was checked, since the queue has been watched, that the thread taken for the holder of a lock woke the next one there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WakerChecks {
+    pub made: u32,
+    pub confirmed: u32,
 }
 
 /// The owner of one futex lock in one wait, by the sub-samples that saw threads wait for the lock. The owner field was read before and

@@ -20,6 +20,9 @@ pub enum FutexWait {
     /// A lock that another thread holds: FUTEX_WAIT with a value in which FUTEX_WAITERS and a thread id are set, that of a robust mutex of
     /// glibc and of a mutex of musl.
     OwnerWord { address: u64 },
+    /// FUTEX_WAIT_BITSET with value 2: that of a contended mutex of Rust's standard library. A condition variable may look the same:
+    /// which threads wake its waiters shows what it is.
+    LikelyMutex { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
@@ -32,6 +35,7 @@ impl FutexWait {
         let (FutexWait::PiLock { address }
         | FutexWait::ContendedMutex { address }
         | FutexWait::OwnerWord { address }
+        | FutexWait::LikelyMutex { address }
         | FutexWait::IdleRuntimeThread { address }
         | FutexWait::Unknown { address }) = self;
         address
@@ -47,6 +51,7 @@ const FUTEX_CMD_MASK: u64 = 0x7f;
 const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_LOCK_PI: u64 = 6;
+const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_LOCK_PI2: u64 = 13;
 /// The lock has waiters in the kernel; include/uapi/linux/futex.h
 pub const FUTEX_WAITERS: u64 = 0x8000_0000;
@@ -112,6 +117,7 @@ impl Syscall {
             (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => FutexWait::PiLock { address },
             (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
             (FUTEX_WAIT, _) if value & FUTEX_WAITERS != 0 && value & FUTEX_TID_MASK != 0 => FutexWait::OwnerWord { address },
+            (FUTEX_WAIT_BITSET, CONTENDED_FUTEX_VALUE) => FutexWait::LikelyMutex { address },
             (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
             _ => FutexWait::Unknown { address },
         })
@@ -123,6 +129,11 @@ impl Syscall {
             self.futex_wait(),
             Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. })
         )
+    }
+
+    /// Whether it is a futex call that may be on a mutex which does not name its holder.
+    pub fn is_likely_mutex(self) -> bool {
+        matches!(self.futex_wait(), Some(FutexWait::LikelyMutex { .. }))
     }
 
     /// Whether it is a futex call on memory that processes share.

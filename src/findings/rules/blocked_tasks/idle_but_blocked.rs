@@ -11,7 +11,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, waker_evidence};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
@@ -209,6 +209,7 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     if let Some(named) = &top.lock_holder {
         list.push(evidence_text("lock_holder", describe_named_holder(context.interval, named).as_str()));
         list.push(evidence_text("lock_holder_basis", known_by(named.field)));
+        list.extend(waker_evidence(named.field));
         list.push(evidence_number("lock_holders_seen", f64::from(named.holders)));
     }
     let end = top.holder_off_storage().map(|named| &named.thread);

@@ -7,7 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, waker_evidence};
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::mutex_queues::MutexQueue;
@@ -21,7 +21,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               (nanosleep, a poll interval, a back-off), waits for an answer of another host or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
-               (glibc, priority inheritance), that thread is the holder, and what it does is read with it. Where it does not: several \
+               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), that thread is the holder, and what it does is read with it. Otherwise: several \
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
@@ -88,6 +88,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
             evidence_text("holder_basis", basis),
         ]
         .into_iter()
+        .chain(queue.named.as_ref().into_iter().flat_map(|named| waker_evidence(named.field)))
         .chain(stack.map(|stack| evidence_text("holder_stack", stack.as_str())))
         .chain(user_stack.map(|stack| evidence_text("holder_user_stack", stack.as_str())))
         .collect(),

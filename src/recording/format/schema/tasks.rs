@@ -17,7 +17,7 @@ use crate::sample::task::{
 };
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
@@ -278,14 +278,42 @@ macro_rules! numbered {
     };
 }
 
-numbered! { OwnerField, otherwise OwnerField::default(), {
-    OwnerField::GlibcMutex = 0,
-    OwnerField::FutexWord = 1,
-    OwnerField::KernelMutex = 2,
-    OwnerField::KernelSemaphore = 3,
-    OwnerField::KernelWriter = 4,
-    OwnerField::KernelReader = 5,
-} }
+/// Kind, and of `Waker` the checks, in one number: the kind in the lowest 8 bits.
+impl Columns for OwnerField {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match *self {
+            OwnerField::GlibcMutex => 0,
+            OwnerField::FutexWord => 1,
+            OwnerField::KernelMutex => 2,
+            OwnerField::KernelSemaphore => 3,
+            OwnerField::KernelWriter => 4,
+            OwnerField::KernelReader => 5,
+            OwnerField::Waker(WakerChecks { made, confirmed }) => {
+                WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
+            }
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let number = u64::take(row, names)?;
+        let checks = |shift: u32| u32::try_from(number >> shift & u64::from(MAX_CHECKS)).unwrap_or(0);
+        Ok(match number & 0xff {
+            1 => OwnerField::FutexWord,
+            2 => OwnerField::KernelMutex,
+            3 => OwnerField::KernelSemaphore,
+            4 => OwnerField::KernelWriter,
+            5 => OwnerField::KernelReader,
+            WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
+            _ => OwnerField::default(),
+        })
+    }
+}
+
+const WAKER: u64 = 6;
+const MAX_CHECKS: u32 = 0xff_ffff;
 
 numbered! { TaskState, otherwise TaskState::Other, {
     TaskState::Sleeping = 0,

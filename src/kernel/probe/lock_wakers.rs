@@ -1,0 +1,103 @@
+//! Which thread was woken last at a few futexes, and by which thread: by the eBPF program of assets/probe/lock_wakers.bpf.c, which writes
+//! it to memory that this process shares with it. This process tells it the futexes.
+//!
+//! Nothing is pinned: the program is detached and unloaded when this process ends, however it ends.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::kernel::sys::{self, SharedWords};
+
+/// Futexes that are watched at most: `LOCKS` in lock_wakers.bpf.c
+pub const MAX_LOCKS: usize = 8;
+
+/// `struct lock`, in words of 64 bits
+const LOCK_WORDS: usize = 8;
+const TGID: usize = 0;
+const ADDRESS: usize = 1;
+const WAKE_UPS: usize = 2;
+const WOKEN: usize = 3;
+const WAKER: usize = 4;
+const FIRST_WAKER: usize = 5;
+const WOKEN_NS: usize = 6;
+
+/// The loaded program. Dropping it detaches and unloads it.
+#[derive(Debug)]
+pub struct LockWakersProbe {
+    program: OwnedFd,
+    /// `None`: it is not attached
+    link: Option<OwnedFd>,
+    locks: SharedWords,
+}
+
+/// What was counted at one futex since it has been watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockWakes {
+    /// Threads that a futex call of their process woke there, which had waited as for a contended mutex
+    pub wake_ups: u64,
+    /// tid of the thread that was woken last; `None`: none was
+    pub woken: Option<u32>,
+    /// CLOCK_MONOTONIC of that
+    pub woken_ns: u64,
+    /// tid of the thread that woke it
+    pub waker: Option<u32>,
+}
+
+impl LockWakersProbe {
+    /// Maps the memory of the program: of the descriptors that the loader sends.
+    pub fn new(descriptors: Vec<OwnedFd>) -> io::Result<LockWakersProbe> {
+        let [program, locks] = <[OwnedFd; 2]>::try_from(descriptors)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its loader did not send its map"))?;
+        Ok(LockWakersProbe { program, link: None, locks: SharedWords::map(locks.as_fd(), MAX_LOCKS * LOCK_WORDS)? })
+    }
+
+    pub fn is_attached(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Counts from now on.
+    pub fn attach(&mut self) -> io::Result<()> {
+        if self.link.is_none() {
+            self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd())?);
+        }
+        Ok(())
+    }
+
+    /// Stops counting: wake-ups cost nothing more then.
+    pub fn detach(&mut self) {
+        self.link = None;
+    }
+
+    /// Watches the futex at this address of a process, in this place below `MAX_LOCKS`, which counts from 0 then.
+    pub fn watch(&self, place: usize, pid: u32, address: u64) {
+        let first = place * LOCK_WORDS;
+        // The program sees the process last.
+        self.locks.set(first + TGID, 0);
+        self.locks.fill(first + WAKE_UPS..first + LOCK_WORDS, 0);
+        self.locks.set(first + ADDRESS, address);
+        self.locks.set(first + TGID, u64::from(pid));
+    }
+
+    /// Frees this place.
+    pub fn forget(&self, place: usize) {
+        self.locks.set(place * LOCK_WORDS + TGID, 0);
+    }
+
+    /// What was counted in this place.
+    pub fn read(&self, place: usize) -> LockWakes {
+        let word = |at: usize| self.locks.get(place * LOCK_WORDS + at);
+        LockWakes { wake_ups: word(WAKE_UPS), woken: tid(word(WOKEN)), woken_ns: word(WOKEN_NS), waker: tid(word(WAKER)) }
+    }
+
+    /// The first thread that woke another one there since the last call; `None`: none has.
+    pub fn take_first_waker(&self, place: usize) -> Option<u32> {
+        let at = place * LOCK_WORDS + FIRST_WAKER;
+        let waker = tid(self.locks.get(at))?;
+        self.locks.set(at, 0);
+        Some(waker)
+    }
+}
+
+fn tid(word: u64) -> Option<u32> {
+    u32::try_from(word).ok().filter(|&tid| tid > 0)
+}

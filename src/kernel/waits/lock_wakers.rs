@@ -1,0 +1,299 @@
+//! The holders of mutexes that name no owner, as those of Rust's standard library: which thread was woken last there, by an eBPF
+//! program (`probe/lock_wakers`) that is attached while such a queue stands.
+//!
+//! A mutex with waiters wakes one thread each time that it is released. The thread that was woken last takes it, and holds it while it
+//! does not wait there again; if it does, the thread that woke it has taken the mutex once more. Whether this is so is checked each time: the
+//! holder is the thread that wakes the next one. A thread that hands out work by a condition variable is not woken there: the checks of
+//! those that are do not confirm them. `interval::lock_graph` decides what is believed.
+
+use std::path::PathBuf;
+
+use nix::time::ClockId;
+use rustc_hash::FxHashMap;
+
+use super::holder_wait::read_holder_wait;
+use super::lock_owners::FutexLock;
+use crate::kernel::clock_ns;
+use crate::kernel::probe::lock_wakers::{LockWakersProbe, LockWakes, MAX_LOCKS};
+use crate::kernel::probe::on_demand::OnDemandProbe;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::Name;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WakerChecks};
+use crate::units::Counter;
+
+/// Threads that wait at one address from which a queue is watched.
+const MIN_WAITERS: u32 = 4;
+/// It is watched when it has stood for so long.
+const STANDING_NS: u64 = 1_000_000_000;
+/// No thread, or only one, has waited there for so long: it is not watched any longer.
+const FORGET_NS: u64 = 900_000_000;
+/// A thread that was woken less than this ago and is runnable may not have taken the mutex yet.
+const MIN_AWAKE_NS: u64 = 1_000_000;
+/// Then the counts of checks are halved, so that what comes later counts more.
+const MAX_CHECKS: u32 = 64;
+/// CPU time that the program adds to a context switch: docs/cost.md.
+const NS_PER_SWITCH: u64 = 60;
+/// For so long it is not attached again where it would take too much.
+const DETACHED_NS: u64 = 60_000_000_000;
+
+/// Queues at such mutexes, and the program.
+#[derive(Debug, Default)]
+pub struct LockWakers {
+    probe: OnDemandProbe<LockWakersProbe>,
+    /// `utsname.machine`
+    machine: Name,
+    /// Of the current sub-sample
+    queues: FxHashMap<Place, (u16, u32)>,
+    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there (0: a holder of another such mutex waits there), and when two last were
+    standing: FxHashMap<Place, (u64, u64)>,
+    watched: [Option<WatchedLock>; MAX_LOCKS],
+    cost: CostLimit,
+}
+
+/// Pid and address.
+type Place = (u32, u64);
+
+#[derive(Clone, Copy, Debug)]
+struct WatchedLock {
+    place: Place,
+    /// tid of the thread that was last taken for the holder, until the next wake-up
+    holder: Option<u32>,
+    checks: WakerChecks,
+}
+
+/// Context switches per second above which the program takes more of a CPU than it may.
+#[derive(Debug, Default)]
+struct CostLimit {
+    /// Of one CPU; `None`: any
+    max_cpu_share: Option<f64>,
+    /// At the last sample, with its CLOCK_BOOTTIME
+    last: Option<(Counter, u64)>,
+    /// CLOCK_BOOTTIME until which it is not attached
+    detached_until_ns: u64,
+}
+
+impl LockWakers {
+    /// `program` is this one, which is started again to load the eBPF program. With a share, of one CPU, that is not attached where it
+    /// would take more.
+    pub fn new(program: PathBuf, machine: Name, max_cpu_share: Option<f64>) -> LockWakers {
+        let cost = CostLimit { max_cpu_share, ..CostLimit::default() };
+        LockWakers { probe: OnDemandProbe::new(program), machine, cost, ..LockWakers::default() }
+    }
+
+    /// Begins a sub-sample.
+    pub fn clear_waiters(&mut self) {
+        self.queues.clear();
+    }
+
+    /// Counts a thread that waits without a timeout as for such a mutex.
+    pub fn add_waiter(&mut self, group: u16, pid: u32, address: u64) {
+        let (_, waiters) = self.queues.entry((pid, address)).or_insert((group, 0));
+        *waiters = waiters.saturating_add(1);
+    }
+
+    /// Ends the sub-sample: calls `record` with each mutex, the thread that is taken for its holder, and what that does.
+    pub fn read_holders(&mut self, files: &mut TaskFiles, now_ns: u64, mut record: impl FnMut(FutexLock, BlockedWait)) {
+        self.note_standing(now_ns);
+        let is_standing = |since: u64| now_ns.saturating_sub(since) >= STANDING_NS;
+        let mut standing: Vec<Place> =
+            self.standing.iter().filter(|(_, (since, _))| is_standing(*since)).map(|(&place, _)| place).collect();
+        if !standing.is_empty() && self.cost.allows(now_ns) {
+            self.probe.request();
+        }
+        // It is also asked while no queue stands, so that its loader is reaped.
+        let Some(probe) = self.probe.get() else { return };
+        if standing.is_empty() || !self.cost.allows(now_ns) {
+            if probe.is_attached() {
+                probe.detach();
+                (0..MAX_LOCKS).for_each(|place| probe.forget(place));
+                self.watched = Default::default();
+            }
+            return;
+        }
+        if probe.attach().is_err() {
+            return;
+        }
+        standing.sort_by_key(|place| (std::cmp::Reverse(self.queues.get(place).map_or(0, |(_, waiters)| *waiters)), *place));
+        watch(&mut self.watched, probe, &standing);
+        for (number, watched) in self.watched.iter_mut().enumerate() {
+            let Some(watched) = watched else { continue };
+            let Some(&(group, waiters)) = self.queues.get(&watched.place) else { continue };
+            watched.check(probe.take_first_waker(number));
+            let Some(holder) = watched.find_holder(files, &self.machine, || probe.read(number), (group, waiters)) else {
+                continue;
+            };
+            // What woke a thread before the holder was known does not count.
+            probe.take_first_waker(number);
+            watched.holder = Some(holder.task.tid);
+            let (pid, address) = watched.place;
+            if let Some(next) = futex_address(&self.machine, &holder, Syscall::is_likely_mutex) {
+                // However few wait there: it leads on to what all wait for.
+                self.standing.insert((pid, next), (0, now_ns));
+            }
+            let field = OwnerField::Waker(watched.checks);
+            record(FutexLock { group, pid, address, is_shared: false, field, waiters }, holder);
+        }
+    }
+
+    /// Limits the cost, by the context switches of the machine since boot; once a sample.
+    pub fn limit_cost(&mut self, switches: Option<Counter>, now_ns: u64) {
+        self.cost.update(switches, now_ns, self.probe.get().is_some_and(|probe| probe.is_attached()));
+    }
+
+    fn note_standing(&mut self, now_ns: u64) {
+        for (&place, &(_, waiters)) in &self.queues {
+            match self.standing.get_mut(&place) {
+                Some((_, last)) if waiters > 1 => *last = now_ns,
+                None if waiters >= MIN_WAITERS => _ = self.standing.insert(place, (now_ns, now_ns)),
+                _ => {}
+            }
+        }
+        self.standing.retain(|_, (_, last)| now_ns.saturating_sub(*last) < FORGET_NS);
+    }
+}
+
+/// Has the program watch the longest of these queues; those that it watches already keep their places.
+fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe, standing: &[Place]) {
+    let standing = standing.get(..MAX_LOCKS).unwrap_or(standing);
+    for (number, entry) in watched.iter_mut().enumerate() {
+        if entry.as_ref().is_some_and(|lock| !standing.contains(&lock.place)) {
+            probe.forget(number);
+            *entry = None;
+        }
+    }
+    for &place in standing {
+        if watched.iter().flatten().any(|lock| lock.place == place) {
+            continue;
+        }
+        if let Some((number, entry)) = watched.iter_mut().enumerate().find(|(_, entry)| entry.is_none()) {
+            probe.watch(number, place.0, place.1);
+            *entry = Some(WatchedLock { place, holder: None, checks: WakerChecks::default() });
+        }
+    }
+}
+
+impl WatchedLock {
+    /// `waker`: the first thread that woke another one since the last sub-sample.
+    fn check(&mut self, waker: Option<u32>) {
+        let Some(waker) = waker else { return };
+        let Some(holder) = self.holder.take() else { return };
+        if self.checks.made >= MAX_CHECKS {
+            self.checks = WakerChecks { made: self.checks.made / 2, confirmed: self.checks.confirmed / 2 };
+        }
+        self.checks.made += 1;
+        self.checks.confirmed += u32::from(holder == waker);
+    }
+
+    /// The thread that holds the mutex, and what it does.
+    fn find_holder(
+        &self,
+        files: &mut TaskFiles,
+        machine: &Name,
+        read: impl Fn() -> LockWakes,
+        (group, waiters): (u16, u32),
+    ) -> Option<BlockedWait> {
+        let (pid, address) = self.place;
+        let before = read();
+        let mut threads = [before.woken?, before.waker?];
+        if waiters == 1 {
+            // The thread that was woken last may have released the mutex while none waited.
+            threads.reverse();
+        }
+        let mut waits = threads.into_iter().filter_map(|tid| read_holder_wait(files, pid, tid, group));
+        let wait = waits.find(|wait| !waits_at(machine, wait, address))?;
+        let since_ns = clock_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before.woken_ns);
+        if wait.state == TaskState::Running && since_ns < MIN_AWAKE_NS {
+            return None;
+        }
+        // A mutex that was passed on in between has a holder that did something else.
+        (read() == before).then_some(wait)
+    }
+}
+
+fn waits_at(machine: &Name, wait: &BlockedWait, address: u64) -> bool {
+    futex_address(machine, wait, |_| true) == Some(address)
+}
+
+/// The address of its futex call, if it is one of this kind.
+fn futex_address(machine: &Name, wait: &BlockedWait, is_kind: impl Fn(Syscall) -> bool) -> Option<u64> {
+    let call = wait.syscall.and_then(|call| Syscall::from_number(machine.as_bytes(), call));
+    Some(call.filter(|&call| is_kind(call))?.futex_wait()?.address())
+}
+
+impl CostLimit {
+    fn allows(&self, now_ns: u64) -> bool {
+        now_ns >= self.detached_until_ns
+    }
+
+    fn update(&mut self, switches: Option<Counter>, now_ns: u64, is_attached: bool) {
+        let before = std::mem::replace(&mut self.last, switches.map(|count| (count, now_ns)));
+        let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, switches, before) else { return };
+        let elapsed_ns = now_ns.saturating_sub(older_ns);
+        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(NS_PER_SWITCH);
+        if is_attached && cost_ns as f64 > elapsed_ns as f64 * limit {
+            self.detached_until_ns = now_ns.saturating_add(DETACHED_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: Place = (7, 0x1000);
+
+    fn lock() -> WatchedLock {
+        WatchedLock { place: LOCK, holder: None, checks: WakerChecks::default() }
+    }
+
+    fn checked(pairs: &[(u32, u32)]) -> WatchedLock {
+        let mut lock = lock();
+        for &(holder, waker) in pairs {
+            lock.holder = Some(holder);
+            lock.check(Some(waker));
+        }
+        lock
+    }
+
+    #[test]
+    fn a_holder_is_checked_by_the_thread_that_wakes_the_next_one() {
+        assert_eq!(checked(&[(1, 1), (2, 2), (3, 9)]).checks, WakerChecks { made: 3, confirmed: 2 });
+        let many = checked(&[(1, 1); 100]);
+        assert_eq!(many.checks, WakerChecks { made: 36, confirmed: 36 }, "halved at 64");
+    }
+
+    #[test]
+    fn a_holder_that_has_woken_no_thread_is_not_checked() {
+        let mut lock = lock();
+        lock.holder = Some(4);
+        lock.check(None);
+        assert_eq!((lock.holder, lock.checks), (Some(4), WakerChecks::default()));
+    }
+
+    #[test]
+    fn a_queue_stands_after_a_second_and_is_forgotten_when_it_is_gone() {
+        let mut wakers = LockWakers::default();
+        let mut at = |ms: u64, waiters: u32| {
+            wakers.clear_waiters();
+            (0..waiters).for_each(|_| wakers.add_waiter(0, LOCK.0, LOCK.1));
+            wakers.note_standing(ms * 1_000_000);
+            wakers.standing.get(&LOCK).map(|(since, _)| since / 1_000_000)
+        };
+        assert_eq!(
+            [at(100, 3), at(200, 4), at(300, 2), at(1000, 1), at(1100, 5), at(2100, 0)],
+            [None, Some(200), Some(200), Some(200), Some(200), None]
+        );
+    }
+
+    #[test]
+    fn a_machine_with_many_switches_is_spared() {
+        let mut limit = CostLimit { max_cpu_share: Some(0.01), ..CostLimit::default() };
+        let second = 1_000_000_000;
+        limit.update(Some(Counter(0)), second, true);
+        limit.update(Some(Counter(150_000)), 2 * second, true);
+        assert!(limit.allows(2 * second), "0.9 % of a CPU");
+        limit.update(Some(Counter(500_000)), 3 * second, true);
+        assert!(!limit.allows(3 * second) && limit.allows(64 * second));
+    }
+}

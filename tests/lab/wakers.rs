@@ -1,0 +1,126 @@
+//! The holders of mutexes of Rust's standard library (loads/rust_locks.rs), which name none, by wake-ups: those that a recording has,
+//! against what the load wrote itself; what `check` says of them; and pools that wait for work, in which there is no holder.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use stalltop::interval::lock_holders::is_believed;
+use stalltop::kernel::{Root, wake_trace};
+use stalltop::recording::Replayer;
+use stalltop::sample::Sample;
+use stalltop::sample::waits::{LockOwner, OwnerField};
+
+use crate::attempt::agree;
+use crate::check_result::check;
+use crate::disk_load::Load;
+use crate::scenario::Lab;
+use crate::traces::compile;
+
+const THREADS: &str = "12";
+/// Share of the sightings in which the holder must be the thread that held the mutex.
+const MIN_RIGHT: f64 = 0.95;
+/// From a sub-sample, when the holder may have been read, ns.
+const READ_WITHIN_NS: i128 = 5_000_000;
+
+/// A load in this mode, and what `check` said of it: the believed holders of each sample, and the times (CLOCK_REALTIME, ns) in which
+/// each thread held the mutex.
+struct Seen {
+    samples: Vec<Arc<Sample>>,
+    held: Vec<(i128, i128, u32)>,
+    sentences: Vec<String>,
+}
+
+impl Seen {
+    fn believed(&self) -> impl Iterator<Item = (&Sample, &LockOwner)> {
+        let rows = self.samples.iter().flat_map(|sample| sample.waits.lock_owners.iter().map(move |row| (&**sample, row)));
+        rows.filter(|(_, row)| matches!(row.field, OwnerField::Waker(_)) && is_believed(row.field))
+    }
+
+    /// Those of the first mutex: for a second one, which is taken under it, at most two threads wait.
+    fn of_first_mutex(&self) -> Vec<(&Sample, &LockOwner)> {
+        self.believed().filter(|(_, row)| row.waiters > 2 * u32::from(row.owner.seen_count)).collect()
+    }
+
+    /// Whether the owner held the mutex when it was last seen.
+    fn is_right(&self, sample: &Sample, row: &LockOwner) -> bool {
+        let Some(last) = sample.waits.sub_samples.get(usize::from(row.owner.last_sub_sample)) else { return false };
+        let at = i128::from(sample.at.realtime_ns) - i128::from(sample.at.boottime_ns) + i128::from(last.boottime_ns);
+        let mut held = self.held.iter().filter(|&&(begin, end, _)| begin <= at + READ_WITHIN_NS && end >= at);
+        held.any(|&(_, _, tid)| tid == row.owner.task.tid)
+    }
+}
+
+fn watch(mode: &str, mut judge: impl FnMut(&Seen) -> Result<(), String>) {
+    let Some(_lab) = Lab::open(&[]) else { return };
+    // rustup installs it for a user.
+    if Command::new("rustc").arg("--version").output().is_err() {
+        return println!("skipped: rustc is not installed");
+    }
+    if let Err(why) = wake_trace::try_to_attach(&Root::host(), Path::new(env!("CARGO_BIN_EXE_stalltop"))) {
+        return println!("skipped: {why}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let load = compile(folder.path());
+    agree(&format!("holders of {mode}"), || {
+        let mut command = Command::new(&load);
+        command.args([mode, THREADS, "12"]).arg(folder.path());
+        let running = Load::start(command);
+        let name = format!("wakers-{mode}");
+        let said = check(&name, folder.path(), 10, "1s");
+        running.ended();
+        let mut replayer = Replayer::open(said.recording()).expect("its recording");
+        let samples = (0..replayer.len()).filter_map(|index| replayer.sample(index).ok()).collect();
+        let truth = fs::read_to_string(folder.path().join("truth")).expect("what the load wrote");
+        let held = truth.lines().map(|line| {
+            let numbers: Vec<i128> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+            let [begin, end, tid] = numbers.try_into().expect("three numbers");
+            (begin, end, u32::try_from(tid).expect("a tid"))
+        });
+        let seen = Seen { samples, held: held.collect(), sentences: said.sentences() };
+        judge(&seen).map_err(|wrong| format!("{mode}: {wrong}"))
+    });
+}
+
+/// `sightings`: of believed holders in ten seconds, at least.
+fn names_the_holders(mode: &str, sightings: usize, does: &str) {
+    watch(mode, |seen| {
+        let rows = seen.of_first_mutex();
+        let right = rows.iter().filter(|(sample, row)| seen.is_right(sample, row)).count();
+        println!("{mode}: the holder is right in {right} of {} sightings; {:?}", rows.len(), seen.sentences);
+        let is_said = seen.sentences.iter().any(|sentence| sentence.contains(does));
+        match rows.len() >= sightings && right as f64 >= rows.len() as f64 * MIN_RIGHT && is_said {
+            true => Ok(()),
+            false => Err(format!("right in {right} of {} sightings: {:?}", rows.len(), seen.sentences)),
+        }
+    });
+}
+
+fn has_no_holder(mode: &str) {
+    watch(mode, |seen| match seen.believed().next() {
+        None => Ok(()),
+        Some((_, row)) => Err(format!("{row:?}")),
+    });
+}
+
+#[test]
+fn a_holder_that_sleeps() {
+    names_the_holders("sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
+}
+
+#[test]
+fn a_holder_that_waits_for_the_holder_of_a_second_mutex() {
+    // A thread may take both again and again, with none of them held for long.
+    names_the_holders("nested", 1, "waits for a lock that");
+}
+
+#[test]
+fn workers_of_a_pool_hold_no_mutex() {
+    has_no_holder("pool");
+}
+
+#[test]
+fn workers_that_wake_the_next_one_hold_no_mutex() {
+    has_no_holder("chain");
+}
