@@ -276,6 +276,9 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
 /// fsfreeze: state D, and no I/O at all. No thread is blocked on a device.
 #[test]
 fn a_frozen_file_system() {
+    if !long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open() else { return };
     let load = ground.start("flock", 3);
     ground.until(FLUSHES_COMPLETED, 5);

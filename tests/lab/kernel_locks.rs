@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::attempt::Attempt;
 use crate::disk_load::Load;
+use crate::long;
 use crate::scenario::Lab;
 use crate::watch::Place;
 
@@ -104,5 +105,8 @@ fn threads_behind_the_lock_of_a_directory() {
 /// Threads that make and delete interfaces in one network namespace.
 #[test]
 fn threads_behind_the_network_configuration() {
+    if !long() {
+        return;
+    }
     contention("link", "linker", Path::new("/tmp"), &["inside the kernel", "in sendto ("]);
 }

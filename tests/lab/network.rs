@@ -321,6 +321,9 @@ fn retransmits_of_another_network_namespace_name_the_remote_host() {
 
 #[test]
 fn a_path_that_does_not_drop() {
+    if !long() {
+        return;
+    }
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/lossy-router.sh");
@@ -426,6 +429,9 @@ fn a_udp_socket_of_ipv6_that_is_not_read_fast_enough() {
 
 #[test]
 fn a_udp_socket_that_is_read_fast_enough() {
+    if !long() {
+        return;
+    }
     datagrams("udp-read", "127.0.0.1", "18097", "20000", |said| {
         said.must_not("udp-overflow");
         said.nothing_wrong_but(&[]);

@@ -176,6 +176,9 @@ fn a_java_vm_with_one_thread_that_commits() {
 /// pages and a parent.
 #[test]
 fn python_processes_behind_a_semaphore() {
+    if !long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open_with(&["python3"], &[]) else { return };
     let mut command = Command::new("/usr/bin/python3");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/semaphore.py"));

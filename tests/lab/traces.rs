@@ -15,6 +15,7 @@ use stalltop::kernel::{Root, wake_trace};
 
 use crate::attempt::agree;
 use crate::disk_load::Load;
+use crate::long;
 use crate::scenario::Lab;
 
 /// Threads of a load, beside its main thread.
@@ -141,11 +142,17 @@ fn a_mutex_of_rust_held_for_fsync() {
 
 #[test]
 fn a_mutex_of_rust_whose_holder_sleeps() {
+    if !long() {
+        return;
+    }
     names_the_holders("sleep", "value", &["for lock 1", "held by", "in clock_nanosleep"]);
 }
 
 #[test]
 fn a_mutex_of_rust_whose_holder_computes() {
+    if !long() {
+        return;
+    }
     names_the_holders("compute", "value", &["for lock 1", "held by", "on a CPU"]);
 }
 
@@ -167,6 +174,9 @@ fn workers_that_a_dispatcher_wakes() {
 
 #[test]
 fn idle_workers() {
+    if !long() {
+        return;
+    }
     has_no_path("idle", 0);
 }
 
@@ -177,6 +187,9 @@ fn workers_that_wake_each_other_before_they_work() {
 
 #[test]
 fn threads_that_pass_a_token_on_by_parking() {
+    if !long() {
+        return;
+    }
     has_no_path("ring", 300);
 }
 

@@ -15,6 +15,7 @@ use stalltop::sample::waits::{LockOwner, OwnerField};
 use crate::attempt::agree;
 use crate::check_result::check;
 use crate::disk_load::Load;
+use crate::long;
 use crate::scenario::Lab;
 use crate::traces::compile;
 
@@ -122,5 +123,8 @@ fn workers_of_a_pool_hold_no_mutex() {
 
 #[test]
 fn workers_that_wake_the_next_one_hold_no_mutex() {
+    if !long() {
+        return;
+    }
     has_no_holder("chain");
 }

@@ -33,7 +33,7 @@ const MIN_AWAKE_NS: u64 = 1_000_000;
 /// Then the counts of checks are halved, so that what comes later counts more.
 const MAX_CHECKS: u32 = 64;
 /// CPU time that the program adds to a context switch: docs/cost.md.
-const NS_PER_SWITCH: u64 = 60;
+const NS_PER_SWITCH: u64 = 70;
 /// For so long it is not attached again where it would take too much.
 const DETACHED_NS: u64 = 60_000_000_000;
 
@@ -291,8 +291,8 @@ mod tests {
         let mut limit = CostLimit { max_cpu_share: Some(0.01), ..CostLimit::default() };
         let second = 1_000_000_000;
         limit.update(Some(Counter(0)), second, true);
-        limit.update(Some(Counter(150_000)), 2 * second, true);
-        assert!(limit.allows(2 * second), "0.9 % of a CPU");
+        limit.update(Some(Counter(140_000)), 2 * second, true);
+        assert!(limit.allows(2 * second), "0.98 % of a CPU");
         limit.update(Some(Counter(500_000)), 3 * second, true);
         assert!(!limit.allows(3 * second) && limit.allows(64 * second));
     }
