@@ -32,7 +32,7 @@ enum { LOCKS = 8 };
 struct lock {
 	// Of the process; 0: this place is free
 	__u64 tgid, address;
-	// Threads that a futex call woke at the address, which had waited as for a contended mutex
+	// Threads that a futex call woke at the address, which had waited as for a contended mutex, after it was released
 	__u64 wake_ups;
 	// tid of the thread that was woken last, and of the one that woke it
 	__u64 woken, waker;
@@ -109,6 +109,7 @@ int waking(__u64 *ctx)
 	struct table *table = bpf_map_lookup_elem(&locks, &first);
 	struct call call, wakers_call;
 	struct lock *lock;
+	__u32 word;
 
 	if (!table || !is_watched(table, tgid))
 		return 0;
@@ -122,6 +123,9 @@ int waking(__u64 *ctx)
 	read_call(current, &wakers_call);
 	// Otherwise it is a signal, or an interrupt.
 	if (!is_command(&wakers_call, WAKING_COMMANDS) || wakers_call.arguments[0] != call.arguments[0])
+		return 0;
+	// A mutex is released before a thread is woken there. Where the value stays the same the threads wait for something else.
+	if (!bpf_probe_read_user(&word, sizeof word, (void *)call.arguments[0]) && word == CONTENDED)
 		return 0;
 	lock->woken = task->pid;
 	lock->woken_ns = bpf_ktime_get_ns();

@@ -19,8 +19,8 @@ struct task_struct { int pid, tgid; struct sched_entity se; struct sched_info sc
 
 // `BUCKETS` in src/sample/block_io.rs, which says what the buckets are.
 enum { BUCKETS = 256, UNIT_SHIFT = 7, SUB_BUCKET_SHIFT = 3 };
-// `TABLE_PLACES` and `MAX_PROBES` in run_queue.rs
-enum { TABLE_PLACES = 4096, MAX_PROBES = 8 };
+// `TABLE_BITS` in run_queue.rs, `MAX_PROBES` in slot_table.rs
+enum { TABLE_BITS = 12, TABLE_PLACES = 1 << TABLE_BITS, MAX_PROBES = 8 };
 
 struct histogram { __u64 buckets[BUCKETS]; };
 
@@ -75,6 +75,12 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	return ((exponent - SUB_BUCKET_SHIFT + 1) << SUB_BUCKET_SHIFT) + ((units >> (exponent - SUB_BUCKET_SHIFT)) & 7);
 }
 
+// Numbers of processes that began together follow each other: without this they would take all places in a row. As in run_queue.rs.
+static __always_inline __u32 hash_of(__u32 process)
+{
+	return process * 2654435761u >> (32 - TABLE_BITS);
+}
+
 SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx)
 {
@@ -94,7 +100,7 @@ int sched_switch(__u64 *ctx)
 		histogram->buckets[at]++;
 #pragma clang loop unroll(disable)
 	for (int probe = 0; probe < MAX_PROBES; probe++) {
-		__u32 index = (process + probe) & (TABLE_PLACES - 1);
+		__u32 index = (hash_of(process) + probe) & (TABLE_PLACES - 1);
 		struct place *place = bpf_map_lookup_elem(&places, &index);
 
 		if (!place || place->process != process)

@@ -132,6 +132,11 @@ impl TaskScanner {
         &self.context.network_namespaces
     }
 
+    /// Reads threads that may wait for a mutex of Rust in each sub-sample from now on.
+    pub fn follow_likely_mutexes(&mut self) {
+        self.context.follows_likely_mutexes = true;
+    }
+
     /// All processes as they were last read.
     pub fn processes(&self) -> &[KnownProcess] {
         &self.processes

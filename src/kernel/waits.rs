@@ -122,11 +122,11 @@ impl WaitCounter {
             known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
-                    if let Some(address) = thread.likely_mutex() {
-                        self.lock_wakers.add_waiter(group, process.pid, address);
+                    let is_shared = thread.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]));
+                    if let Some(address) = thread.likely_mutex().filter(|_| !is_shared) {
+                        self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
                     if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
-                        let is_shared = thread.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]));
                         self.lock_owners.add_waiter(group, process.pid, futex, is_shared);
                     }
                 }

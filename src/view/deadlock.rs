@@ -19,13 +19,13 @@ use crate::safe;
 /// Threads up to which a line with an arrow is between two.
 const MAX_ROOMY_THREADS: usize = 4;
 
-/// The circles of a finding that is active, each drawn in at most this number of cells; empty for other findings.
+/// The cycles of a finding that is active, each drawn in at most this number of cells; empty for other findings.
 pub fn lines_of_finding(interval: &Interval, finding: &Finding, width: usize) -> Vec<SafeLine> {
     let (Kind::Deadlock, None, Subject::Group { id, .. }) = (finding.kind, finding.until, &finding.subject) else {
         return Vec::new();
     };
     let of_group = interval.deadlocks.iter().filter(|deadlock| deadlock.group == *id);
-    of_group.flat_map(|deadlock| circle(deadlock, width)).collect()
+    of_group.flat_map(|deadlock| cycle(deadlock, width)).collect()
 }
 
 /// Those of the first finding that has some.
@@ -34,16 +34,16 @@ pub fn reported_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
     drawn.find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
-fn circle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
+fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
     let names: Vec<SafeText> = deadlock.threads.iter().map(|thread| SafeText::sanitize(thread_name(thread))).collect();
     let pid = deadlock.threads.first().map_or(0, |thread| thread.task.pid);
     let process = safe!("{} ({pid})", SafeText::from_name(&deadlock.process));
-    let circle = match names.len() {
+    let cycle = match names.len() {
         1 => "   1 thread waits for itself".into(),
         2 => "   2 threads wait for each other".into(),
-        count => safe!("   {count} threads wait in a circle"),
+        count => safe!("   {count} threads wait in a cycle"),
     };
-    let mut title = SafeLine::new(process, StyleRole::Bold).with(circle, StyleRole::Plain);
+    let mut title = SafeLine::new(process, StyleRole::Bold).with(cycle, StyleRole::Plain);
     if deadlock.others >= 0.5 {
         title.push(safe!(", {:.0} more behind them", deadlock.others), StyleRole::Plain);
     }
@@ -110,11 +110,11 @@ mod tests {
             process: "app".into(),
             others,
         };
-        circle(&deadlock, width).iter().map(|line| line.styled(theme).to_string()).collect()
+        cycle(&deadlock, width).iter().map(|line| line.styled(theme).to_string()).collect()
     }
 
     #[test]
-    fn a_circle_leads_back_to_its_first_thread() {
+    fn a_cycle_leads_back_to_its_first_thread() {
         assert_eq!(
             drawn(&[9, 12], 6.0, 80),
             [

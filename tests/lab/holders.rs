@@ -165,7 +165,7 @@ fn two_threads_in_a_deadlock() {
 
 #[test]
 fn three_threads_in_a_deadlock() {
-    deadlock("circle", 3.0, &["3 threads wait for each other's mutexes in a circle, and none proceeds: knot/"]);
+    deadlock("circle", 3.0, &["3 threads wait for each other's mutexes in a cycle, and none proceeds: knot/"]);
 }
 
 #[test]

@@ -122,6 +122,16 @@ fn workers_of_a_pool_hold_no_mutex() {
 }
 
 #[test]
+fn workers_at_a_futex_that_is_always_contended_hold_no_mutex() {
+    has_no_holder("constant");
+}
+
+#[test]
+fn a_dispatcher_that_releases_a_futex_holds_no_mutex() {
+    has_no_holder("state");
+}
+
+#[test]
 fn workers_that_wake_the_next_one_hold_no_mutex() {
     if !long() {
         return;

@@ -11,7 +11,7 @@ use crate::kernel::root::Root;
 use crate::sample::network::{Duplex, NicFacts};
 use crate::sample::{Absent, Reading};
 
-/// Interfaces can be stacked (a VLAN on a bond on two cards), but not deeper, nor in a circle.
+/// Interfaces can be stacked (a VLAN on a bond on two cards), but not deeper, nor in a cycle.
 const MAX_DEPTH: usize = 8;
 
 /// ARPHRD_LOOPBACK in /sys/class/net/IF/type.

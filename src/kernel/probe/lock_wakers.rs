@@ -33,7 +33,8 @@ pub struct LockWakersProbe {
 /// What was counted at one futex since it has been watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockWakes {
-    /// Threads that a futex call of their process woke there, which had waited as for a contended mutex
+    /// Threads that a futex call of their process woke there, which had waited as for a contended mutex, after its word was set to another
+    /// value
     pub wake_ups: u64,
     /// tid of the thread that was woken last; `None`: none was
     pub woken: Option<u32>,
@@ -41,6 +42,8 @@ pub struct LockWakes {
     pub woken_ns: u64,
     /// tid of the thread that woke it
     pub waker: Option<u32>,
+    /// tid of the first thread that woke another one since `clear_first_waker`
+    pub first_waker: Option<u32>,
 }
 
 impl LockWakersProbe {
@@ -86,15 +89,18 @@ impl LockWakersProbe {
     /// What was counted in this place.
     pub fn read(&self, place: usize) -> LockWakes {
         let word = |at: usize| self.locks.get(place * LOCK_WORDS + at);
-        LockWakes { wake_ups: word(WAKE_UPS), woken: tid(word(WOKEN)), woken_ns: word(WOKEN_NS), waker: tid(word(WAKER)) }
+        LockWakes {
+            wake_ups: word(WAKE_UPS),
+            woken: tid(word(WOKEN)),
+            woken_ns: word(WOKEN_NS),
+            waker: tid(word(WAKER)),
+            first_waker: tid(word(FIRST_WAKER)),
+        }
     }
 
-    /// The first thread that woke another one there since the last call; `None`: none has.
-    pub fn take_first_waker(&self, place: usize) -> Option<u32> {
-        let at = place * LOCK_WORDS + FIRST_WAKER;
-        let waker = tid(self.locks.get(at))?;
-        self.locks.set(at, 0);
-        Some(waker)
+    /// Sets `LockWakes::first_waker` to `None`.
+    pub fn clear_first_waker(&self, place: usize) {
+        self.locks.set(place * LOCK_WORDS + FIRST_WAKER, 0);
     }
 }
 

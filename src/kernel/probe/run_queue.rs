@@ -31,8 +31,9 @@ pub struct RunQueueLayout {
 
 /// Processes that are counted at most, 2 KiB each
 pub const PROCESS_SLOTS: u32 = 1024;
-/// `TABLE_PLACES` in run_queue.bpf.c
-const TABLE_PLACES: usize = 4096;
+/// `TABLE_BITS` in run_queue.bpf.c
+const TABLE_BITS: u32 = 12;
+const TABLE_PLACES: usize = 1 << TABLE_BITS;
 
 impl RunQueueLayout {
     const MAX_CPUS: u32 = 8192;
@@ -125,7 +126,7 @@ impl RunQueueProbe {
         self.uncounted = 0;
         for pid in pids {
             let mut is_new = false;
-            let slot = self.table.add(pid, pid, |slot| {
+            let slot = self.table.add(pid, hash_of(pid), |slot| {
                 let at = slot as usize * BUCKETS;
                 counts.fill(at..at + BUCKETS, 0);
                 is_new = true;
@@ -137,6 +138,11 @@ impl RunQueueProbe {
         }
         Ok(RunQueues { at, cpus, processes })
     }
+}
+
+/// `hash_of` in run_queue.bpf.c
+fn hash_of(pid: u32) -> u32 {
+    pid.wrapping_mul(2_654_435_761) >> (u32::BITS - TABLE_BITS)
 }
 
 fn name_of(root: &Root, pid: u32) -> Option<Name> {

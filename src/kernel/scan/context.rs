@@ -14,6 +14,7 @@ use crate::kernel::task::{self, files::TaskFiles};
 use crate::kernel::waits::file_locks::read_lock_holders;
 use crate::sample::host::Host;
 use crate::sample::task::{ReadTime, Schedstat};
+use crate::sample::waits::{FutexWait, Syscall};
 use crate::sample::{Name, Reading};
 
 /// Threads whose allowed CPUs are read in one scan: a status file each.
@@ -55,6 +56,8 @@ pub struct ScanContext {
     /// Processes that waited for file locks when the scanner was made, and their holders, by /proc/locks: their threads may not have
     /// run since
     pub file_lock_pids: FxHashSet<u32>,
+    /// A futex call with value 2 may be on a mutex of Rust, whose holder wake-ups show: threads in one are read in each sub-sample.
+    pub follows_likely_mutexes: bool,
     /// False on a kernel without CONFIG_SCHED_INFO, which writes three zeros
     pub has_schedstat: bool,
     own_uid: u32,
@@ -86,12 +89,21 @@ impl ScanContext {
             last_scan_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
             file_lock_pids: read_lock_holders(root).into_iter().flat_map(|(waiter, holder)| [waiter, holder]).collect(),
+            follows_likely_mutexes: false,
             has_schedstat: own_schedstat.as_deref().and_then(task::parse_schedstat).is_none_or(has_run),
             own_uid: host.privilege.effective_uid,
             has_cap_sys_ptrace: host.privilege.has_cap_sys_ptrace,
             owner_uids: BTreeSet::new(),
             network_namespaces: NetworkNamespaceMembers::new(root),
         })
+    }
+
+    /// What the arguments of a futex call say.
+    pub fn futex_wait(&self, call: Syscall) -> Option<FutexWait> {
+        match call.futex_wait()? {
+            FutexWait::LikelyMutex { address } if !self.follows_likely_mutexes => Some(FutexWait::Unknown { address }),
+            wait => Some(wait),
+        }
     }
 
     /// A scan begins at `now_ns` (CLOCK_BOOTTIME).

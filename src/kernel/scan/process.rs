@@ -271,7 +271,7 @@ impl KnownProcess {
         match std::mem::replace(&mut self.state, ProcessState::Parked) {
             ProcessState::Active(active) => active,
             ProcessState::Parked => {
-                let known = |thread| KnownThread::from_sample(thread, self.first_seen_ns, &context.machine);
+                let known = |thread| KnownThread::from_sample(thread, self.first_seen_ns, context);
                 let threads: Vec<KnownThread> = self.sampled.threads.iter().map(known).collect();
                 let cpu_time_check = CpuTimeCheck::new(self.clock_ns, threads.iter().map(|thread| thread.schedstat));
                 Box::new(ActiveProcess { threads, cpu_time_check, ..ActiveProcess::default() })

@@ -156,14 +156,15 @@ impl KnownThread {
         }
     }
 
-    /// A thread of a parked process, as in the last sample. `machine` is `Host::machine`.
-    pub fn from_sample(thread: &Thread, first_seen_ns: u64, machine: &Name) -> Self {
-        let call = thread.wait.syscall().ok().and_then(|call| Syscall::from_number(machine.as_bytes(), call));
+    /// A thread of a parked process, as in the last sample.
+    pub fn from_sample(thread: &Thread, first_seen_ns: u64, context: &ScanContext) -> Self {
+        let machine = context.machine.as_bytes();
+        let call = thread.wait.syscall().ok().and_then(|call| Syscall::from_number(machine, call));
         let ticks = (thread.user_ticks, thread.system_ticks);
         KnownThread {
             wait: thread.wait.clone(),
             wait_class: classify_wait(thread.state, &thread.wait.wchan, call),
-            futex_wait: call.and_then(Syscall::futex_wait),
+            futex_wait: call.and_then(|call| context.futex_wait(call)),
             last_timeslice_ns: thread.last_timeslice_ns,
             cpus_allowed_list: thread.cpus_allowed_list.clone().map(|cpus| Box::new((cpus, 0))),
             sampled_run_delay: thread.schedstat.map(|sched| sched.run_delay_ns),

@@ -96,7 +96,7 @@ impl LockOwners {
         self.tids.finish_interval();
         let mut rows = std::mem::take(&mut self.rows);
         if rows.len() > MAX_LOCK_OWNERS {
-            rows.small_sort_by_key(|row| (Reverse(row.waiters), row.group, row.futex_address));
+            rows.small_sort_by_key(|row| (row.field.is_unconfirmed(), Reverse(row.waiters), row.group, row.futex_address));
             rows.truncate(MAX_LOCK_OWNERS);
         }
         rows.small_sort_by_key(|row| (row.group, row.futex_address, row.owner.task, row.owner.last_sub_sample));

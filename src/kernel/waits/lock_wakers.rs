@@ -2,14 +2,14 @@
 //! program (`probe/lock_wakers`) that is attached while such a queue stands.
 //!
 //! A mutex with waiters wakes one thread each time that it is released. The thread that was woken last takes it, and holds it while it
-//! does not wait there again; if it does, the thread that woke it has taken the mutex once more. Whether this is so is checked each time: the
-//! holder is the thread that wakes the next one. A thread that hands out work by a condition variable is not woken there: the checks of
-//! those that are do not confirm them. `interval::lock_graph` decides what is believed.
+//! does not wait there again; if it does, the thread that woke it has taken the mutex once more, provided that it was seen to wait there
+//! itself: a thread that hands out work never does. Whether this is so is checked each time: the holder is the thread that wakes the next
+//! one. `interval::lock_graph` decides what is believed.
 
 use std::path::PathBuf;
 
 use nix::time::ClockId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
@@ -23,11 +23,13 @@ use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WakerChecks};
 use crate::units::Counter;
 
 /// Threads that wait at one address from which a queue is watched.
-const MIN_WAITERS: u32 = 4;
+const MIN_WAITERS: usize = 4;
 /// It is watched when it has stood for so long.
 const STANDING_NS: u64 = 1_000_000_000;
 /// No thread, or only one, has waited there for so long: it is not watched any longer.
 const FORGET_NS: u64 = 900_000_000;
+/// Threads that were seen to wait at one address are forgotten above this number, so that threads that come and go do not fill memory.
+const MAX_MEMBERS: usize = 4096;
 /// A thread that was woken less than this ago and is runnable may not have taken the mutex yet.
 const MIN_AWAKE_NS: u64 = 1_000_000;
 /// Then the counts of checks are halved, so that what comes later counts more.
@@ -44,15 +46,32 @@ pub struct LockWakers {
     /// `utsname.machine`
     machine: Name,
     /// Of the current sub-sample
-    queues: FxHashMap<Place, (u16, u32)>,
-    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there (0: a holder of another such mutex waits there), and when two last were
-    standing: FxHashMap<Place, (u64, u64)>,
+    queues: FxHashMap<Place, Queue>,
+    standing: FxHashMap<Place, Standing>,
     watched: [Option<WatchedLock>; MAX_LOCKS],
     cost: CostLimit,
 }
 
 /// Pid and address.
 type Place = (u32, u64);
+
+/// Threads that wait at one address.
+#[derive(Debug)]
+struct Queue {
+    group: u16,
+    tids: Vec<u32>,
+}
+
+/// An address at which threads have waited since a while.
+#[derive(Debug, Default)]
+struct Standing {
+    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there; 0: a holder of another such mutex waits there
+    since_ns: u64,
+    /// CLOCK_BOOTTIME when two threads were last seen there
+    last_ns: u64,
+    /// tids of the threads that were seen to wait there
+    members: FxHashSet<u32>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct WatchedLock {
@@ -87,9 +106,8 @@ impl LockWakers {
     }
 
     /// Counts a thread that waits without a timeout as for such a mutex.
-    pub fn add_waiter(&mut self, group: u16, pid: u32, address: u64) {
-        let (_, waiters) = self.queues.entry((pid, address)).or_insert((group, 0));
-        *waiters = waiters.saturating_add(1);
+    pub fn add_waiter(&mut self, group: u16, (pid, tid): (u32, u32), address: u64) {
+        self.queues.entry((pid, address)).or_insert(Queue { group, tids: Vec::new() }).tids.push(tid);
     }
 
     /// Ends the sub-sample: calls `record` with each mutex, the thread that is taken for its holder, and what that does.
@@ -97,7 +115,7 @@ impl LockWakers {
         self.note_standing(now_ns);
         let is_standing = |since: u64| now_ns.saturating_sub(since) >= STANDING_NS;
         let mut standing: Vec<Place> =
-            self.standing.iter().filter(|(_, (since, _))| is_standing(*since)).map(|(&place, _)| place).collect();
+            self.standing.iter().filter(|(_, queue)| is_standing(queue.since_ns)).map(|(&place, _)| place).collect();
         if !standing.is_empty() && self.cost.allows(now_ns) {
             self.probe.request();
         }
@@ -114,48 +132,59 @@ impl LockWakers {
         if probe.attach().is_err() {
             return;
         }
-        standing.sort_by_key(|place| (std::cmp::Reverse(self.queues.get(place).map_or(0, |(_, waiters)| *waiters)), *place));
+        // Those for which the holder of another one waits come first.
+        let waiters = |place: &Place| self.queues.get(place).map_or(0, |queue| queue.tids.len());
+        let is_chained = |place: &Place| self.standing.get(place).is_some_and(|queue| queue.since_ns == 0);
+        standing.sort_by_key(|place| (!is_chained(place), std::cmp::Reverse(waiters(place)), *place));
         watch(&mut self.watched, probe, &standing);
         for (number, watched) in self.watched.iter_mut().enumerate() {
             let Some(watched) = watched else { continue };
-            let Some(&(group, waiters)) = self.queues.get(&watched.place) else { continue };
-            watched.check(probe.take_first_waker(number));
-            let Some(holder) = watched.find_holder(files, &self.machine, || probe.read(number), (group, waiters)) else {
-                continue;
-            };
-            // What woke a thread before the holder was known does not count.
-            probe.take_first_waker(number);
+            let Some(queue) = self.queues.get(&watched.place) else { continue };
+            let Some(standing) = self.standing.get(&watched.place) else { continue };
+            watched.check(probe.read(number).first_waker);
+            // What wakes a thread from now on shows whether the holder was the right one.
+            probe.clear_first_waker(number);
+            watched.holder = None;
+            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, &standing.members));
+            let Some(holder) = holder else { continue };
             watched.holder = Some(holder.task.tid);
             let (pid, address) = watched.place;
             if let Some(next) = futex_address(&self.machine, &holder, Syscall::is_likely_mutex) {
                 // However few wait there: it leads on to what all wait for.
-                self.standing.insert((pid, next), (0, now_ns));
+                let next = self.standing.entry((pid, next)).or_default();
+                (next.since_ns, next.last_ns) = (0, now_ns);
             }
-            let field = OwnerField::Waker(watched.checks);
+            let (group, field) = (queue.group, OwnerField::Waker(watched.checks));
+            let waiters = u32::try_from(queue.tids.len()).unwrap_or(u32::MAX);
             record(FutexLock { group, pid, address, is_shared: false, field, waiters }, holder);
         }
     }
 
     /// Limits the cost, by the context switches of the machine since boot; once a sample.
     pub fn limit_cost(&mut self, switches: Option<Counter>, now_ns: u64) {
-        self.cost.update(switches, now_ns, self.probe.get().is_some_and(|probe| probe.is_attached()));
+        self.cost.update(switches, now_ns);
     }
 
     fn note_standing(&mut self, now_ns: u64) {
-        for (&place, &(_, waiters)) in &self.queues {
-            match self.standing.get_mut(&place) {
-                Some((_, last)) if waiters > 1 => *last = now_ns,
-                None if waiters >= MIN_WAITERS => _ = self.standing.insert(place, (now_ns, now_ns)),
-                _ => {}
+        for (&place, queue) in &self.queues {
+            if queue.tids.len() >= MIN_WAITERS {
+                self.standing.entry(place).or_insert(Standing { since_ns: now_ns, ..Standing::default() });
+            }
+            let Some(standing) = self.standing.get_mut(&place) else { continue };
+            if standing.members.len() > MAX_MEMBERS {
+                standing.members.clear();
+            }
+            standing.members.extend(&queue.tids);
+            if queue.tids.len() > 1 {
+                standing.last_ns = now_ns;
             }
         }
-        self.standing.retain(|_, (_, last)| now_ns.saturating_sub(*last) < FORGET_NS);
+        self.standing.retain(|_, queue| now_ns.saturating_sub(queue.last_ns) < FORGET_NS);
     }
 }
 
-/// Has the program watch the longest of these queues; those that it watches already keep their places.
+/// Has the program watch the first of these queues; those that it watches already keep their places while they stand.
 fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe, standing: &[Place]) {
-    let standing = standing.get(..MAX_LOCKS).unwrap_or(standing);
     for (number, entry) in watched.iter_mut().enumerate() {
         if entry.as_ref().is_some_and(|lock| !standing.contains(&lock.place)) {
             probe.forget(number);
@@ -191,16 +220,19 @@ impl WatchedLock {
         files: &mut TaskFiles,
         machine: &Name,
         read: impl Fn() -> LockWakes,
-        (group, waiters): (u16, u32),
+        (queue, members): (&Queue, &FxHashSet<u32>),
     ) -> Option<BlockedWait> {
         let (pid, address) = self.place;
         let before = read();
-        let mut threads = [before.woken?, before.waker?];
-        if waiters == 1 {
+        if before.first_waker.is_some() {
+            return None;
+        }
+        let mut threads = [before.woken, before.waker.filter(|tid| members.contains(tid))];
+        if queue.tids.len() == 1 {
             // The thread that was woken last may have released the mutex while none waited.
             threads.reverse();
         }
-        let mut waits = threads.into_iter().filter_map(|tid| read_holder_wait(files, pid, tid, group));
+        let mut waits = threads.into_iter().flatten().filter_map(|tid| read_holder_wait(files, pid, tid, queue.group));
         let wait = waits.find(|wait| !waits_at(machine, wait, address))?;
         let since_ns = clock_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before.woken_ns);
         if wait.state == TaskState::Running && since_ns < MIN_AWAKE_NS {
@@ -226,12 +258,12 @@ impl CostLimit {
         now_ns >= self.detached_until_ns
     }
 
-    fn update(&mut self, switches: Option<Counter>, now_ns: u64, is_attached: bool) {
+    fn update(&mut self, switches: Option<Counter>, now_ns: u64) {
         let before = std::mem::replace(&mut self.last, switches.map(|count| (count, now_ns)));
         let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, switches, before) else { return };
         let elapsed_ns = now_ns.saturating_sub(older_ns);
         let cost_ns = count.0.saturating_sub(older.0).saturating_mul(NS_PER_SWITCH);
-        if is_attached && cost_ns as f64 > elapsed_ns as f64 * limit {
+        if cost_ns as f64 > elapsed_ns as f64 * limit {
             self.detached_until_ns = now_ns.saturating_add(DETACHED_NS);
         }
     }
@@ -276,9 +308,9 @@ mod tests {
         let mut wakers = LockWakers::default();
         let mut at = |ms: u64, waiters: u32| {
             wakers.clear_waiters();
-            (0..waiters).for_each(|_| wakers.add_waiter(0, LOCK.0, LOCK.1));
+            (0..waiters).for_each(|tid| wakers.add_waiter(0, (LOCK.0, tid), LOCK.1));
             wakers.note_standing(ms * 1_000_000);
-            wakers.standing.get(&LOCK).map(|(since, _)| since / 1_000_000)
+            wakers.standing.get(&LOCK).map(|queue| queue.since_ns / 1_000_000)
         };
         assert_eq!(
             [at(100, 3), at(200, 4), at(300, 2), at(1000, 1), at(1100, 5), at(2100, 0)],
@@ -290,10 +322,10 @@ mod tests {
     fn a_machine_with_many_switches_is_spared() {
         let mut limit = CostLimit { max_cpu_share: Some(0.01), ..CostLimit::default() };
         let second = 1_000_000_000;
-        limit.update(Some(Counter(0)), second, true);
-        limit.update(Some(Counter(140_000)), 2 * second, true);
+        limit.update(Some(Counter(0)), second);
+        limit.update(Some(Counter(140_000)), 2 * second);
         assert!(limit.allows(2 * second), "0.98 % of a CPU");
-        limit.update(Some(Counter(500_000)), 3 * second, true);
+        limit.update(Some(Counter(500_000)), 3 * second);
         assert!(!limit.allows(3 * second) && limit.allows(64 * second));
     }
 }

@@ -29,6 +29,11 @@ impl OwnerField {
         matches!(self, OwnerField::KernelReader | OwnerField::KernelSemaphore)
     }
 
+    /// Whether it is a guess that checks have not confirmed.
+    pub fn is_unconfirmed(self) -> bool {
+        matches!(self, OwnerField::Waker(checks) if !checks.are_mostly_confirmed())
+    }
+
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
         !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord | OwnerField::Waker(_))
@@ -40,6 +45,13 @@ impl OwnerField {
 pub struct WakerChecks {
     pub made: u32,
     pub confirmed: u32,
+}
+
+impl WakerChecks {
+    /// Whether more of them confirmed than contradicted it. `interval` decides what is believed.
+    pub fn are_mostly_confirmed(self) -> bool {
+        self.confirmed > self.made.saturating_sub(self.confirmed)
+    }
 }
 
 /// The owner of one futex lock in one wait, by the sub-samples that saw threads wait for the lock. The owner field was read before and

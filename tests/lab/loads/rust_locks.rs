@@ -3,12 +3,14 @@
 // MODE: fsync (a mutex is held for a write and an fsync to FOLDER/wal), sleep (for 20 ms), compute (for 5 ms of CPU), rwlock (the write lock
 // is held for 20 ms), nested (a second mutex is taken under the first, by one more thread, too, which sleeps 20 ms under it);
 // pool (workers wait on a condition variable, a dispatcher gives one a job every 2 ms: no lock is waited for), idle (no jobs),
+// constant (the same by a futex whose value is always 2: each has work for 4 ms, every 5 ms), state (a futex whose value a dispatcher sets to
+// 1 and workers to 2 again at once),
 // chain (workers wake the next one before they work: no lock), ring (workers pass a token on by unparking the next).
 // Prints "ready"; writes "BEGIN END TID" (CLOCK_REALTIME, ns) for each hold of the (first) lock to FOLDER/truth at the end.
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,6 +21,14 @@ extern "C" {
 
 fn tid() -> i64 {
     unsafe { syscall(if cfg!(target_arch = "aarch64") { 178 } else { 186 }) }
+}
+
+static WORD: AtomicU32 = AtomicU32::new(2);
+
+/// FUTEX_WAIT_BITSET (9) or FUTEX_WAKE (1), private, at `WORD`.
+fn futex(command: i64, value: u32) {
+    let (number, no_time) = (if cfg!(target_arch = "aarch64") { 98i64 } else { 202 }, std::ptr::null::<u8>());
+    unsafe { syscall(number, &WORD, command | 128, i64::from(value), no_time, no_time, 0xffff_ffffi64) };
 }
 
 fn now() -> u128 {
@@ -77,6 +87,14 @@ fn main() {
                             // Otherwise it takes the lock again before the thread that it woke runs.
                             thread::sleep(Duration::from_millis(1));
                         }
+                        "constant" | "state" => {
+                            futex(9, 2);
+                            if mode == "constant" {
+                                thread::sleep(Duration::from_millis(4));
+                            } else {
+                                WORD.store(2, Ordering::Release);
+                            }
+                        }
                         "ring" => {
                             while token.load(Ordering::Acquire) != number && !stop.load(Ordering::Relaxed) {
                                 thread::park();
@@ -123,6 +141,13 @@ fn main() {
                 jobs.1.notify_one();
                 thread::sleep(Duration::from_millis(2));
             }
+            "constant" | "state" => {
+                if mode == "state" {
+                    WORD.store(1, Ordering::Release);
+                }
+                futex(1, 1);
+                thread::sleep(Duration::from_millis(5));
+            }
             "chain" => {
                 jobs.0.lock().unwrap().extend(vec![(); threads]);
                 jobs.1.notify_one();
@@ -132,6 +157,8 @@ fn main() {
         }
     }
     stop.store(true, Ordering::Relaxed);
+    WORD.store(0, Ordering::Release);
+    futex(1, u32::MAX >> 1);
     jobs.1.notify_all();
     parked.lock().unwrap().iter().for_each(thread::Thread::unpark);
     let mut truth = File::create(format!("{folder}/truth")).unwrap();

@@ -52,7 +52,7 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
             format!("{first} waits for a {lock} that {second} holds, and {second} for one that {first} holds: neither proceeds")
         }
         names @ [first, ..] => format!(
-            "{} threads wait for each other's {locks} in a circle, and none proceeds: {} → {first}",
+            "{} threads wait for each other's {locks} in a cycle, and none proceeds: {} → {first}",
             names.len(),
             names.join(" → ")
         ),

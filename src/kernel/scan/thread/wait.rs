@@ -119,7 +119,7 @@ impl KnownThread {
             None if channel.is_ok() => alone,
             known => classify_wait(self.state, &channel, known),
         };
-        self.futex_wait = known.and_then(Syscall::futex_wait);
+        self.futex_wait = known.and_then(|call| context.futex_wait(call));
         self.has_timeout &= self.futex_wait.is_some() || known.is_some_and(|call| call.name == "semtimedop");
         self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };
     }

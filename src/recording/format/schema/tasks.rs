@@ -307,7 +307,9 @@ impl Columns for OwnerField {
             4 => OwnerField::KernelWriter,
             5 => OwnerField::KernelReader,
             WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
-            _ => OwnerField::default(),
+            0 => OwnerField::GlibcMutex,
+            // Of a later version: it is not believed.
+            _ => OwnerField::Waker(WakerChecks::default()),
         })
     }
 }
