@@ -42,6 +42,15 @@ fn saturated_disk() {
     golden("disk-disk", &machine, "3");
 }
 
+/// Most reads take 230 ms, a few 50 or 400.
+#[test]
+fn latencies_of_requests() {
+    let mut machine = scenes::saturated_disk();
+    machine.drives[0].read_latencies = vec![(131, 20), (148, 50), (149, 60), (155, 10)];
+    golden("latencies-disk", &machine, "3");
+    golden("latencies-device", &machine, "3\n");
+}
+
 #[test]
 fn one_saturated_core_of_256() {
     let machine = scenes::hot_core();

@@ -10,6 +10,7 @@ use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
 use stalltop::interval::wait_counts::GroupWaits;
+use stalltop::sample::block_io::{BlockIo, LatencyBucket};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
@@ -71,6 +72,8 @@ pub struct Drive {
     pub flushes: (u64, u64),
     pub in_flight: u32,
     pub busy_ms: u64,
+    /// Buckets of the latency histogram of reads, and requests per second in each; none where no eBPF program counts them
+    pub read_latencies: Vec<(u8, u64)>,
 }
 
 #[derive(Clone)]
@@ -193,6 +196,10 @@ impl Machine {
         }
         sample.waits = self.waits(k);
         sample.stacks = self.stacks();
+        if self.drives.iter().any(|drive| !drive.read_latencies.is_empty()) {
+            let buckets = self.drives.iter().flat_map(|drive| drive.latencies_at(k)).collect();
+            sample.block_io = Ok(BlockIo { since_boottime_ns: instant(0).boottime_ns, buckets });
+        }
         sample.user_stacks = Ok(self.user_stacks());
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(4_200_000 * k),
@@ -357,6 +364,19 @@ impl Strand {
 impl Drive {
     pub fn id(&self) -> DiskId {
         DiskId { major: 8, minor: self.minor }
+    }
+
+    /// A quarter of the time is on the device.
+    fn latencies_at(&self, k: u64) -> impl Iterator<Item = LatencyBucket> {
+        self.read_latencies.iter().map(move |&(bucket, count)| LatencyBucket {
+            disk: self.id(),
+            operation: Operation::Read,
+            bucket,
+            completed: Counter(count * k),
+            sequential: Counter(count * k / 4),
+            queued: Counter(count * k),
+            on_device: Counter(0),
+        })
     }
 
     fn at(&self, k: u64) -> Disk {

@@ -24,6 +24,7 @@ fn sdb() -> Drive {
         flushes: (24, 40),
         in_flight: 66,
         busy_ms: 1000,
+        read_latencies: Vec::new(),
     }
 }
 
@@ -37,6 +38,7 @@ fn nvme() -> Drive {
         flushes: (0, 0),
         in_flight: 1,
         busy_ms: 410,
+        read_latencies: Vec::new(),
     }
 }
 
