@@ -21,6 +21,7 @@ pub mod network;
 pub mod pressure;
 pub mod probe;
 mod refresh_cycle;
+mod regular_file;
 pub mod root;
 pub mod scan;
 pub mod stacks;

@@ -119,7 +119,8 @@ fn tell_once(message: impl Fn(usize) -> String) -> impl FnMut(usize) {
     }
 }
 
-/// Calls `body` after each interval, until the reader has closed. An error after that in which `process` has ended.
+/// Calls `body` after each interval, until the reader has closed. Intervals that end while it writes are left out, and belong to the one that
+/// follows. An error after that in which `process` has ended.
 fn each_interval(
     root: &Root,
     process: Option<ProcessId>,
@@ -129,9 +130,9 @@ fn each_interval(
 ) -> Result<Exit, Failure> {
     let begin = Instant::now();
     let length = interval.unwrap_or(DEFAULT_INTERVAL);
-    for number in 1..=count.unwrap_or(if interval.is_some() { u32::MAX } else { 1 }) {
-        // A late table must not make all later ones late.
-        thread::sleep((begin + length.saturating_mul(number)).saturating_duration_since(Instant::now()));
+    let mut due = length;
+    for _ in 0..count.unwrap_or(if interval.is_some() { u32::MAX } else { 1 }) {
+        thread::sleep(due.saturating_sub(begin.elapsed()));
         let has_ended = process.filter(|&process| !is_running(root, process));
         if body()? == ReaderState::Closed {
             break;
@@ -139,8 +140,15 @@ fn each_interval(
         if let Some(ProcessId { pid, .. }) = has_ended {
             return Err(Failure::new(Exit::Failed, format!("cannot count process {pid} any more"), "it has ended", ""));
         }
+        due = next_end(begin.elapsed(), length);
     }
     Ok(Exit::Success)
+}
+
+/// The end of the interval in which this time is, both since the begin. A late table does not make all later ones late.
+fn next_end(now: Duration, length: Duration) -> Duration {
+    let ended = now.as_nanos().checked_div(length.as_nanos()).unwrap_or(0);
+    length.saturating_mul(u32::try_from(ended).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 /// The lines of `doctor`: attaches the programs of each command, and detaches them again.
@@ -257,4 +265,16 @@ fn device_of(mounts: &MountTable, directory: &Path) -> Result<DiskId, Failure> {
     let remedy = "give a mount point as in /proc/self/mountinfo";
     device_at(mounts.mounts(), &absolute)
         .ok_or_else(|| Failure::new(Exit::Usage, quoted(directory), "is in no mounted file system", remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_are_missed_are_left_out() {
+        let next = |now: u64| next_end(Duration::from_millis(now), Duration::from_millis(200)).as_millis();
+        assert_eq!([200, 201, 399, 400, 1990, 3_600_001].map(next), [400, 400, 400, 600, 2000, 3_600_200]);
+        assert_eq!(next_end(Duration::MAX, Duration::from_millis(100)), Duration::from_millis(100) * u32::MAX);
+    }
 }

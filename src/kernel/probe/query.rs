@@ -1,9 +1,10 @@
 //! Queries of a database server, by the eBPF programs of assets/probe/query.bpf.c, which count in memory that this process shares with
-//! them. `database` finds the functions of the server at which a query begins and ends.
+//! them. `database` finds the functions of the server at which a query begins and ends, by `function_offsets`.
 //!
 //! Nothing is pinned: the programs are detached and unloaded when this process ends, however it ends.
 
 pub mod database;
+mod function_offsets;
 mod uprobes;
 
 use std::io;
@@ -19,7 +20,7 @@ use crate::sample::block_io::BUCKETS;
 use crate::sample::query::{Latencies, Preemptor, Queries, QueryTimes};
 use crate::sample::{Absent, Instant, Name};
 use crate::units::Counter;
-use database::{Database, StateNumbers};
+use database::{Database, DatabaseServer, StateNumbers};
 
 /// Which process is counted, and where: the loader sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +69,18 @@ pub struct QueryProbe {
 }
 
 impl QueryProbe {
-    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one.
-    pub fn attach(program: &Path, layout: QueryLayout) -> Result<QueryProbe, String> {
-        let mut descriptors = load(program, layout)?.into_iter();
-        let (Some(totals), Some(preemptors)) = (descriptors.next(), descriptors.next()) else {
-            return Err("its loader did not send its maps".to_owned());
-        };
-        let mut links: Vec<OwnedFd> = descriptors.by_ref().take(TRACEPOINTS).collect();
-        let programs: Vec<OwnedFd> = descriptors.collect();
+    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one, `pid` the process of
+    /// the server. Blocks where the file system of the server's program does not answer.
+    pub fn attach(program: &Path, pid: u32, server: &DatabaseServer) -> Result<QueryProbe, String> {
+        let layout = QueryLayout { pid, database: server.database };
+        let functions = layout.database.functions().len();
+        let Received { totals, preemptors, mut links, programs } = Received::from(load(program, layout)?, functions)?;
         let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
-        links.extend(with_sys_admin(|| uprobes::attach(layout, &programs)).map_err(not_permitted)?.map_err(no_uprobes)?);
+        links.extend(
+            with_sys_admin(|| uprobes::attach(layout, &server.executable, &programs))
+                .map_err(not_permitted)?
+                .map_err(no_uprobes)?,
+        );
         Ok(QueryProbe {
             has_cache: layout.database.has_query_cache(),
             totals: SharedWords::map(totals.as_fd(), TOTALS_WORDS).map_err(unmapped)?,
@@ -136,6 +139,31 @@ impl QueryProbe {
     }
 }
 
+/// What the loader sends.
+#[derive(Debug)]
+struct Received {
+    totals: OwnedFd,
+    preemptors: OwnedFd,
+    links: Vec<OwnedFd>,
+    /// One for each function
+    programs: Vec<OwnedFd>,
+}
+
+impl Received {
+    /// An error unless it is all of that.
+    fn from(descriptors: Vec<OwnedFd>, functions: usize) -> Result<Received, String> {
+        let sent = descriptors.len();
+        let mut descriptors = descriptors.into_iter();
+        match (descriptors.next(), descriptors.next()) {
+            (Some(totals), Some(preemptors)) if descriptors.len() == TRACEPOINTS + functions => {
+                let links = descriptors.by_ref().take(TRACEPOINTS).collect();
+                Ok(Received { totals, preemptors, links, programs: descriptors.collect() })
+            }
+            _ => Err(format!("its loader sent {sent} descriptors for {functions} functions")),
+        }
+    }
+}
+
 /// Runs the loader: the descriptors that it sends.
 fn load(program: &Path, layout: QueryLayout) -> Result<Vec<OwnedFd>, String> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
@@ -173,6 +201,20 @@ mod tests {
         {
             let words: Vec<String> = wrong.iter().map(|&word| word.to_owned()).collect();
             assert_eq!(QueryLayout::from_words(&words), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_loader_that_sends_too_little_or_too_much_is_an_error() {
+        let received = |count: usize, functions: usize| {
+            let descriptors = (0..count).map(|_| std::fs::File::open("/dev/null").unwrap().into());
+            Received::from(descriptors.collect(), functions)
+        };
+        let all = received(2 + TRACEPOINTS + 3, 3).unwrap();
+        assert_eq!((all.links.len(), all.programs.len()), (TRACEPOINTS, 3));
+        for count in [0, 1, 2, 2 + TRACEPOINTS + 2, 2 + TRACEPOINTS + 4] {
+            let why = received(count, 3).unwrap_err();
+            assert_eq!(why, format!("its loader sent {count} descriptors for 3 functions"));
         }
     }
 }

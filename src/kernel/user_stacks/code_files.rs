@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::elf_file::ElfFile;
 use super::mappings::Mapping;
-use super::regular_file::open_mapped;
+use super::process_files::open_mapped;
 use super::touched_place::{Place, TouchedPlace};
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};

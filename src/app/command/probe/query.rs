@@ -1,14 +1,17 @@
 //! `probe query`: queries of a database server.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 
-use super::{doctor_line, each_interval, process_with};
+use super::{doctor_line, each_interval, is_running, process_with};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
+use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::probe::query::Query;
 use crate::interval::query::QueryInterval;
-use crate::kernel::probe::query::database::{CommandArgument, Database, StateNumbers, postgresql_version};
-use crate::kernel::probe::query::{QueryLayout, QueryProbe};
+use crate::kernel::probe::query::QueryProbe;
+use crate::kernel::probe::query::database::{CommandArgument, Database, DatabaseServer};
 use crate::kernel::probe::{block_latencies, loader_process};
 use crate::kernel::{self, Root};
 use crate::report;
@@ -18,6 +21,11 @@ use crate::units::time::time_of_day;
 /// What would make it possible.
 const REMEDY: &str = "run as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS";
 
+/// For the symbols of a server: 64 MiB at most, of a busy disk.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Its loader has 30 seconds; then the kernel reads the pages with the functions.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(35);
+
 /// `probe query`
 pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     let pid = options.pid;
@@ -26,15 +34,26 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     if let Some((_, why)) = block_latencies::obstacle(root) {
         return Err(refused(why));
     }
-    let database = Database::of(root, pid).map_err(|why| {
-        let remedy = "give the pid of mysqld, mariadbd or postgres";
-        Failure::new(Exit::Failed, format!("cannot count queries of process {pid}"), why, remedy)
-    })?;
-    if let Some(assumption) = assumption(root, pid, database) {
+    let failed =
+        |why: &str, remedy: &str| Failure::new(Exit::Failed, format!("cannot count queries of process {pid}"), why, remedy);
+    let no_answer = |why| match why {
+        TimedOut::NoAnswer => {
+            failed("the file system of its program does not answer", "look at that of /proc/PID/exe, then try again")
+        }
+        TimedOut::NoCpu => failed("no CPU was free to read its program", "try again"),
+    };
+    let host = root.clone();
+    let server = with_timeout(OPEN_TIMEOUT, move || DatabaseServer::of(&host, pid)).map_err(no_answer)?;
+    let server = server.map_err(|why| failed(&why.to_string(), "give the pid of mysqld, mariadbd or postgres"))?;
+    if let Some(assumption) = assumption(&server) {
         print_stderr(assumption);
     }
-    let layout = QueryLayout { pid, database };
-    let probe = QueryProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why))?;
+    let attach = move || QueryProbe::attach(&loader_process::own_executable(), pid, &server);
+    let probe = with_timeout(ATTACH_TIMEOUT, attach).map_err(no_answer)?.map_err(|why| refused(&why))?;
+    // What was opened and attached to is of another process if this one has ended and its number was given again.
+    if !is_running(root, process) {
+        return Err(failed("it has ended", ""));
+    }
     let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
     let server = (Name::from(name.trim_ascii_end()), pid);
     let mut older = probe.read(kernel::now);
@@ -58,9 +77,9 @@ pub fn queries_line(root: &Root) -> String {
 }
 
 /// What is taken for granted of a server that does not say it.
-fn assumption(root: &Root, pid: u32, database: Database) -> Option<&'static str> {
-    match database {
-        Database::PostgreSql { states: StateNumbers::Before18, .. } if postgresql_version(root, pid).is_none() => {
+fn assumption(server: &DatabaseServer) -> Option<&'static str> {
+    match server.database {
+        Database::PostgreSql { .. } if server.postgresql_version.is_none() => {
             Some("PG_VERSION cannot be read in its data directory: taken for PostgreSQL 17 or older")
         }
         Database::MySql { command: CommandArgument::Unknown, .. } => {

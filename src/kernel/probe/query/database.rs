@@ -1,17 +1,27 @@
 //! Which database server a process is, by the functions of its program, and at which of them a query begins and ends.
 
 use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
-use object::LittleEndian;
-use object::elf::{FileHeader64, PF_X, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, Sym64};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::read::{ReadCache, SectionIndex};
 use thiserror::Error;
 
-use crate::kernel::root::Root;
-use crate::sample::Absent;
+use super::function_offsets::find_functions;
+use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
+use crate::kernel::root::{Root, absent_from_io_error};
+use crate::sample::{Absent, Reading};
 
-/// A server, with the offsets of its functions in its program.
+/// The server of a process.
+#[derive(Debug)]
+pub struct DatabaseServer {
+    pub database: Database,
+    /// Major version of PostgreSQL; `None` if it cannot be read, and of other servers
+    pub postgresql_version: Option<u32>,
+    /// The file of its program, whose functions are known and are probed, whatever happens to its path
+    pub(super) executable: File,
+}
+
+/// A kind of server, with the offsets of its functions in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
     /// A query is the time between two calls of pgstat_report_activity.
@@ -62,6 +72,8 @@ pub struct Function {
 pub enum UnknownDatabase {
     #[error("its program cannot be read ({0})")]
     Unreadable(Absent),
+    #[error("{0} is no ELF file of 64 bits, or has too many headers")]
+    Malformed(String),
     #[error("no dispatch_command or pgstat_report_activity in {0}")]
     NoFunction(String),
 }
@@ -76,22 +88,24 @@ const CACHE: &[u8] = b"_ZN11Query_cache21send_result_to_client";
 /// MariaDB, and MySQL before 5.7; since then
 const COMMAND_FIRST: &[u8] = b"_Z16dispatch_command19enum_server_command";
 const COMMAND_THIRD: &[u8] = b"_Z16dispatch_commandP3THDPK8COM_DATA19enum_server_command";
+/// Of PG_VERSION, which has three
+const MAX_VERSION_BYTES: u64 = 16;
 
-impl Database {
-    /// The server of this process. Of a version of PostgreSQL that cannot be read, the numbers are those before 18.
-    pub fn of(root: &Root, pid: u32) -> Result<Database, UnknownDatabase> {
-        let executable = format!("proc/{pid}/exe");
-        let file = root.open(&executable).map_err(UnknownDatabase::Unreadable)?;
-        let wanted = [ACTIVITY, LOCK_WAIT, DISPATCH, CACHE];
-        let [activity, lock_wait, dispatch, cache] = find_functions(file, wanted).unwrap_or_default();
+impl DatabaseServer {
+    /// Of a version of PostgreSQL that cannot be read, the numbers are those before 18. Blocks where a file system does not answer.
+    pub fn of(root: &Root, pid: u32) -> Result<DatabaseServer, UnknownDatabase> {
+        let link = format!("proc/{pid}/exe");
+        let executable = open_link(&root.path(&link)).and_then(reopen_regular).map_err(UnknownDatabase::Unreadable)?;
+        let path = || root.read_link(&link).unwrap_or_default().to_string_lossy().into_owned();
+        let found = find_functions(&executable, [ACTIVITY, LOCK_WAIT, DISPATCH, CACHE]);
+        let [activity, lock_wait, dispatch, cache] = found.ok_or_else(|| UnknownDatabase::Malformed(path()))?;
         if let Some((_, activity)) = activity {
-            let states = postgresql_version(root, pid).map_or(StateNumbers::Before18, StateNumbers::of_version);
-            return Ok(Database::PostgreSql { activity, lock_wait: lock_wait.map(|(_, offset)| offset), states });
+            let postgresql_version = postgresql_version(root, pid);
+            let states = postgresql_version.map_or(StateNumbers::Before18, StateNumbers::of_version);
+            let database = Database::PostgreSql { activity, lock_wait: lock_wait.map(|(_, offset)| offset), states };
+            return Ok(DatabaseServer { database, postgresql_version, executable });
         }
-        let Some((name, dispatch)) = dispatch else {
-            let path = root.read_link(&executable).unwrap_or_default();
-            return Err(UnknownDatabase::NoFunction(path.to_string_lossy().into_owned()));
-        };
+        let Some((name, dispatch)) = dispatch else { return Err(UnknownDatabase::NoFunction(path())) };
         let command = if name.starts_with(COMMAND_FIRST) {
             CommandArgument::First
         } else if name.starts_with(COMMAND_THIRD) {
@@ -99,9 +113,12 @@ impl Database {
         } else {
             CommandArgument::Unknown
         };
-        Ok(Database::MySql { dispatch, cache: cache.map(|(_, offset)| offset), command })
+        let database = Database::MySql { dispatch, cache: cache.map(|(_, offset)| offset), command };
+        Ok(DatabaseServer { database, postgresql_version: None, executable })
     }
+}
 
+impl Database {
     /// In the order in which they are attached: that at which a query begins comes last.
     pub fn functions(self) -> Vec<Function> {
         let at = |program, offset, returns| Function { program, offset, returns };
@@ -189,80 +206,25 @@ impl StateNumbers {
 }
 
 /// The major version, from the data directory, in which PostgreSQL runs; `None` if it cannot be read.
-pub fn postgresql_version(root: &Root, pid: u32) -> Option<u32> {
-    let text = root.read_once(format!("proc/{pid}/cwd/PG_VERSION")).ok()?;
-    let text = std::str::from_utf8(&text).ok()?.trim();
+fn postgresql_version(root: &Root, pid: u32) -> Option<u32> {
+    let directory = root.path(format!("proc/{pid}/cwd"));
+    let text = read_version(&directory).ok()?;
     // "9.6" is an old one, too.
-    text.split('.').next()?.parse().ok()
+    text.trim().split('.').next()?.parse().ok()
 }
 
-type Header = FileHeader64<LittleEndian>;
-type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
-/// Name and offset in the file
-type NamedOffset = (Vec<u8>, u64);
-
-/// Of one section; a larger one is not read.
-const MAX_SECTION_BYTES: u64 = 128 << 20;
-
-/// The first function with each name, of a name of C++ with such a beginning; `None` if it is no 64-bit ELF file, or damaged. The file is read by read(2) and
-/// not mapped: a mapped file that another truncates would end this program (SIGBUS).
-fn find_functions<const N: usize>(file: File, wanted: [&[u8]; N]) -> Option<[Option<NamedOffset>; N]>
-where
-    [Option<NamedOffset>; N]: Default,
-{
-    let cache = ReadCache::new(file);
-    let data = &cache;
-    let header = Header::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, data).ok()?;
-    let offset_of = |address: u64| {
-        let code = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X != 0);
-        let mut within = code.filter_map(|segment| {
-            let at = address.checked_sub(segment.p_vaddr(endian)).filter(|&at| at < segment.p_filesz(endian))?;
-            at.checked_add(segment.p_offset(endian))
-        });
-        within.next()
-    };
-    let sections = header.sections(endian, data).ok()?;
-    let mut found: [Option<NamedOffset>; N] = Default::default();
-    // A stripped program has only those that it exports.
-    for kind in [SHT_DYNSYM, SHT_SYMTAB] {
-        let Some((symbols, names)) = symbols_of(&sections, data, kind) else { continue };
-        for symbol in symbols {
-            if symbol.st_type() != STT_FUNC || symbol.st_shndx(endian) == SHN_UNDEF {
-                continue;
-            }
-            let name = names.get(symbol.st_name(endian) as usize..).unwrap_or_default();
-            for (wanted, found) in wanted.iter().zip(&mut found) {
-                if found.is_none() && name.starts_with(wanted) {
-                    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-                    // With a point: a part of it that the compiler has moved, `.cold`.
-                    let is_wanted = name == *wanted || name.starts_with(b"_Z") && !name.contains(&b'.');
-                    let offset = is_wanted.then(|| offset_of(symbol.st_value(endian))).flatten();
-                    *found = offset.map(|offset| (name.to_vec(), offset));
-                }
-            }
-        }
-    }
-    Some(found)
-}
-
-fn symbols_of<'a>(
-    sections: &Sections<'a>,
-    data: &'a ReadCache<File>,
-    kind: u32,
-) -> Option<(&'a [Sym64<LittleEndian>], &'a [u8])> {
-    let bytes = |header: &<Header as FileHeader>::SectionHeader| {
-        let is_in_file = header.sh_type(LittleEndian) != SHT_NOBITS && header.sh_size(LittleEndian) <= MAX_SECTION_BYTES;
-        is_in_file.then(|| header.data(LittleEndian, data).ok()).flatten()
-    };
-    let header = sections.iter().find(|header| header.sh_type(LittleEndian) == kind)?;
-    let names = sections.section(SectionIndex(usize::try_from(header.sh_link(LittleEndian)).ok()?)).ok()?;
-    Some((object::pod::slice_from_all_bytes(bytes(header)?).ok()?, bytes(names)?))
+fn read_version(directory: &Path) -> Reading<String> {
+    let file = open_place_below(open_link(directory)?, Path::new("PG_VERSION")).and_then(reopen_regular)?;
+    let mut text = String::new();
+    file.take(MAX_VERSION_BYTES).read_to_string(&mut text).map_err(|error| absent_from_io_error(&error))?;
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -275,17 +237,29 @@ mod tests {
     #[test]
     fn this_program_is_no_database() {
         let pid = std::process::id();
-        let why = Database::of(&Root::host(), pid).unwrap_err().to_string();
+        let why = DatabaseServer::of(&Root::host(), pid).unwrap_err().to_string();
         assert!(why.starts_with("no dispatch_command or pgstat_report_activity in /"), "{why}");
-        assert!(matches!(Database::of(&Root::host(), 2).unwrap_err(), UnknownDatabase::Unreadable(_)));
-        assert_eq!(postgresql_version(&Root::host(), pid), None);
+        assert!(matches!(DatabaseServer::of(&Root::host(), 2).unwrap_err(), UnknownDatabase::Unreadable(_)));
     }
 
     #[test]
-    fn functions_are_found_in_a_program() {
-        let file = || File::open("/proc/self/exe").unwrap();
-        let [function] = find_functions(file(), [b"main"]).unwrap();
-        assert!(function.is_some_and(|(_, offset)| offset > 0));
-        assert!(find_functions(File::open("Cargo.toml").unwrap(), [b"main"]).is_none());
+    fn the_version_is_that_in_the_data_directory() {
+        let tree = tempfile::tempdir().unwrap();
+        let (root, process) = (Root::at_directory(tree.path().to_owned()), tree.path().join("proc/7"));
+        fs::create_dir_all(process.join("cwd")).unwrap();
+        let file = process.join("cwd/PG_VERSION");
+        let version = |text: &str| {
+            fs::write(&file, text).unwrap();
+            postgresql_version(&root, 7)
+        };
+        assert_eq!([version("15\n"), version("9.6\n"), version("x\n"), version("")], [Some(15), Some(9), None, None]);
+        // What is beyond the bound is not read.
+        assert_eq!(version(&format!("18\n{}x", " ".repeat(MAX_VERSION_BYTES as usize))), Some(18));
+        fs::rename(&file, process.join("cwd/other")).unwrap();
+        symlink("other", &file).unwrap();
+        assert_eq!(postgresql_version(&root, 7), None, "a symbolic link");
+        fs::remove_file(&file).unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(postgresql_version(&root, 7), None, "a pipe");
     }
 }

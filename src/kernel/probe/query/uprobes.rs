@@ -1,21 +1,22 @@
 //! Attaches loaded programs to functions of a server. Not in the loader, which may not look into processes of other users.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::QueryLayout;
 use super::database::Database;
+use crate::kernel::regular_file::path_of_descriptor;
 use crate::kernel::sys;
 
 /// The kernel's uprobe events, of perf_event_open(2)
 const EVENTS: &str = "/sys/bus/event_source/devices/uprobe";
 
-/// Needs CAP_SYS_ADMIN. The links of the programs, which are in the order of `functions`.
-pub fn attach(layout: QueryLayout, programs: &[OwnedFd]) -> io::Result<Vec<OwnedFd>> {
-    // This link also leads into a container, and to a file that was replaced.
-    let path = CString::new(format!("/proc/{}/exe", layout.pid))?;
+/// Needs CAP_SYS_ADMIN. The links of the programs, which are one for each of `functions`, in their order. `executable` is the file in which
+/// these were found.
+pub fn attach(layout: QueryLayout, executable: &File, programs: &[OwnedFd]) -> io::Result<Vec<OwnedFd>> {
+    let path = CString::new(path_of_descriptor(executable))?;
     // The processes of PostgreSQL are forked by the one that is named.
     let only = matches!(layout.database, Database::MySql { .. }).then_some(layout.pid);
     let (kind, return_config) = events()?;

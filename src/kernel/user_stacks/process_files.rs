@@ -1,19 +1,17 @@
-//! Opens regular files by paths that another user controls. A path is walked without symbolic links, and a file is opened for reading
-//! only after its inode was checked: to open a device or a pipe may have an effect.
+//! Opens files of a process, which its user controls: those that it has mapped, and others by their paths in its root directory.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
-use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::sys::stat::{FileStat, fstat};
 
 use super::mappings::Mapping;
 use super::touched_place::{Place, TouchedPlace};
-use crate::kernel::root::{Root, absent_from_errno, absent_from_io_error};
+use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
+use crate::kernel::root::{Root, absent_from_errno};
 use crate::kernel::sys_admin;
 use crate::sample::{Absent, Reading};
 
@@ -38,7 +36,7 @@ pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr,
     } else if mapping.is_deleted() {
         return Err(Absent::NoSuchFile);
     } else {
-        walk(root, pid, Path::new(OsStr::from_bytes(&mapping.path)))?
+        place_below_root(root, pid, Path::new(OsStr::from_bytes(&mapping.path)))?
     };
     let status = fstat(&file).map_err(absent_from_errno)?;
     if !is_mapped_file(&status, mapping) {
@@ -52,7 +50,12 @@ pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr,
 
 /// Opens a regular file by its path in the root directory of a process.
 pub fn open_below_root(root: &Root, pid: u32, path: &Path) -> Reading<File> {
-    walk(root, pid, path).and_then(reopen_regular)
+    place_below_root(root, pid, path).and_then(reopen_regular)
+}
+
+/// Paths of mappings have no symbolic links.
+fn place_below_root(root: &Root, pid: u32, path: &Path) -> Reading<OwnedFd> {
+    open_place_below(open_link(&root.path(format!("proc/{pid}/root")))?, path)
 }
 
 /// On btrfs and overlayfs stat(2) and /proc/PID/maps name different devices: both made up (major 0), or that below an overlayfs and a
@@ -61,38 +64,6 @@ fn is_mapped_file(status: &FileStat, mapping: &Mapping) -> bool {
     let is_made_up = |device: u64| libc::major(device) == 0;
     let is_same_device = status.st_dev == mapping.device || is_made_up(status.st_dev) || is_made_up(mapping.device);
     status.st_ino == mapping.inode && is_same_device
-}
-
-/// Follows a link of /proc, which leads to one file. Opens nothing for reading.
-fn open_link(link: &Path) -> Reading<OwnedFd> {
-    open(link, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(absent_from_errno)
-}
-
-/// Each directory by itself, so that no link leaves the root directory of the process. Paths of mappings have none.
-fn walk(root: &Root, pid: u32, path: &Path) -> Reading<OwnedFd> {
-    let mut place = open_link(&root.path(format!("proc/{pid}/root")))?;
-    for component in path.components() {
-        let name = match component {
-            Component::RootDir => continue,
-            Component::Normal(name) => name,
-            _ => return Err(Absent::NoSuchFile),
-        };
-        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        place = openat(place.as_fd(), name, flags, Mode::empty()).map_err(absent_from_errno)?;
-    }
-    Ok(place)
-}
-
-/// Opens for reading what was opened with O_PATH, unless it is no regular file.
-fn reopen_regular(file: OwnedFd) -> Reading<File> {
-    let kind = fstat(&file).map_err(absent_from_errno)?.st_mode & SFlag::S_IFMT.bits();
-    if kind != SFlag::S_IFREG.bits() {
-        return Err(Absent::NoSuchFile);
-    }
-    // A lease of another process must not block.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    OpenOptions::new().read(true).custom_flags(flags).open(link).map_err(|error| absent_from_io_error(&error))
 }
 
 #[cfg(test)]
@@ -155,21 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_and_nothing_but_a_regular_file_is_opened() {
+    fn a_deleted_file_is_not_opened_by_the_path_in_its_mapping() {
         let directory = tempfile::tempdir().unwrap();
-        let directory = directory.path().canonicalize().unwrap();
-        fs::create_dir(directory.join("lib")).unwrap();
-        fs::write(directory.join("lib/a.so"), "").unwrap();
-        symlink("lib", directory.join("lib64")).unwrap();
-        symlink("/dev/null", directory.join("a.so (deleted)")).unwrap();
-        nix::unistd::mkfifo(&directory.join("pipe"), Mode::S_IRWXU).unwrap();
-        let opened = |name: &str| open_below_root(&Root::host(), std::process::id(), &directory.join(name)).is_ok();
-        assert!(opened("lib/a.so"));
-        for name in ["lib64/a.so", "a.so (deleted)", "pipe", "lib", "lib/../lib/a.so", "lib/b.so"] {
-            assert!(!opened(name), "{name}");
-        }
-        let deleted = directory.join("lib/a.so (deleted)");
+        let deleted = directory.path().canonicalize().unwrap().join("a.so (deleted)");
         fs::write(&deleted, "").unwrap();
+        assert!(open_below_root(&Root::host(), std::process::id(), &deleted).is_ok());
         assert_eq!(content(&mapping(&deleted)), Err(Absent::NoSuchFile));
     }
 }
