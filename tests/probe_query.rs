@@ -1,5 +1,5 @@
 //! `probe query` against what pgbench, sysbench, the server and /proc say of the same queries. As root, with BTF and uprobes, PostgreSQL,
-//! MariaDB and sysbench. Servers and clients have the highest priority, so that other load does not come between client and server.
+//! MariaDB and sysbench. Where latencies of clients are compared, client and server run ahead of all other load: it would come in between.
 
 #![allow(
     clippy::unwrap_used,
@@ -158,18 +158,38 @@ fn assert_close(what: &str, counted: f64, expected: f64, share: f64) {
     assert!((counted - expected).abs() <= expected * share, "{what}: {counted}, expected {expected}");
 }
 
-/// A command with the highest priority.
-fn ahead(program: &str) -> Command {
-    let mut command = Command::new("nice");
-    command.args(["-n", "-20", program]);
-    command
+#[derive(Clone, Copy, PartialEq)]
+enum Scheduling {
+    Ordinary,
+    /// With a real-time priority: a nice value counts within a session alone (sched_autogroup), and each backend of PostgreSQL has its own
+    AheadOfOthers,
 }
 
-/// A program that runs as this user.
-fn as_user(user: &str, program: &Path, arguments: &[&str], directory: &Path) -> Command {
-    let mut command = ahead("runuser");
-    command.args(["-u", user, "--"]).arg(program).args(arguments).current_dir(directory);
-    command
+impl Scheduling {
+    fn command(self, program: &str) -> Command {
+        match self {
+            Scheduling::Ordinary => Command::new(program),
+            Scheduling::AheadOfOthers => {
+                let mut command = Command::new("chrt");
+                command.args(["--rr", "1", program]);
+                command
+            }
+        }
+    }
+
+    /// Why it is not possible.
+    fn obstacle(self) -> Option<String> {
+        let output = self.command("true").output();
+        let why = output.map_or_else(|why| why.to_string(), |output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        (!why.is_empty()).then(|| format!("no real-time priority: {why}"))
+    }
+
+    /// A program that runs as this user.
+    fn as_user(self, user: &str, program: &Path, arguments: &[&str], directory: &Path) -> Command {
+        let mut command = self.command("runuser");
+        command.args(["-u", user, "--"]).arg(program).args(arguments).current_dir(directory);
+        command
+    }
 }
 
 /// Runs it to its end.
@@ -187,15 +207,16 @@ fn directory_of(user: &User) -> TempDir {
     directory
 }
 
-/// Why the probe cannot run here, in the words of `doctor`.
-fn obstacle() -> Option<String> {
+/// Why the probe cannot run here, in the words of `doctor`, or why its servers cannot.
+fn obstacle(scheduling: Scheduling) -> Option<String> {
     static DOCTOR: OnceLock<String> = OnceLock::new();
     let text = DOCTOR.get_or_init(|| {
         let output = Command::new(program()).arg("doctor").output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     });
     let line = text.lines().find(|line| line.contains("queries of databases")).unwrap_or_else(|| panic!("not in {text}"));
-    line.contains("cannot be counted").then(|| line.trim_start_matches("eBPF").trim().to_owned())
+    let why = line.contains("cannot be counted").then(|| line.trim_start_matches("eBPF").trim().to_owned());
+    why.or_else(|| scheduling.obstacle())
 }
 
 /// Held as long as a server runs: two would compete for the CPUs.
@@ -209,6 +230,7 @@ fn wait_for_turn() -> MutexGuard<'static, ()> {
 struct PostgreSql {
     bin: PathBuf,
     directory: TempDir,
+    scheduling: Scheduling,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -216,15 +238,15 @@ const POSTGRES: &str = "postgres";
 const PORT: &str = "54331";
 
 impl PostgreSql {
-    fn start() -> Result<PostgreSql, String> {
-        if let Some(why) = obstacle() {
+    fn start(scheduling: Scheduling) -> Result<PostgreSql, String> {
+        if let Some(why) = obstacle(scheduling) {
             return Err(why);
         }
         let user = User::from_name(POSTGRES).ok().flatten().ok_or("there is no user postgres")?;
         let versions = fs::read_dir("/usr/lib/postgresql").map_err(|_| "PostgreSQL is not installed")?;
         let bins = versions.map(|version| version.unwrap().path().join("bin"));
         let bin = bins.filter(|bin| bin.join("initdb").exists()).max().ok_or("PostgreSQL is not installed")?;
-        let server = PostgreSql { bin, directory: directory_of(&user), _turn: wait_for_turn() };
+        let server = PostgreSql { bin, directory: directory_of(&user), scheduling, _turn: wait_for_turn() };
         server.run("initdb", &["-D", "data", "-A", "trust", "-U", POSTGRES, "--no-sync"]);
         let socket = server.directory.path().to_str().unwrap();
         let options = format!("-c listen_addresses= -c unix_socket_directories={socket} -c port={PORT} -c autovacuum=off");
@@ -238,7 +260,7 @@ impl PostgreSql {
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        as_user(POSTGRES, &self.bin.join(program), arguments, self.directory.path())
+        self.scheduling.as_user(POSTGRES, &self.bin.join(program), arguments, self.directory.path())
     }
 
     fn pid(&self) -> String {
@@ -281,7 +303,7 @@ const MIXED: &str = "\\set us random(20000, 100000)\nselect count(*), pg_sleep(:
 
 #[test]
 fn queries_of_postgresql_are_those_of_pgbench() {
-    let server = match PostgreSql::start() {
+    let server = match PostgreSql::start(Scheduling::AheadOfOthers) {
         Ok(server) => server,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -304,8 +326,8 @@ fn queries_of_postgresql_are_those_of_pgbench() {
 }
 
 #[test]
-fn locks_and_preemptions_of_postgresql_are_counted() {
-    let server = match PostgreSql::start() {
+fn locks_of_postgresql_are_counted() {
+    let server = match PostgreSql::start(Scheduling::AheadOfOthers) {
         Ok(server) => server,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -316,8 +338,16 @@ fn locks_and_preemptions_of_postgresql_are_counted() {
     let totals = probe.total();
     let waited: f64 = latencies.iter().map(|latency| latency - 50.0).sum();
     assert_close("ms behind locks", totals.sum("/locks_seconds") * 1000.0, waited, 0.1);
+}
+
+#[test]
+fn preemptions_of_postgresql_are_counted() {
+    let server = match PostgreSql::start(Scheduling::Ordinary) {
+        Ok(server) => server,
+        Err(why) => return println!("skipped: {why}"),
+    };
     // Four compute on each CPU.
-    let cpus = std::thread::available_parallelism().unwrap().get();
+    let cpus = thread::available_parallelism().unwrap().get();
     let probe = Probe::start(&server.pid());
     server.bench("select count(*) from generate_series(1, 400000);\n", cpus * 4, 4, "simple");
     let totals = probe.total();
@@ -334,12 +364,13 @@ fn locks_and_preemptions_of_postgresql_are_counted() {
 struct MariaDb {
     child: Child,
     directory: TempDir,
+    scheduling: Scheduling,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl MariaDb {
-    fn start() -> Result<MariaDb, String> {
-        if let Some(why) = obstacle() {
+    fn start(scheduling: Scheduling) -> Result<MariaDb, String> {
+        if let Some(why) = obstacle(scheduling) {
             return Err(why);
         }
         for tool in ["/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db", "/usr/bin/mariadb", "/usr/bin/sysbench"] {
@@ -350,15 +381,15 @@ impl MariaDb {
         let user = User::from_name("nobody").ok().flatten().ok_or("there is no user nobody")?;
         let (directory, turn) = (directory_of(&user), wait_for_turn());
         let data = format!("--datadir={}", directory.path().join("data").display());
-        let mut install = ahead("mariadb-install-db");
+        let mut install = Command::new("mariadb-install-db");
         install.args(["--no-defaults", "--user=nobody", "--auth-root-authentication-method=normal", &data]);
         run(install);
-        let mut server = ahead("/usr/sbin/mariadbd");
+        let mut server = scheduling.command("/usr/sbin/mariadbd");
         let options =
             ["--no-defaults", "--user=nobody", "--skip-networking", "--query-cache-type=1", "--query-cache-size=4M", &data];
         server.args(options).arg(format!("--socket={}", directory.path().join("socket").display()));
         let child = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let mut server = MariaDb { child, directory, _turn: turn };
+        let mut server = MariaDb { child, directory, scheduling, _turn: turn };
         let deadline = Instant::now() + DEADLINE;
         while let Err(why) = server.query("create database if not exists sbtest") {
             assert!(server.child.try_wait().unwrap().is_none(), "mariadbd has ended: {why}");
@@ -405,7 +436,7 @@ impl MariaDb {
         let (clients, times) = (format!("--threads={clients}"), format!("--events={times}"));
         let options = ["--mysql-user=root", &clients, &times, "--time=0", "--percentile=95", &socket];
         let arguments = [&options[..], &[script.to_str().unwrap(), "run"]].concat();
-        let output = run(as_user("nobody", Path::new("/usr/bin/sysbench"), &arguments, self.directory.path()));
+        let output = run(self.scheduling.as_user("nobody", Path::new("/usr/bin/sysbench"), &arguments, self.directory.path()));
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -425,7 +456,7 @@ fn figure(text: &str, word: &str) -> f64 {
 
 #[test]
 fn queries_of_mariadb_are_those_of_sysbench() {
-    let server = match MariaDb::start() {
+    let server = match MariaDb::start(Scheduling::AheadOfOthers) {
         Ok(server) => server,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -442,7 +473,7 @@ fn queries_of_mariadb_are_those_of_sysbench() {
 
 #[test]
 fn preemptions_of_mariadb_are_those_of_its_threads() {
-    let server = match MariaDb::start() {
+    let server = match MariaDb::start(Scheduling::Ordinary) {
         Ok(server) => server,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -463,7 +494,7 @@ fn preemptions_of_mariadb_are_those_of_its_threads() {
 
 #[test]
 fn answers_of_mariadb_s_query_cache_are_counted() {
-    let server = match MariaDb::start() {
+    let server = match MariaDb::start(Scheduling::Ordinary) {
         Ok(server) => server,
         Err(why) => return println!("skipped: {why}"),
     };
