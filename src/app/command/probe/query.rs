@@ -38,7 +38,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
         |why: &str, remedy: &str| Failure::new(Exit::Failed, format!("cannot count queries of process {pid}"), why, remedy);
     let no_answer = |why| match why {
         TimedOut::NoAnswer => {
-            failed("the file system of its program does not answer", "look at that of /proc/PID/exe, then try again")
+            failed("the file system of its program does not answer", &format!("try again when that of /proc/{pid}/exe answers"))
         }
         TimedOut::NoCpu => failed("no CPU was free to read its program", "try again"),
     };
@@ -49,11 +49,12 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
         print_stderr(assumption);
     }
     let attach = move || QueryProbe::attach(&loader_process::own_executable(), pid, &server);
-    let probe = with_timeout(ATTACH_TIMEOUT, attach).map_err(no_answer)?.map_err(|why| refused(&why))?;
-    // What was opened and attached to is of another process if this one has ended and its number was given again.
+    let probe = with_timeout(ATTACH_TIMEOUT, attach).map_err(no_answer)?;
+    // If its number was given to another process meanwhile, what was opened and attached to may be of that one.
     if !is_running(root, process) {
         return Err(failed("it has ended", ""));
     }
+    let probe = probe.map_err(|why| refused(&why))?;
     let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
     let server = (Name::from(name.trim_ascii_end()), pid);
     let mut older = probe.read(kernel::now);
