@@ -95,6 +95,22 @@ impl LatencyHistogram {
         self.counts.iter().map(|&(bucket, count)| (middle(bucket), count))
     }
 
+    /// Each bucket with requests (`bucket_ns`), and how many, the shortest first.
+    pub fn buckets(&self) -> impl Iterator<Item = (u8, u64)> {
+        self.counts.iter().copied()
+    }
+
+    /// Adds the requests of another histogram.
+    pub fn merge(&mut self, other: &LatencyHistogram) {
+        for &(bucket, count) in &other.counts {
+            let place = self.counts.partition_point(|known| known.0 < bucket);
+            match self.counts.get_mut(place).filter(|known| known.0 == bucket) {
+                Some(known) => known.1 = known.1.saturating_add(count),
+                None => self.counts.insert(place, (bucket, count)),
+            }
+        }
+    }
+
     fn add(&mut self, bucket: u8, count: u64) {
         if count > 0 {
             self.counts.push((bucket, count));
@@ -212,6 +228,15 @@ mod tests {
         let mut without = newer.clone();
         without.block_io = Err(Absent::NoPermission);
         assert_eq!(requests(&newer, &without), None);
+    }
+
+    #[test]
+    fn merged_histograms_have_the_requests_of_both() {
+        let (one, other) = (LatencyHistogram::new([(16, 64), (80, 1)]), LatencyHistogram::new([(7, 2), (16, 3), (90, 5)]));
+        let mut merged = one.clone();
+        merged.merge(&other);
+        assert_eq!(merged, LatencyHistogram::sum([&one, &other].into_iter()));
+        assert_eq!(merged.buckets().collect::<Vec<_>>(), [(7, 2), (16, 67), (80, 1), (90, 5)]);
     }
 
     #[test]

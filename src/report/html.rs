@@ -5,6 +5,7 @@
 mod axis;
 mod findings;
 mod flame_graph;
+mod latency_map;
 mod plot;
 
 use jiff::tz::TimeZone;
@@ -184,10 +185,17 @@ fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
             more => format!("{more} more {what}s did less, and are not drawn."),
         })
     };
+    let maps = latency_map::render_all(frame, &shown);
     html! {
         section aria-labelledby="charts" {
             h2 id="charts" { "Over time" }
-            @for chart in &shown { (frame.render_chart(chart)) }
+            @for (index, chart) in shown.iter().enumerate() {
+                (frame.render_chart(chart))
+                @for drawn in maps.drawn.iter().filter(|drawn| drawn.chart == index) { (drawn.markup) }
+            }
+            @if maps.left_out > 0 {
+                p { "Maps of latency are drawn of the operations with the most requests: " (maps.left_out) " more with fewer are not." }
+            }
             @for words in [left_out(disks, MAX_DISKS, "disk"), left_out(nics, MAX_NICS, "interface")].iter().flatten() {
                 p { (words) }
             }

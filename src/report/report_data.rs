@@ -5,6 +5,7 @@
 
 pub mod commands;
 pub mod finding_groups;
+pub mod latency_maps;
 pub mod series_definitions;
 pub mod steps;
 
@@ -26,6 +27,7 @@ use crate::interval::network::NicSpan;
 use crate::sample::{Instant, Name};
 use crate::units::SmallSort;
 use commands::{CommandUsage, UsageByCommand};
+use latency_maps::{LatencyMap, LatencyMaps};
 use series_definitions::{
     CPU_SERIES, ChartUnit, DISK_SERIES, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
 };
@@ -69,6 +71,7 @@ pub struct ReportData {
     load: ChartBuilder<Interval>,
     memory: ChartBuilder<MemorySpan>,
     disks: BTreeMap<DiskId, DiskChart>,
+    latency_maps: LatencyMaps,
     nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
     commands: UsageByCommand,
     /// Kernel stacks of stuck threads
@@ -94,6 +97,9 @@ pub struct Chart {
     #[serde(skip)]
     pub logarithmic: bool,
     pub series: Vec<Series>,
+    /// Of a disk: how long its requests took, for each operation of which that was measured
+    #[serde(skip)]
+    pub latency_maps: Vec<LatencyMap>,
 }
 
 /// One figure: a value per step; `None`: unknown.
@@ -122,12 +128,14 @@ impl Series {
 impl ReportData {
     /// For a recording with that many intervals, evaluated by these thresholds.
     pub fn new(intervals: usize, thresholds: &Thresholds) -> ReportData {
+        let steps = Steps::new(intervals);
         ReportData {
             window: Window::default(),
             gaps: Vec::new(),
             marks: Vec::new(),
             truncation: None,
-            steps: Steps::new(intervals),
+            latency_maps: LatencyMaps::new(intervals.div_ceil(steps.intervals_per_step())),
+            steps,
             cpu: ChartBuilder::new(CPU_SERIES),
             load: ChartBuilder::new(LOAD_SERIES),
             memory: ChartBuilder::new(MEMORY_SERIES),
@@ -161,6 +169,9 @@ impl ReportData {
             disk.provisional = evaluation.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
             disk.panel.add(input, span, at, self.latency_multiple);
         }
+        for span in &interval.disks {
+            self.latency_maps.add(span, at);
+        }
         for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
             let chart = self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES));
             chart.add(input, span, at, self.latency_multiple);
@@ -189,9 +200,12 @@ impl ReportData {
             Chart { fixed_max: Some(1.0), ..self.cpu.chart("cpu", "CPU", ChartUnit::Ratio, steps) },
             self.load.chart("load", "Load average, and what it is made of", ChartUnit::Threads, steps),
         ];
-        let mut disks: Vec<&DiskChart> = self.disks.values().collect();
-        disks.small_sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
-        charts.extend(disks.into_iter().map(|disk| disk.chart(steps, self.latency_multiple)));
+        let mut disks: Vec<(&DiskId, &DiskChart)> = self.disks.iter().collect();
+        disks.small_sort_by(|a, b| b.1.panel.weight().total_cmp(&a.1.panel.weight()));
+        charts.extend(disks.into_iter().map(|(id, disk)| Chart {
+            latency_maps: self.latency_maps.of_disk(*id, &printable(&disk.name.to_string_lossy())),
+            ..disk.chart(steps, self.latency_multiple)
+        }));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.small_sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
@@ -277,6 +291,7 @@ impl<S> ChartBuilder<S> {
             fixed_max: None,
             logarithmic: false,
             series: series.collect(),
+            latency_maps: Vec::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 // Reads the charts' values where the pointer is: all charts share one time. Everything is in the page already.
 const moments = JSON.parse(document.querySelector("main").dataset.moments);
 const cursors = [...document.querySelectorAll(".cursor")];
-const charts = [...document.querySelectorAll("figure.chart")].map((figure) => ({
+const charts = [...document.querySelectorAll("figure[data-chart]")].map((figure) => ({
   ...JSON.parse(figure.dataset.chart),
   plot: figure.querySelector(".plot"),
   outputs: [...figure.querySelectorAll("output")],

@@ -25,7 +25,7 @@ pub struct PlotContext<'a> {
 }
 
 /// Steps without a gap: left and right edge, low and high value of each.
-type Segment = Vec<(f64, f64, f64, f64)>;
+pub type Segment = Vec<(f64, f64, f64, f64)>;
 
 impl PlotContext<'_> {
     /// A chart with its heading, its legend and its figures.
@@ -69,10 +69,7 @@ impl PlotContext<'_> {
     pub fn overlay(&self) -> Markup {
         html! {
             @for hole in self.gaps {
-                @let (from, to) = (self.time.position(hole.from), self.time.position(hole.to));
-                div.hole style=(format!("{};width:{:.3}%", css_left(from), (to - from).max(0.001) * 100.0)) title=(printable(&hole.reason)) {
-                    svg aria-hidden="true" { rect width="100%" height="100%" {} }
-                }
+                (hatched_band(self.time.position(hole.from), self.time.position(hole.to), &printable(&hole.reason)))
             }
             @for mark in self.marks {
                 div.mark style=(css_left(self.time.position(mark.at))) title=(printable(&mark.text)) {}
@@ -97,18 +94,18 @@ impl PlotContext<'_> {
                     self.segments(|step| series.mean.get(step).copied().flatten().zip(series.max.get(step).copied().flatten()));
                 html! {
                     @if self.steps.intervals_per_step() > 1 { path class=(format!("band {class}")) d=(area_path(axis, &band)) {} }
-                    path class=(format!("line {class}")) d=(step_path(axis, &runs)) {}
+                    path class=(format!("line {class}")) d=(step_path(|value| y_position(axis, value), &runs)) {}
                 }
             }
             PlotStyle::Limit => {
                 let runs = self.segments(|step| series.mean.get(step).copied().flatten().map(|value| (value, value)));
-                html! { path class=(format!("limit {class}")) d=(step_path(axis, &runs)) {} }
+                html! { path class=(format!("limit {class}")) d=(step_path(|value| y_position(axis, value), &runs)) {} }
             }
             // With one interval per step the maximum is the top of the layers.
             PlotStyle::Peak if self.steps.intervals_per_step() == 1 => html! {},
             PlotStyle::Peak => {
                 let runs = self.segments(|step| series.max.get(step).copied().flatten().map(|value| (value, value)));
-                html! { path class=(format!("peak {class}")) d=(step_path(axis, &runs)) {} }
+                html! { path class=(format!("peak {class}")) d=(step_path(|value| y_position(axis, value), &runs)) {} }
             }
         }
     }
@@ -143,6 +140,15 @@ pub fn step_times_json(steps: &Steps, time: &TimeAxis) -> String {
     serde_json::to_string(&all).unwrap_or_default()
 }
 
+/// Time of which nothing is known, and why.
+pub fn hatched_band(from: f64, to: f64, why: &str) -> Markup {
+    html! {
+        div.hole style=(format!("{};width:{:.3}%", css_left(from), (to - from).max(0.001) * 100.0)) title=(why) {
+            svg aria-hidden="true" { rect width="100%" height="100%" {} }
+        }
+    }
+}
+
 pub fn css_left(place: f64) -> String {
     format!("left:{:.3}%", place * 100.0)
 }
@@ -161,7 +167,7 @@ fn legend(chart: &Chart, index: usize, series: &Series) -> Markup {
 }
 
 /// The legend's symbol. Not a background: browsers do not print patterns of backgrounds.
-fn legend_key(form: PlotStyle, ink: &str) -> Markup {
+pub fn legend_key(form: PlotStyle, ink: &str) -> Markup {
     let (word, shape) = match form {
         PlotStyle::Layer => ("layer", "M0 1H14V13H0Z"),
         PlotStyle::Line => ("line", "M0 7H14"),
@@ -193,7 +199,7 @@ fn format_optional(value: Option<f64>, unit: ChartUnit) -> String {
 }
 
 /// The label of a grid line, without needless zeros.
-fn tick_label(value: f64, unit: ChartUnit) -> String {
+pub fn tick_label(value: f64, unit: ChartUnit) -> String {
     let text = match unit {
         // Half of a round top below 1 has more than two decimals: 0.075 is not 0.08.
         ChartUnit::Threads | ChartUnit::Cpus if value < 1.0 => format!("{value:.6}"),
@@ -253,12 +259,12 @@ fn y_position(axis: ValueAxis, value: f64) -> f64 {
     HEIGHT - axis.position(value) * HEIGHT
 }
 
-/// Writing to a String cannot fail.
-fn step_path(axis: ValueAxis, runs: &[Segment]) -> String {
+/// The high values as horizontal lines, by the position of a value. Writing to a String cannot fail.
+pub fn step_path(y: impl Fn(f64) -> f64, runs: &[Segment]) -> String {
     let mut path = String::new();
     for run in runs {
         for (at, (left, right, _, high)) in run.iter().enumerate() {
-            let height = y_position(axis, *high);
+            let height = y(*high);
             let _ = match at {
                 0 => write!(path, "M{left:.1} {height:.1}H{right:.1}"),
                 _ => write!(path, "V{height:.1}H{right:.1}"),
@@ -271,7 +277,7 @@ fn step_path(axis: ValueAxis, runs: &[Segment]) -> String {
 fn area_path(axis: ValueAxis, runs: &[Segment]) -> String {
     let mut path = String::new();
     for run in runs {
-        path.push_str(&step_path(axis, std::slice::from_ref(run)));
+        path.push_str(&step_path(|value| y_position(axis, value), std::slice::from_ref(run)));
         for (left, _, low, _) in run.iter().rev() {
             let _ = write!(path, "V{:.1}H{left:.1}", y_position(axis, *low));
         }

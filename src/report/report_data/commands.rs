@@ -124,7 +124,15 @@ impl UsageByCommand {
             all.push(others);
         }
         let title = "CPUs by command".to_owned();
-        Chart { id: "commands".to_owned(), title, unit: ChartUnit::Cpus, fixed_max: None, logarithmic: false, series: all }
+        Chart {
+            id: "commands".to_owned(),
+            title,
+            unit: ChartUnit::Cpus,
+            fixed_max: None,
+            logarithmic: false,
+            series: all,
+            latency_maps: Vec::new(),
+        }
     }
 }
 

@@ -1,0 +1,232 @@
+//! Draws how long the requests of a disk took over time: a column for each piece of time, a row for latencies of about the same
+//! length, a shade for the number of requests, and the quantiles as lines on top.
+
+mod scales;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
+use crate::interval::block_latency::LatencyHistogram;
+use crate::report::formatting::{latency, short_number};
+use crate::report::report_data::Chart;
+use crate::report::report_data::latency_maps::{Column, LatencyMap};
+use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
+use crate::report::report_data::steps::Step;
+use crate::sample::Instant;
+use crate::sample::disk::Operation;
+use crate::units::SmallSort;
+use crate::units::format::plural;
+use scales::{Rows, Shades};
+
+/// Bytes of all maps of a page at most.
+const MAX_BYTES: usize = 200_000;
+
+/// The width of a drawing in its own units, of which each is half a pixel. Its height is one unit per row.
+const WIDTH: f64 = 2000.0;
+
+/// The height of a drawing, and of its rows, in pixels.
+const HEIGHT: usize = 200;
+const MAX_ROW_HEIGHT: usize = 12;
+
+/// The lines: share of the requests, and name.
+const QUANTILES: [(f64, &str); 2] = [(0.5, "p50"), (0.99, "p99")];
+
+/// The maps of a page.
+pub struct RenderedMaps {
+    pub drawn: Vec<RenderedMap>,
+    /// Maps that would have made the page too large
+    pub left_out: usize,
+}
+
+pub struct RenderedMap {
+    /// Index of the chart that it belongs to
+    pub chart: usize,
+    operation: Operation,
+    pub markup: Markup,
+}
+
+/// The maps of these charts, those with the most requests first, as far as they fit into `MAX_BYTES`; in the order of the charts.
+pub fn render_all(frame: &PlotContext, charts: &[Chart]) -> RenderedMaps {
+    let numbered = charts.iter().enumerate();
+    let mut maps: Vec<(usize, &LatencyMap)> =
+        numbered.flat_map(|(index, chart)| chart.latency_maps.iter().map(move |map| (index, map))).collect();
+    maps.small_sort_by(|a, b| b.1.total.requests().cmp(&a.1.total.requests()));
+    let mut room = MAX_BYTES;
+    let rendered = maps.iter().map_while(|&(chart, map)| {
+        let markup = render(frame, map)?;
+        room = room.checked_sub(markup.0.len())?;
+        Some(RenderedMap { chart, operation: map.operation, markup })
+    });
+    let mut drawn: Vec<RenderedMap> = rendered.collect();
+    drawn.small_sort_by(|a, b| (a.chart, a.operation).cmp(&(b.chart, b.operation)));
+    RenderedMaps { left_out: maps.len() - drawn.len(), drawn }
+}
+
+/// A column of a drawing.
+struct DrawnColumn<'a> {
+    column: &'a Column,
+    from: Instant,
+    to: Instant,
+    /// Left and right edges of its time; several if there are gaps in it
+    pieces: Vec<(i32, i32)>,
+    /// Requests by row, from the bottom
+    rows: Vec<u64>,
+}
+
+/// A map with its heading and its legend; `None` without requests.
+fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
+    let rows = Rows::new(&map.total)?;
+    let columns = drawn_columns(frame, map, rows);
+    let shades = Shades::new(columns.iter().flat_map(|column| &column.rows).copied().max().unwrap_or(0));
+    let height = rows.count() * (HEIGHT / rows.count()).clamp(1, MAX_ROW_HEIGHT);
+    let title = format!("title-{}", map.id);
+    let whole = in_words(map.operation, &map.total);
+    let y = |position: f64| rows.count() as f64 - position;
+    Some(html! {
+        figure.chart.map aria-labelledby=(title) {
+            figcaption {
+                h3 id=(title) { (map.title) }
+                ul.legend {
+                    @for (_, name) in QUANTILES { li { (legend_key(PlotStyle::Line, name)) span.name { (name) } } }
+                    li {
+                        span.name { "requests " }
+                        @for (level, least) in shades.levels.iter().enumerate() {
+                            (legend_key(PlotStyle::Layer, &format!("s{}", shades.of_level(level)))) small { (short_count(*least)) " " }
+                        }
+                    }
+                }
+                output.readout data-mean=(whole) { (whole) }
+            }
+            div.plot tabindex="0" role="img" aria-label=(format!("{}. {whole}.", map.title)) style=(format!("height:{height}px")) {
+                svg viewBox=(format!("0 0 {WIDTH} {}", rows.count())) preserveAspectRatio="none" aria-hidden="true" {
+                    @for tick in rows.ticks() { path.grid d=(format!("M0 {:.2}H{WIDTH}", y(rows.position(tick)))) {} }
+                    // Cells are strokes through the middles of the rows.
+                    g.cells transform="translate(0 .5)" {
+                        @for (shade, path) in cell_paths(&columns, rows, &shades) { path class=(format!("s{shade}")) d=(path) {} }
+                    }
+                    @for (share, name) in QUANTILES {
+                        @let path = step_path(y, &quantile_segments(&columns, rows, share));
+                        path.halo d=(path) {}
+                        path class=(format!("line {name}")) d=(path) {}
+                    }
+                    g.columns {
+                        @for column in &columns { (hover_text(frame, map.operation, column, rows)) }
+                    }
+                }
+                @for tick in rows.ticks() {
+                    @let bottom = rows.position(tick) / rows.count() as f64 * 100.0;
+                    span.value style=(format!("bottom:{bottom:.2}%")) { (tick_label(tick.0 / 1000.0, ChartUnit::Seconds)) }
+                }
+                @for column in columns.iter().filter(|column| !column.is_measured() && column.column.unmeasured > 0) {
+                    @for (left, right) in &column.pieces {
+                        (hatched_band(f64::from(*left) / WIDTH, f64::from(*right) / WIDTH, &column.in_words(frame, map.operation)))
+                    }
+                }
+                (frame.overlay())
+                div.cursor hidden {}
+            }
+            (frame.time_labels())
+        }
+    })
+}
+
+fn drawn_columns<'a>(frame: &PlotContext, map: &'a LatencyMap, rows: Rows) -> Vec<DrawnColumn<'a>> {
+    let steps: Vec<Step> = frame.steps.iter().copied().collect();
+    let place = |at: Instant| (frame.time.position(at) * WIDTH).round() as i32;
+    let of_steps = |(steps, column): (&[Step], &'a Column)| {
+        let mut counts = vec![0_u64; rows.count()];
+        for (bucket, requests) in column.latencies.buckets() {
+            if let Some(count) = counts.get_mut(rows.row(bucket)) {
+                *count = count.saturating_add(requests);
+            }
+        }
+        let pieces = steps.chunk_by(|earlier, later| earlier.to == later.from).filter_map(|run| {
+            let left = place(run.first()?.from);
+            Some((left, place(run.last()?.to).max(left + 1)))
+        });
+        let (from, to) = (steps.first()?.from, steps.last()?.to);
+        Some(DrawnColumn { column, from, to, pieces: pieces.collect(), rows: counts })
+    };
+    steps.chunks(map.steps_per_column).zip(&map.columns).filter_map(of_steps).collect()
+}
+
+impl DrawnColumn<'_> {
+    fn is_measured(&self) -> bool {
+        self.column.latencies.requests() > 0
+    }
+
+    /// `12:03:15 to 12:03:18, 1234 reads: p50 0.20 ms, p99 1.10 ms, max 9.00 ms`
+    fn in_words(&self, frame: &PlotContext, operation: Operation) -> String {
+        let time = format!("{} to {}", frame.time.format_time(self.from), frame.time.format_time(self.to));
+        let unmeasured = plural(short_count(self.column.unmeasured), operation.as_str(), operation.plural());
+        match (self.is_measured(), self.column.unmeasured) {
+            (true, 0) => format!("{time}, {}", in_words(operation, &self.column.latencies)),
+            (true, _) => format!("{time}, {}; {unmeasured} not measured", in_words(operation, &self.column.latencies)),
+            (false, _) => format!("{time}, {unmeasured}: latencies not measured"),
+        }
+    }
+}
+
+/// An invisible rectangle over the column, for its figures in words.
+fn hover_text(frame: &PlotContext, operation: Operation, column: &DrawnColumn, rows: Rows) -> Markup {
+    let edges = column.pieces.first().zip(column.pieces.last());
+    html! {
+        @if let Some(((left, _), (_, right))) = edges.filter(|_| column.is_measured() || column.column.unmeasured > 0) {
+            rect x=(left) width=(right - left) height=(rows.count()) { title { (column.in_words(frame, operation)) } }
+        }
+    }
+}
+
+/// A path for each shade that occurs: cells of one row and shade that touch are one stroke. Coordinates are relative, which takes
+/// half the bytes.
+fn cell_paths(columns: &[DrawnColumn], rows: Rows, shades: &Shades) -> BTreeMap<usize, String> {
+    let mut paths: BTreeMap<usize, (String, i32, i32)> = BTreeMap::new();
+    let mut y = 0;
+    for row in (0..rows.count()).rev() {
+        let shade = |column: &DrawnColumn| column.rows.get(row).and_then(|requests| shades.shade(*requests));
+        let cells = columns.iter().filter_map(|column| Some((shade(column)?, column)));
+        let mut strokes = cells.flat_map(|(shade, column)| column.pieces.iter().map(move |edges| (shade, *edges))).peekable();
+        while let Some((shade, (left, mut right))) = strokes.next() {
+            while let Some((_, (_, end))) = strokes.next_if(|next| next.0 == shade && next.1.0 <= right) {
+                right = end;
+            }
+            let (path, end_x, end_y) = paths.entry(shade).or_default();
+            let _ = write!(path, "m{}{}{}h{}", left - *end_x, if y < *end_y { "" } else { " " }, y - *end_y, right - left);
+            (*end_x, *end_y) = (right, y);
+        }
+        y += 1;
+    }
+    paths.into_iter().map(|(shade, (path, ..))| (shade, path)).collect()
+}
+
+/// The quantile of each column, in rows from the bottom.
+fn quantile_segments(columns: &[DrawnColumn], rows: Rows, share: f64) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for column in columns {
+        let Some(position) = column.column.latencies.quantile(share).map(|latency| rows.position(latency)) else { continue };
+        for &(left, right) in &column.pieces {
+            let piece = (f64::from(left), f64::from(right), position, position);
+            match segments.last_mut().filter(|segment| segment.last().is_some_and(|last| last.1 >= piece.0)) {
+                Some(segment) => segment.push(piece),
+                None => segments.push(vec![piece]),
+            }
+        }
+    }
+    segments
+}
+
+/// `1234 reads: p50 0.20 ms, p99 1.10 ms, max 9.00 ms`
+fn in_words(operation: Operation, latencies: &LatencyHistogram) -> String {
+    let requests = plural(short_count(latencies.requests()), operation.as_str(), operation.plural());
+    let [p50, p99, max] = [latencies.quantile(0.5), latencies.quantile(0.99), latencies.max()]
+        .map(|known| known.map_or_else(|| "-".to_owned(), latency));
+    format!("{requests}: p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// `1234`, `12.3k`
+fn short_count(count: u64) -> String {
+    if count < 10_000 { count.to_string() } else { short_number(count as f64) }
+}
