@@ -193,9 +193,7 @@ fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
                 (frame.render_chart(chart))
                 @for drawn in maps.drawn.iter().filter(|drawn| drawn.chart == index) { (drawn.markup) }
             }
-            @if maps.left_out > 0 {
-                p { "Maps of latency are drawn of the operations with the most requests: " (maps.left_out) " more with fewer are not." }
-            }
+            (maps.notes(frame))
             @for words in [left_out(disks, MAX_DISKS, "disk"), left_out(nics, MAX_NICS, "interface")].iter().flatten() {
                 p { (words) }
             }

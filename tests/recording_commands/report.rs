@@ -9,7 +9,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use stalltop::sample::{Name, Sample};
+use stalltop::ids::DiskId;
+use stalltop::sample::block_io::{BlockIo, LatencyBucket};
+use stalltop::sample::disk::Operation;
+use stalltop::sample::{Absent, Name, Sample};
+use stalltop::units::Counter;
 
 use crate::{lab, stalltop, support, synthetic};
 
@@ -232,6 +236,62 @@ fn a_long_recording_loses_no_peak() {
     assert!(max.iter().enumerate().all(|(at, most)| at == step || most.as_f64() < Some(0.12)));
     let page = report(&file, &folder.path().join("page.html"));
     assert!(page.contains("is the mean of 3 of them") && page.contains("the peak is near"));
+}
+
+/// Samples of a disk with 100 reads a second, 98 of them of about 0.56 ms and two of about 570 ms; the latencies of single requests
+/// are known in that range.
+fn reads_with_outliers(seconds: u64, known: std::ops::Range<u64>) -> Vec<Arc<Sample>> {
+    let sample = |second: u64| {
+        let disk = synthetic::disk(HOSTILE).reads(synthetic::operations(second * 100, 4, second * 100));
+        let bucket = |(bucket, each): (u8, u64)| LatencyBucket {
+            disk: DiskId { major: 8, minor: 0 },
+            operation: Operation::Read,
+            bucket,
+            completed: Counter(second * each),
+            sequential: Counter(0),
+            queued: Counter(0),
+            on_device: Counter(0),
+        };
+        let block_io = BlockIo { since_boottime_ns: 1, buckets: [(80, 98), (160, 2)].map(bucket).to_vec() };
+        let is_known = known.contains(&second);
+        let sample = synthetic::sample_at(support::instant(second * 1000)).cpus([synthetic::cpu_times(0, 0, second * 100, 0)]);
+        sample.disk(disk).with(|sample| sample.block_io = if is_known { Ok(block_io) } else { Err(Absent::NotRead) }).shared()
+    };
+    (0..=seconds).map(sample).collect()
+}
+
+#[test]
+fn a_page_maps_the_latencies_of_single_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, page) = (folder.path().join("long.stalltop"), folder.path().join("page.html"));
+    let made = |seconds: u64, known: std::ops::Range<u64>| {
+        let _ = (fs::remove_file(&file), fs::remove_file(&page));
+        support::record_into(&file, "map", &reads_with_outliers(seconds, known), ["", ""]);
+        report(&file, &page)
+    };
+    let without = made(1000, 0..0);
+    assert!(!without.contains("latency of reads") && !without.contains("In a map of latency"));
+    // 1000 intervals are steps of 3, and columns of 9; single requests are known from the 101st column on.
+    let text = made(1000, 899..1001);
+    let maps: Vec<&str> = text.split("<figure ").filter(|figure| figure.contains("class=\"chart map\"")).collect();
+    let [map] = maps.as_slice() else { panic!("{} maps", maps.len()) };
+    assert!(map.contains("latency of reads</h3>") && text.contains("In a map of latency a column is 9 intervals"));
+    let whole = "10.1k reads: p50 557 µs, p99 570 ms, max 570 ms";
+    assert_eq!(attributes(map, "data-mean"), [whole]);
+    let titles: Vec<&str> = map.split("<title>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+    assert_eq!(titles.len(), 112, "a text for each column");
+    assert!(titles[0].ends_with(", 900 reads: latencies not measured"), "{}", titles[0]);
+    assert!(titles[101].ends_with(", 900 reads: p50 557 µs, p99 570 ms, max 570 ms"), "{}", titles[101]);
+    let bands = attributes(map, "title").into_iter().filter(|title| title.contains("not measured")).count();
+    assert!((98..=100).contains(&bands), "{bands} columns are hatched");
+    // Two rows, and in each of them one stroke: equal cells are joined.
+    let cells = map.split("class=\"cells\"").nth(1).unwrap().split("</g>").next().unwrap();
+    assert_eq!(cells.matches('h').count() - cells.matches("path").count(), 2, "{cells}");
+    assert!(text.len() - without.len() < 50_000, "{}", text.len() - without.len());
+    if let Some((dom, console)) = browse(&page, &format!("#at={}", &titles[101][12..20])) {
+        assert_eq!(console, "");
+        assert!(dom.contains(&format!("{}</output>", titles[101])), "the script shows the figures of the column");
+    }
 }
 
 #[test]

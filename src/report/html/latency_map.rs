@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
 use crate::interval::block_latency::LatencyHistogram;
-use crate::report::formatting::{latency, short_number};
+use crate::report::formatting::{latency, pluralize, short_number};
 use crate::report::report_data::Chart;
 use crate::report::report_data::latency_maps::{Column, LatencyMap};
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
@@ -38,14 +38,32 @@ const QUANTILES: [(f64, &str); 2] = [(0.5, "p50"), (0.99, "p99")];
 pub struct RenderedMaps {
     pub drawn: Vec<RenderedMap>,
     /// Maps that would have made the page too large
-    pub left_out: usize,
+    left_out: usize,
 }
 
 pub struct RenderedMap {
     /// Index of the chart that it belongs to
     pub chart: usize,
     operation: Operation,
+    steps_per_column: usize,
     pub markup: Markup,
+}
+
+impl RenderedMaps {
+    /// What the maps mean, and how many are left out.
+    pub fn notes(&self, frame: &PlotContext) -> Markup {
+        let Some(steps) = self.drawn.first().map(|drawn| drawn.steps_per_column) else { return html! {} };
+        let intervals = pluralize(steps * frame.steps.intervals_per_step(), "interval");
+        html! {
+            p.note {
+                "In a map of latency a column is " (intervals) ", and a cell has the requests that completed in it and took about that"
+                " long, queue included; eBPF measured each. Point at a column to read its figures. Hatched: requests that were not measured."
+            }
+            @if self.left_out > 0 {
+                p.note { (pluralize(self.left_out, "map")) " of latency with fewer requests: not drawn." }
+            }
+        }
+    }
 }
 
 /// The maps of these charts, those with the most requests first, as far as they fit into `MAX_BYTES`; in the order of the charts.
@@ -58,7 +76,7 @@ pub fn render_all(frame: &PlotContext, charts: &[Chart]) -> RenderedMaps {
     let rendered = maps.iter().map_while(|&(chart, map)| {
         let markup = render(frame, map)?;
         room = room.checked_sub(markup.0.len())?;
-        Some(RenderedMap { chart, operation: map.operation, markup })
+        Some(RenderedMap { chart, operation: map.operation, steps_per_column: map.steps_per_column, markup })
     });
     let mut drawn: Vec<RenderedMap> = rendered.collect();
     drawn.small_sort_by(|a, b| (a.chart, a.operation).cmp(&(b.chart, b.operation)));
@@ -91,10 +109,10 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
                 h3 id=(title) { (map.title) }
                 ul.legend {
                     @for (_, name) in QUANTILES { li { (legend_key(PlotStyle::Line, name)) span.name { (name) } } }
-                    li {
-                        span.name { "requests " }
+                    li.shades {
+                        span.name { "requests in a cell" }
                         @for (level, least) in shades.levels.iter().enumerate() {
-                            (legend_key(PlotStyle::Layer, &format!("s{}", shades.of_level(level)))) small { (short_count(*least)) " " }
+                            span { (legend_key(PlotStyle::Layer, &format!("s{}", shades.of_level(level)))) (round_count(*least)) }
                         }
                     }
                 }
@@ -184,8 +202,7 @@ fn hover_text(frame: &PlotContext, operation: Operation, column: &DrawnColumn, r
 /// half the bytes.
 fn cell_paths(columns: &[DrawnColumn], rows: Rows, shades: &Shades) -> BTreeMap<usize, String> {
     let mut paths: BTreeMap<usize, (String, i32, i32)> = BTreeMap::new();
-    let mut y = 0;
-    for row in (0..rows.count()).rev() {
+    for (y, row) in (0_i32..).zip((0..rows.count()).rev()) {
         let shade = |column: &DrawnColumn| column.rows.get(row).and_then(|requests| shades.shade(*requests));
         let cells = columns.iter().filter_map(|column| Some((shade(column)?, column)));
         let mut strokes = cells.flat_map(|(shade, column)| column.pieces.iter().map(move |edges| (shade, *edges))).peekable();
@@ -197,7 +214,6 @@ fn cell_paths(columns: &[DrawnColumn], rows: Rows, shades: &Shades) -> BTreeMap<
             let _ = write!(path, "m{}{}{}h{}", left - *end_x, if y < *end_y { "" } else { " " }, y - *end_y, right - left);
             (*end_x, *end_y) = (right, y);
         }
-        y += 1;
     }
     paths.into_iter().map(|(shade, (path, ..))| (shade, path)).collect()
 }
@@ -226,7 +242,65 @@ fn in_words(operation: Operation, latencies: &LatencyHistogram) -> String {
     format!("{requests}: p50 {p50}, p99 {p99}, max {max}")
 }
 
+/// A round number: `3000`, `10k`
+fn round_count(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..1_000_000 => format!("{}k", count / 1000),
+        1_000_000..1_000_000_000 => format!("{}M", count / 1_000_000),
+        _ => format!("{}G", count / 1_000_000_000),
+    }
+}
+
 /// `1234`, `12.3k`
 fn short_count(count: u64) -> String {
     if count < 10_000 { count.to_string() } else { short_number(count as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn<'a>(column: &'a Column, rows: Rows, pieces: &[(i32, i32)]) -> DrawnColumn<'a> {
+        let mut counts = vec![0; rows.count()];
+        column.latencies.buckets().for_each(|(bucket, requests)| counts[rows.row(bucket)] += requests);
+        DrawnColumn { column, from: Instant::default(), to: Instant::default(), pieces: pieces.to_vec(), rows: counts }
+    }
+
+    fn column(counts: &[(u8, u64)]) -> Column {
+        Column { latencies: LatencyHistogram::new(counts.iter().copied()), unmeasured: 0 }
+    }
+
+    #[test]
+    fn cells_of_one_shade_that_touch_are_one_stroke() {
+        let data = [column(&[(80, 1)]), column(&[(80, 1), (82, 5)]), column(&[(80, 1)]), column(&[(80, 4), (82, 1)])];
+        let rows = Rows::new(&LatencyHistogram::sum(data.iter().map(|column| &column.latencies))).unwrap();
+        // Bucket 80 is the 7th row of 16 from the bottom; the third column has a gap in it, the fourth follows it.
+        let pieces: [&[(i32, i32)]; 4] = [&[(0, 10)], &[(10, 20)], &[(20, 25), (28, 30)], &[(30, 40)]];
+        let columns: Vec<_> = data.iter().zip(pieces).map(|(column, pieces)| drawn(column, rows, pieces)).collect();
+        let paths = cell_paths(&columns, rows, &Shades::new(5));
+        assert_eq!((rows.count(), rows.row(80)), (16, 6));
+        assert_eq!(paths, BTreeMap::from([(0, "m30 7h10m-40 2h25m3 0h2".to_owned()), (9, "m10 7h10m10 2h10".to_owned()),]));
+    }
+
+    #[test]
+    fn lines_are_broken_where_there_are_no_requests() {
+        let data = [column(&[(80, 99), (90, 1)]), column(&[(80, 1)]), column(&[]), column(&[(90, 7)])];
+        let rows = Rows::new(&data[0].latencies).unwrap();
+        let columns: Vec<_> =
+            (0..).step_by(10).zip(&data).map(|(left, column)| drawn(column, rows, &[(left, left + 10)])).collect();
+        let at = |bucket| rows.row(bucket) as f64 + 0.5;
+        let (low, high) = (at(80), at(90));
+        let line = |left: f64, y: f64| (left, left + 10.0, y, y);
+        assert_eq!(quantile_segments(&columns, rows, 0.99), [vec![line(0.0, low), line(10.0, low)], vec![line(30.0, high)]]);
+        assert_eq!(quantile_segments(&columns, rows, 1.0)[0], [line(0.0, high), line(10.0, low)]);
+    }
+
+    #[test]
+    fn words_have_the_figures() {
+        let histogram = LatencyHistogram::new([(80, 12_345), (160, 1)]);
+        assert_eq!(in_words(Operation::Flush, &histogram), "12.3k flushes: p50 557 µs, p99 557 µs, max 570 ms");
+        assert_eq!(in_words(Operation::Read, &LatencyHistogram::new([(80, 1)])), "1 read: p50 557 µs, p99 557 µs, max 557 µs");
+        assert_eq!([1, 3000, 30_000, 1_000_000].map(round_count), ["1", "3000", "30k", "1M"]);
+    }
 }

@@ -7,6 +7,13 @@ const charts = [...document.querySelectorAll("figure[data-chart]")].map((figure)
   plot: figure.querySelector(".plot"),
   outputs: [...figure.querySelectorAll("output")],
 }));
+// Maps of latency: the figures of a column are the text of its rectangle.
+const maps = [...document.querySelectorAll("figure.map")].map((figure) => ({
+  plot: figure.querySelector(".plot"),
+  readout: figure.querySelector(".readout"),
+  width: figure.querySelector("svg[viewBox]").viewBox.baseVal.width,
+  columns: [...figure.querySelectorAll(".columns rect")],
+}));
 const spoken = document.querySelector(".now");
 let held = null;
 let shown = null;
@@ -42,6 +49,11 @@ const reading = (chart, series, step) => {
   return max === mean || max === "-" ? mean : `${mean} (to ${max})`;
 };
 
+const columnAt = (map, share) => map.columns.find(({ x, width }) => {
+  const place = share * map.width - x.baseVal.value;
+  return place >= 0 && place < width.baseVal.value;
+});
+
 const show = (step) => {
   shown = step;
   const [from, to, time] = step === null ? [0, 0, ""] : moments[step];
@@ -55,6 +67,10 @@ const show = (step) => {
       const series = chart.series[output.dataset.series];
       output.textContent = step === null ? output.dataset.mean : reading(chart, series, step);
     }
+  }
+  for (const map of maps) {
+    const words = () => columnAt(map, (from + to) / 2)?.textContent ?? `${time}, no requests`;
+    map.readout.textContent = step === null ? map.readout.dataset.mean : words();
   }
 };
 
@@ -73,7 +89,7 @@ const hold = (step) => {
   history.replaceState(null, "", step === null ? "#" : `#at=${encodeURIComponent(moments[step][2])}`);
 };
 
-for (const chart of charts) {
+for (const chart of [...charts, ...maps]) {
   const { plot } = chart;
   plot.addEventListener("pointermove", (event) => show(stepAt(shareOf(plot, event))));
   plot.addEventListener("pointerleave", () => show(held));
@@ -90,8 +106,8 @@ for (const chart of charts) {
     const step = to === null ? null : Math.min(Math.max(to, 0), last);
     held = step;
     show(step);
-    const figures = chart.series.map((series) => `${series.label} ${quantity(series.mean[step], chart.unit)}`);
-    spoken.textContent = step === null ? "" : `${moments[step][2]}: ${figures.join(", ")}`;
+    const figures = () => chart.series.map((series) => `${series.label} ${quantity(series.mean[step], chart.unit)}`).join(", ");
+    spoken.textContent = step === null ? "" : chart.readout?.textContent ?? `${moments[step][2]}: ${figures()}`;
   });
 }
 

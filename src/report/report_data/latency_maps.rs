@@ -108,3 +108,63 @@ impl LatencyMaps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::block_latency::OperationLatency;
+    use crate::interval::disk::OpSpan;
+
+    /// A disk with that many reads, of which as many were measured in bucket 80.
+    fn reads(minor: u32, completed: u64, measured: u64) -> DiskSpan {
+        let total = LatencyHistogram::new([(80, measured)]);
+        let none = LatencyHistogram::default;
+        let known = OperationLatency { operation: Operation::Read, total, queue: none(), device: none(), sequential: 0 };
+        DiskSpan {
+            id: DiskId { major: 8, minor },
+            index: 0,
+            reads: OpSpan { completed, ..OpSpan::default() },
+            writes: OpSpan::default(),
+            discards: None,
+            flushes: None,
+            aqu_sz: None,
+            in_flight: 0,
+            busy: None,
+            stalled: false,
+            latencies: if measured > 0 { vec![known] } else { Vec::new() },
+        }
+    }
+
+    fn requests(map: &LatencyMap) -> Vec<(u64, u64)> {
+        map.columns.iter().map(|column| (column.latencies.requests(), column.unmeasured)).collect()
+    }
+
+    #[test]
+    fn requests_are_added_up_by_column() {
+        let mut maps = LatencyMaps::new(240);
+        for (step, measured) in [(0, 5), (1, 6), (2, 0), (5, 7)] {
+            maps.add(&reads(0, 7, measured), step);
+        }
+        maps.add(&reads(1, 9, 0), 3);
+        let [map] = maps.of_disk(DiskId { major: 8, minor: 0 }, "sda").try_into().unwrap();
+        assert_eq!((map.id.as_str(), map.steps_per_column), ("disk-sda-reads", 2));
+        assert_eq!(requests(&map), [(11, 0), (0, 7), (7, 0)]);
+        assert_eq!(map.total.requests(), 18);
+        assert_eq!(maps.of_disk(DiskId { major: 8, minor: 1 }, "sdb"), [], "nothing of it was measured");
+    }
+
+    #[test]
+    fn there_are_never_more_columns_or_disks_than_are_kept() {
+        let mut maps = LatencyMaps::new(10);
+        for step in 0..1000 {
+            maps.add(&reads(0, 1, 1), step);
+        }
+        let [map] = maps.of_disk(DiskId { major: 8, minor: 0 }, "sda").try_into().unwrap();
+        assert_eq!((map.steps_per_column, map.columns.len()), (16, 63));
+        assert_eq!((requests(&map)[61], requests(&map)[62], map.total.requests()), ((16, 0), (8, 0), 1000));
+        for minor in 0..100 {
+            maps.add(&reads(minor, 1, 1), 1000);
+        }
+        assert_eq!(maps.disks.len(), MAX_DISKS);
+    }
+}
