@@ -138,10 +138,8 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
                     @let bottom = rows.position(tick) / rows.count() as f64 * 100.0;
                     span.value style=(format!("bottom:{bottom:.2}%")) { (tick_label(tick.0 / 1000.0, ChartUnit::Seconds)) }
                 }
-                @for column in columns.iter().filter(|column| !column.is_measured() && column.column.unmeasured > 0) {
-                    @for (left, right) in &column.pieces {
-                        (hatched_band(f64::from(*left) / WIDTH, f64::from(*right) / WIDTH, &column.in_words(frame, map.operation)))
-                    }
+                @for (left, right) in unmeasured_bands(&columns) {
+                    (hatched_band(f64::from(left) / WIDTH, f64::from(right) / WIDTH, "latencies not measured"))
                 }
                 (frame.overlay())
                 div.cursor hidden {}
@@ -176,6 +174,10 @@ impl DrawnColumn<'_> {
         self.column.latencies.requests() > 0
     }
 
+    fn is_unmeasured(&self) -> bool {
+        !self.is_measured() && self.column.unmeasured > 0
+    }
+
     /// `12:03:15 to 12:03:18, 1234 reads: p50 0.20 ms, p99 1.10 ms, max 9.00 ms`
     fn in_words(&self, frame: &PlotContext, operation: Operation) -> String {
         let time = format!("{} to {}", frame.time.format_time(self.from), frame.time.format_time(self.to));
@@ -192,7 +194,7 @@ impl DrawnColumn<'_> {
 fn hover_text(frame: &PlotContext, operation: Operation, column: &DrawnColumn, rows: Rows) -> Markup {
     let edges = column.pieces.first().zip(column.pieces.last());
     html! {
-        @if let Some(((left, _), (_, right))) = edges.filter(|_| column.is_measured() || column.column.unmeasured > 0) {
+        @if let Some(((left, _), (_, right))) = edges.filter(|_| column.is_measured() || column.is_unmeasured()) {
             rect x=(left) width=(right - left) height=(rows.count()) { title { (column.in_words(frame, operation)) } }
         }
     }
@@ -216,6 +218,18 @@ fn cell_paths(columns: &[DrawnColumn], rows: Rows, shades: &Shades) -> BTreeMap<
         }
     }
     paths.into_iter().map(|(shade, (path, ..))| (shade, path)).collect()
+}
+
+/// Time with requests of which none was measured: left and right edges.
+fn unmeasured_bands(columns: &[DrawnColumn]) -> Vec<(i32, i32)> {
+    let mut bands: Vec<(i32, i32)> = Vec::new();
+    for &(left, right) in columns.iter().filter(|column| column.is_unmeasured()).flat_map(|column| &column.pieces) {
+        match bands.last_mut().filter(|band| band.1 >= left) {
+            Some(band) => band.1 = right,
+            None => bands.push((left, right)),
+        }
+    }
+    bands
 }
 
 /// The quantile of each column, in rows from the bottom.
