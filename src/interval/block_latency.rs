@@ -102,8 +102,11 @@ impl LatencyHistogram {
 
     /// Adds the requests of another histogram.
     pub fn merge(&mut self, other: &LatencyHistogram) {
+        let mut place = 0;
         for &(bucket, count) in &other.counts {
-            let place = self.counts.partition_point(|known| known.0 < bucket);
+            while self.counts.get(place).is_some_and(|known| known.0 < bucket) {
+                place += 1;
+            }
             match self.counts.get_mut(place).filter(|known| known.0 == bucket) {
                 Some(known) => known.1 = known.1.saturating_add(count),
                 None => self.counts.insert(place, (bucket, count)),
