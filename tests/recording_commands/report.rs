@@ -275,6 +275,7 @@ fn a_page_maps_the_latencies_of_single_requests() {
     let text = made(1008, 900..1009);
     let maps: Vec<&str> = text.split("<figure ").filter(|figure| figure.contains("class=\"chart map\"")).collect();
     let [map] = maps.as_slice() else { panic!("{} maps", maps.len()) };
+    assert_eq!(text.matches("<script").count(), 1, "the disk has a hostile name");
     assert!(map.contains("latency of reads</h3>") && text.contains("In a map of latency a column is 9 intervals"));
     let whole = "10.8k reads: p50 557 µs, p99 570 ms, max 570 ms";
     assert_eq!(attributes(map, "data-mean"), [whole]);
