@@ -192,8 +192,8 @@ fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
             @for (index, chart) in shown.iter().enumerate() {
                 (frame.render_chart(chart))
                 @for drawn in maps.drawn.iter().filter(|drawn| drawn.chart == index) { (drawn.markup) }
+                @if maps.drawn.last().is_some_and(|last| last.chart == index) { (maps.notes(frame)) }
             }
-            (maps.notes(frame))
             @for words in [left_out(disks, MAX_DISKS, "disk"), left_out(nics, MAX_NICS, "interface")].iter().flatten() {
                 p { (words) }
             }

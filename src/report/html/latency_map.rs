@@ -56,11 +56,9 @@ impl RenderedMaps {
         let intervals = pluralize(steps * frame.steps.intervals_per_step(), "interval");
         html! {
             p.note {
+                @if self.left_out > 0 { (pluralize(self.left_out, "more map")) " of latency with fewer requests: not drawn. " }
                 "In a map of latency a column is " (intervals) ", and a cell has the requests that completed in it and took about that"
                 " long, queue included; eBPF measured each. Point at a column to read its figures. Hatched: requests that were not measured."
-            }
-            @if self.left_out > 0 {
-                p.note { (pluralize(self.left_out, "map")) " of latency with fewer requests: not drawn." }
             }
         }
     }
@@ -110,7 +108,7 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
                 ul.legend {
                     @for (_, name) in QUANTILES { li { (legend_key(PlotStyle::Line, name)) span.name { (name) } } }
                     li.shades {
-                        span.name { "requests in a cell" }
+                        span.name { "requests in a cell, at least" }
                         @for (level, least) in shades.levels.iter().enumerate() {
                             span { (legend_key(PlotStyle::Layer, &format!("s{}", shades.of_level(level)))) (round_count(*least)) }
                         }
