@@ -26,6 +26,8 @@ enum {
 // The value of a contended mutex
 enum { CONTENDED = 2 };
 
+// No tid: it is not known which thread took the mutex.
+enum { UNKNOWN = 0xffffffff };
 // As in lock_wakers.rs.
 enum { LOCKS = 8 };
 
@@ -124,9 +126,13 @@ int waking(__u64 *ctx)
 	// Otherwise it is a signal, or an interrupt.
 	if (!is_command(&wakers_call, WAKING_COMMANDS) || wakers_call.arguments[0] != call.arguments[0])
 		return 0;
-	// A mutex is released before a thread is woken there. Where the value stays the same the threads wait for something else.
-	if (!bpf_probe_read_user(&word, sizeof word, (void *)call.arguments[0]) && word == CONTENDED)
+	// A mutex is released before a thread is woken there: another thread has taken it already, or the threads wait for something else.
+	if (!bpf_probe_read_user(&word, sizeof word, (void *)call.arguments[0]) && word == CONTENDED) {
+		lock->woken = lock->waker = 0;
+		if (!lock->first_waker)
+			lock->first_waker = UNKNOWN;
 		return 0;
+	}
 	lock->woken = task->pid;
 	lock->woken_ns = bpf_ktime_get_ns();
 	lock->waker = current->pid;

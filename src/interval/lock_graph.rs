@@ -173,7 +173,8 @@ impl LockGraph {
     pub fn new(host: &Host, waits: &Waits) -> LockGraph {
         let futexes =
             waits.lock_owners.iter().filter(|row| is_believed(row.field)).map(|row| Owner::of_futex(host, waits, row));
-        let kernel_locks = waits.kernel_lock_owners.iter().map(|row| Owner::of_kernel_lock(host, waits, row));
+        let known = waits.kernel_lock_owners.iter().filter(|row| row.field.is_of_kernel());
+        let kernel_locks = known.map(|row| Owner::of_kernel_lock(host, waits, row));
         LockGraph { owners: futexes.chain(kernel_locks).collect() }
     }
 

@@ -74,7 +74,7 @@ pub fn render(data: &ReportData, origin: &ReportSource) -> Option<String> {
                     (verdict_banner(data, &findings))
                     (figure_tiles(data))
                     (findings::timeline(&frame, &findings))
-                    (charts_section(&frame, data.charts()))
+                    (charts_section(&frame, data))
                     (commands_section(&data.top_commands(MAX_COMMANDS), time.seconds()))
                     (flame_graph::section(&data.stacks))
                     (findings::findings_section(&findings, &time))
@@ -164,9 +164,10 @@ fn figure_tiles(data: &ReportData) -> Markup {
     }
 }
 
-fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
+fn charts_section(frame: &PlotContext, data: &ReportData) -> Markup {
     let (mut disks, mut nics) = (0, 0);
-    let shown: Vec<Chart> = all
+    let shown: Vec<Chart> = data
+        .charts()
         .into_iter()
         .filter(|chart| {
             let (count, most) = match () {
@@ -185,7 +186,7 @@ fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
             more => format!("{more} more {what}s did less, and are not drawn."),
         })
     };
-    let maps = latency_map::render_all(frame, &shown);
+    let maps = latency_map::render_all(frame, data, &shown);
     html! {
         section aria-labelledby="charts" {
             h2 id="charts" { "Over time" }
@@ -194,6 +195,7 @@ fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
                 @for drawn in maps.drawn.iter().filter(|drawn| drawn.chart == index) { (drawn.markup) }
                 @if maps.drawn.last().is_some_and(|last| last.chart == index) { (maps.notes(frame)) }
             }
+            @if maps.drawn.is_empty() { (maps.notes(frame)) }
             @for words in [left_out(disks, MAX_DISKS, "disk"), left_out(nics, MAX_NICS, "interface")].iter().flatten() {
                 p { (words) }
             }

@@ -27,7 +27,7 @@ use crate::interval::network::NicSpan;
 use crate::sample::{Instant, Name};
 use crate::units::SmallSort;
 use commands::{CommandUsage, UsageByCommand};
-use latency_maps::{LatencyMap, LatencyMaps};
+use latency_maps::{Coverage, LatencyMap, LatencyMaps};
 use series_definitions::{
     CPU_SERIES, ChartUnit, DISK_SERIES, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
 };
@@ -97,9 +97,9 @@ pub struct Chart {
     #[serde(skip)]
     pub logarithmic: bool,
     pub series: Vec<Series>,
-    /// Of a disk: how long its requests took, for each operation of which that was measured
+    /// Of a disk: its number, for `ReportData::latency_maps`
     #[serde(skip)]
-    pub latency_maps: Vec<LatencyMap>,
+    pub disk: Option<DiskId>,
 }
 
 /// One figure: a value per step; `None`: unknown.
@@ -169,8 +169,9 @@ impl ReportData {
             disk.provisional = evaluation.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
             disk.panel.add(input, span, at, self.latency_multiple);
         }
+        let coverage = Coverage::of(interval);
         for span in &interval.disks {
-            self.latency_maps.add(span, at);
+            self.latency_maps.add(span, coverage, at);
         }
         for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
             let chart = self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES));
@@ -193,6 +194,12 @@ impl ReportData {
         self.commands.top(most)
     }
 
+    /// How long the requests of a disk took, for each operation of which that was measured.
+    pub fn latency_maps(&self, disk: DiskId) -> Vec<LatencyMap<'_>> {
+        let name = self.disks.get(&disk).map(|known| printable(&known.name.to_string_lossy())).unwrap_or_default();
+        self.latency_maps.of_disk(disk, &name)
+    }
+
     /// All charts in the order of the page.
     pub fn charts(&self) -> Vec<Chart> {
         let steps = self.steps.len();
@@ -202,10 +209,8 @@ impl ReportData {
         ];
         let mut disks: Vec<(&DiskId, &DiskChart)> = self.disks.iter().collect();
         disks.small_sort_by(|a, b| b.1.panel.weight().total_cmp(&a.1.panel.weight()));
-        charts.extend(disks.into_iter().map(|(id, disk)| Chart {
-            latency_maps: self.latency_maps.of_disk(*id, &printable(&disk.name.to_string_lossy())),
-            ..disk.chart(steps, self.latency_multiple)
-        }));
+        charts
+            .extend(disks.into_iter().map(|(id, disk)| Chart { disk: Some(*id), ..disk.chart(steps, self.latency_multiple) }));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.small_sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
@@ -291,7 +296,7 @@ impl<S> ChartBuilder<S> {
             fixed_max: None,
             logarithmic: false,
             series: series.collect(),
-            latency_maps: Vec::new(),
+            disk: None,
         }
     }
 }

@@ -38,8 +38,8 @@ pub struct Waits {
     /// The `MAX_WAIT_QUEUES` wait queues with the most sightings; sorted by group, wait and address. `interval::wait_queues`
     /// classifies them.
     pub wait_queues: Vec<WaitQueue>,
-    /// The owners of futex locks for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters, guesses last; sorted by group, address and
-    /// owner
+    /// The owners of futex locks for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters, guesses last; sorted by
+    /// group, address and owner
     pub lock_owners: Vec<LockOwner>,
     /// The owners of locks inside the kernel for which threads wait: the `MAX_LOCK_OWNERS` rows with the most waiters; sorted by group,
     /// lock and owner

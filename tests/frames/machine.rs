@@ -366,7 +366,7 @@ impl Drive {
         DiskId { major: 8, minor: self.minor }
     }
 
-    /// A quarter of the time is on the device.
+    /// A quarter is sequential; the kernel does not say when the device got them.
     fn latencies_at(&self, k: u64) -> impl Iterator<Item = LatencyBucket> {
         self.read_latencies.iter().map(move |&(bucket, count)| LatencyBucket {
             disk: self.id(),

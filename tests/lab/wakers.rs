@@ -39,6 +39,15 @@ impl Seen {
         rows.filter(|(_, row)| matches!(row.field, OwnerField::Waker(_)) && is_believed(row.field))
     }
 
+    /// Whether four threads on average waited at one futex.
+    fn has_queue(&self) -> bool {
+        let is_queue = |sample: &Sample| {
+            let least = 4 * u32::try_from(sample.waits.sub_samples.len().max(1)).unwrap_or(u32::MAX);
+            sample.waits.wait_queues.iter().any(|queue| queue.futex_address.is_some() && queue.seen_count >= least)
+        };
+        self.samples.iter().any(|sample| is_queue(sample))
+    }
+
     /// Those of the first mutex: for a second one, which is taken under it, at most two threads wait.
     fn of_first_mutex(&self) -> Vec<(&Sample, &LockOwner)> {
         self.believed().filter(|(_, row)| row.waiters > 2 * u32::from(row.owner.seen_count)).collect()
@@ -100,6 +109,7 @@ fn names_the_holders(mode: &str, sightings: usize, does: &str) {
 
 fn has_no_holder(mode: &str) {
     watch(mode, |seen| match seen.believed().next() {
+        None if !seen.has_queue() => Err("no queue at a futex was seen".to_owned()),
         None => Ok(()),
         Some((_, row)) => Err(format!("{row:?}")),
     });

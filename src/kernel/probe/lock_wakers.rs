@@ -20,6 +20,8 @@ const WOKEN: usize = 3;
 const WAKER: usize = 4;
 const FIRST_WAKER: usize = 5;
 const WOKEN_NS: usize = 6;
+/// A thread that is not known; in lock_wakers.bpf.c, too
+const UNKNOWN: u32 = u32::MAX;
 
 /// The loaded program. Dropping it detaches and unloads it.
 #[derive(Debug)]
@@ -105,5 +107,5 @@ impl LockWakersProbe {
 }
 
 fn tid(word: u64) -> Option<u32> {
-    u32::try_from(word).ok().filter(|&tid| tid > 0)
+    u32::try_from(word).ok().filter(|&tid| tid > 0 && tid != UNKNOWN)
 }

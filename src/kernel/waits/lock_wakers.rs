@@ -6,6 +6,7 @@
 //! itself: a thread that hands out work never does. Whether this is so is checked each time: the holder is the thread that wakes the next
 //! one. `interval::lock_graph` decides what is believed.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use nix::time::ClockId;
@@ -62,7 +63,7 @@ struct Queue {
     tids: Vec<u32>,
 }
 
-/// An address at which threads have waited since a while.
+/// An address at which threads have waited for a while.
 #[derive(Debug, Default)]
 struct Standing {
     /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there; 0: a holder of another such mutex waits there
@@ -132,10 +133,15 @@ impl LockWakers {
         if probe.attach().is_err() {
             return;
         }
-        // Those for which the holder of another one waits come first.
+        // Mutexes for which the holder of another mutex waits come first, then those that are watched and were released.
         let waiters = |place: &Place| self.queues.get(place).map_or(0, |queue| queue.tids.len());
         let is_chained = |place: &Place| self.standing.get(place).is_some_and(|queue| queue.since_ns == 0);
-        standing.sort_by_key(|place| (!is_chained(place), std::cmp::Reverse(waiters(place)), *place));
+        let has_wake_ups = |place: &Place| {
+            let number = self.watched.iter().position(|watched| watched.is_some_and(|lock| lock.place == *place));
+            number.is_some_and(|number| probe.read(number).wake_ups > 0)
+        };
+        standing.sort_by_key(|place| (!is_chained(place), !has_wake_ups(place), Reverse(waiters(place)), *place));
+        standing.truncate(MAX_LOCKS);
         watch(&mut self.watched, probe, &standing);
         for (number, watched) in self.watched.iter_mut().enumerate() {
             let Some(watched) = watched else { continue };
@@ -149,7 +155,8 @@ impl LockWakers {
             let Some(holder) = holder else { continue };
             watched.holder = Some(holder.task.tid);
             let (pid, address) = watched.place;
-            if let Some(next) = futex_address(&self.machine, &holder, Syscall::is_likely_mutex) {
+            if let Some(next) = futex_address(&self.machine, &holder, |call| call.is_likely_mutex() && !call.is_shared_futex())
+            {
                 // However few wait there: it leads on to what all wait for.
                 let next = self.standing.entry((pid, next)).or_default();
                 (next.since_ns, next.last_ns) = (0, now_ns);
@@ -171,7 +178,7 @@ impl LockWakers {
                 self.standing.entry(place).or_insert(Standing { since_ns: now_ns, ..Standing::default() });
             }
             let Some(standing) = self.standing.get_mut(&place) else { continue };
-            if standing.members.len() > MAX_MEMBERS {
+            if standing.members.len() > MAX_MEMBERS.max(2 * queue.tids.len()) {
                 standing.members.clear();
             }
             standing.members.extend(&queue.tids);
@@ -183,7 +190,7 @@ impl LockWakers {
     }
 }
 
-/// Has the program watch the first of these queues; those that it watches already keep their places while they stand.
+/// Has the program watch these queues; those that it watches already keep their places.
 fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe, standing: &[Place]) {
     for (number, entry) in watched.iter_mut().enumerate() {
         if entry.as_ref().is_some_and(|lock| !standing.contains(&lock.place)) {
@@ -232,8 +239,16 @@ impl WatchedLock {
             // The thread that was woken last may have released the mutex while none waited.
             threads.reverse();
         }
-        let mut waits = threads.into_iter().flatten().filter_map(|tid| read_holder_wait(files, pid, tid, queue.group));
-        let wait = waits.find(|wait| !waits_at(machine, wait, address))?;
+        let mut holder = None;
+        for tid in threads.into_iter().flatten() {
+            // Only one that waits there leads on: one that cannot be read may be the holder.
+            let wait = read_holder_wait(files, pid, tid, queue.group)?;
+            if !waits_at(machine, &wait, address) {
+                holder = Some(wait);
+                break;
+            }
+        }
+        let wait = holder?;
         let since_ns = clock_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before.woken_ns);
         if wait.state == TaskState::Running && since_ns < MIN_AWAKE_NS {
             return None;

@@ -11,10 +11,10 @@ use maud::{Markup, html};
 use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
 use crate::interval::block_latency::LatencyHistogram;
 use crate::report::formatting::{latency, pluralize, short_number};
-use crate::report::report_data::Chart;
 use crate::report::report_data::latency_maps::{Column, LatencyMap};
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
 use crate::report::report_data::steps::Step;
+use crate::report::report_data::{Chart, ReportData};
 use crate::sample::Instant;
 use crate::sample::disk::Operation;
 use crate::units::SmallSort;
@@ -52,29 +52,34 @@ pub struct RenderedMap {
 impl RenderedMaps {
     /// What the maps mean, and how many are left out.
     pub fn notes(&self, frame: &PlotContext) -> Markup {
-        let Some(steps) = self.drawn.first().map(|drawn| drawn.steps_per_column) else { return html! {} };
-        let intervals = pluralize(steps * frame.steps.intervals_per_step(), "interval");
+        let intervals = |steps: usize| pluralize(steps * frame.steps.intervals_per_step(), "interval");
+        let drawn = self.drawn.first().map(|drawn| intervals(drawn.steps_per_column));
         html! {
-            p.note {
-                @if self.left_out > 0 { (pluralize(self.left_out, "more map")) " of latency with fewer requests: not drawn. " }
-                "In a map of latency a column is " (intervals) ", and a cell has the requests that completed in it and took about that"
-                " long, queue included; eBPF measured each. Point at a column to read its figures. Hatched: requests that were not measured."
+            @if drawn.is_some() || self.left_out > 0 {
+                p.note {
+                    @if self.left_out > 0 { (pluralize(self.left_out, "more map")) " of latency: not drawn, the page would be too large. " }
+                    @if let Some(intervals) = drawn {
+                        "In a map of latency a column is " (intervals) ", and a cell has the requests that completed in it and took about"
+                        " that long, queue included; eBPF measured each. Point at a column to read its figures. Hatched: requests that were"
+                        " not measured."
+                    }
+                }
             }
         }
     }
 }
 
 /// The maps of these charts, those with the most requests first, as far as they fit into `MAX_BYTES`; in the order of the charts.
-pub fn render_all(frame: &PlotContext, charts: &[Chart]) -> RenderedMaps {
-    let numbered = charts.iter().enumerate();
-    let mut maps: Vec<(usize, &LatencyMap)> =
-        numbered.flat_map(|(index, chart)| chart.latency_maps.iter().map(move |map| (index, map))).collect();
+pub fn render_all(frame: &PlotContext, data: &ReportData, charts: &[Chart]) -> RenderedMaps {
+    let of_disks = charts.iter().enumerate().filter_map(|(index, chart)| Some((index, chart.disk?)));
+    let mut maps: Vec<(usize, LatencyMap)> =
+        of_disks.flat_map(|(index, disk)| data.latency_maps(disk).into_iter().map(move |map| (index, map))).collect();
     maps.small_sort_by(|a, b| b.1.total.requests().cmp(&a.1.total.requests()));
     let mut room = MAX_BYTES;
-    let rendered = maps.iter().map_while(|&(chart, map)| {
+    let rendered = maps.iter().map_while(|(chart, map)| {
         let markup = render(frame, map)?;
         room = room.checked_sub(markup.0.len())?;
-        Some(RenderedMap { chart, operation: map.operation, steps_per_column: map.steps_per_column, markup })
+        Some(RenderedMap { chart: *chart, operation: map.operation, steps_per_column: map.steps_per_column, markup })
     });
     let mut drawn: Vec<RenderedMap> = rendered.collect();
     drawn.small_sort_by(|a, b| (a.chart, a.operation).cmp(&(b.chart, b.operation)));
@@ -90,6 +95,8 @@ struct DrawnColumn<'a> {
     pieces: Vec<(i32, i32)>,
     /// Requests by row, from the bottom
     rows: Vec<u64>,
+    /// Its number, from 0: the script finds it by that
+    number: usize,
 }
 
 /// A map with its heading and its legend; `None` without requests.
@@ -102,7 +109,7 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
     let whole = in_words(map.operation, &map.total);
     let y = |position: f64| rows.count() as f64 - position;
     Some(html! {
-        figure.chart.map aria-labelledby=(title) {
+        figure.chart.map aria-labelledby=(title) data-steps=(map.steps_per_column) {
             figcaption {
                 h3 id=(title) { (map.title) }
                 ul.legend {
@@ -147,10 +154,10 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
     })
 }
 
-fn drawn_columns<'a>(frame: &PlotContext, map: &'a LatencyMap, rows: Rows) -> Vec<DrawnColumn<'a>> {
+fn drawn_columns<'a>(frame: &PlotContext, map: &LatencyMap<'a>, rows: Rows) -> Vec<DrawnColumn<'a>> {
     let steps: Vec<Step> = frame.steps.iter().copied().collect();
     let place = |at: Instant| (frame.time.position(at) * WIDTH).round() as i32;
-    let of_steps = |(steps, column): (&[Step], &'a Column)| {
+    let of_steps = |(number, (steps, column)): (usize, (&[Step], &'a Column))| {
         let mut counts = vec![0_u64; rows.count()];
         for (bucket, requests) in column.latencies.buckets() {
             if let Some(count) = counts.get_mut(rows.row(bucket)) {
@@ -162,9 +169,9 @@ fn drawn_columns<'a>(frame: &PlotContext, map: &'a LatencyMap, rows: Rows) -> Ve
             Some((left, place(run.last()?.to).max(left + 1)))
         });
         let (from, to) = (steps.first()?.from, steps.last()?.to);
-        Some(DrawnColumn { column, from, to, pieces: pieces.collect(), rows: counts })
+        Some(DrawnColumn { column, from, to, pieces: pieces.collect(), rows: counts, number })
     };
-    steps.chunks(map.steps_per_column).zip(&map.columns).filter_map(of_steps).collect()
+    steps.chunks(map.steps_per_column).zip(map.columns).enumerate().filter_map(of_steps).collect()
 }
 
 impl DrawnColumn<'_> {
@@ -193,7 +200,7 @@ fn hover_text(frame: &PlotContext, operation: Operation, column: &DrawnColumn, r
     let edges = column.pieces.first().zip(column.pieces.last());
     html! {
         @if let Some(((left, _), (_, right))) = edges.filter(|_| column.is_measured() || column.is_unmeasured()) {
-            rect x=(left) width=(right - left) height=(rows.count()) { title { (column.in_words(frame, operation)) } }
+            rect data-column=(column.number) x=(left) width=(right - left) height=(rows.count()) { title { (column.in_words(frame, operation)) } }
         }
     }
 }
@@ -211,7 +218,7 @@ fn cell_paths(columns: &[DrawnColumn], rows: Rows, shades: &Shades) -> BTreeMap<
                 right = end;
             }
             let (path, end_x, end_y) = paths.entry(shade).or_default();
-            let _ = write!(path, "m{}{}{}h{}", left - *end_x, if y < *end_y { "" } else { " " }, y - *end_y, right - left);
+            let _ = write!(path, "m{} {}h{}", left - *end_x, y - *end_y, right - left);
             (*end_x, *end_y) = (right, y);
         }
     }
@@ -276,7 +283,8 @@ mod tests {
     fn drawn<'a>(column: &'a Column, rows: Rows, pieces: &[(i32, i32)]) -> DrawnColumn<'a> {
         let mut counts = vec![0; rows.count()];
         column.latencies.buckets().for_each(|(bucket, requests)| counts[rows.row(bucket)] += requests);
-        DrawnColumn { column, from: Instant::default(), to: Instant::default(), pieces: pieces.to_vec(), rows: counts }
+        let (from, to) = (Instant::default(), Instant::default());
+        DrawnColumn { column, from, to, pieces: pieces.to_vec(), rows: counts, number: 0 }
     }
 
     fn column(counts: &[(u8, u64)]) -> Column {

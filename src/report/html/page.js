@@ -11,8 +11,8 @@ const charts = [...document.querySelectorAll("figure[data-chart]")].map((figure)
 const maps = [...document.querySelectorAll("figure.map")].map((figure) => ({
   plot: figure.querySelector(".plot"),
   readout: figure.querySelector(".readout"),
-  width: figure.querySelector("svg[viewBox]").viewBox.baseVal.width,
-  columns: [...figure.querySelectorAll(".columns rect")],
+  steps: Number(figure.dataset.steps),
+  columns: new Map([...figure.querySelectorAll(".columns rect")].map((rect) => [Number(rect.dataset.column), rect])),
 }));
 const spoken = document.querySelector(".now");
 let held = null;
@@ -49,11 +49,6 @@ const reading = (chart, series, step) => {
   return max === mean || max === "-" ? mean : `${mean} (to ${max})`;
 };
 
-const columnAt = (map, share) => map.columns.find(({ x, width }) => {
-  const place = share * map.width - x.baseVal.value;
-  return place >= 0 && place < width.baseVal.value;
-});
-
 const show = (step) => {
   shown = step;
   const [from, to, time] = step === null ? [0, 0, ""] : moments[step];
@@ -69,7 +64,7 @@ const show = (step) => {
     }
   }
   for (const map of maps) {
-    const words = () => columnAt(map, (from + to) / 2)?.textContent ?? `${time}, no requests`;
+    const words = () => map.columns.get(Math.floor(step / map.steps))?.textContent ?? `${time}, no requests`;
     map.readout.textContent = step === null ? map.readout.dataset.mean : words();
   }
 };

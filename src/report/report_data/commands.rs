@@ -131,7 +131,7 @@ impl UsageByCommand {
             fixed_max: None,
             logarithmic: false,
             series: all,
-            latency_maps: Vec::new(),
+            disk: None,
         }
     }
 }

@@ -4,14 +4,35 @@
 use std::collections::BTreeMap;
 
 use crate::ids::DiskId;
+use crate::interval::Interval;
 use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::sample::Sample;
 
 /// Columns of a map at most: a histogram has about a hundred times the size of a figure.
 const MAX_COLUMNS: usize = 120;
 
-/// Disks that are kept: the first ones with requests. No page shows as many.
-const MAX_DISKS: usize = 64;
+/// Disks that are kept: the first ones with measured requests. A page shows fewer.
+const MAX_DISKS: usize = 32;
+
+/// Whether single requests were measured in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// In all of it
+    Whole,
+    /// In a part of it, or not at all
+    Incomplete,
+}
+
+impl Coverage {
+    pub fn of(interval: &Interval) -> Coverage {
+        let attached = |sample: &Sample| Some(sample.block_io.as_ref().ok()?.since_boottime_ns);
+        match (attached(&interval.older), attached(&interval.newer)) {
+            (Some(older), Some(newer)) if older == newer => Coverage::Whole,
+            _ => Coverage::Incomplete,
+        }
+    }
+}
 
 /// The histograms of all disks.
 #[derive(Clone, Debug)]
@@ -22,7 +43,7 @@ pub struct LatencyMaps {
 
 /// The requests of one operation of one disk.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LatencyMap {
+pub struct LatencyMap<'a> {
     /// `disk-sdb-reads`
     pub id: String,
     pub title: String,
@@ -31,14 +52,14 @@ pub struct LatencyMap {
     pub total: LatencyHistogram,
     pub steps_per_column: usize,
     /// As far as there were requests
-    pub columns: Vec<Column>,
+    pub columns: &'a [Column],
 }
 
 /// The requests that completed within the steps of a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     pub latencies: LatencyHistogram,
-    /// Requests in intervals without histogram
+    /// Requests that the histogram lacks, of intervals in which not all were measured
     pub unmeasured: u64,
 }
 
@@ -49,7 +70,7 @@ impl LatencyMaps {
     }
 
     /// Adds the requests of a disk in an interval of that step.
-    pub fn add(&mut self, disk: &DiskSpan, step: usize) {
+    pub fn add(&mut self, disk: &DiskSpan, coverage: Coverage, step: usize) {
         if disk.completed() == 0 && disk.latencies.is_empty() {
             return;
         }
@@ -57,7 +78,9 @@ impl LatencyMaps {
             self.halve_columns();
         }
         let index = step / self.steps_per_column;
-        if self.disks.len() >= MAX_DISKS && !self.disks.contains_key(&disk.id) {
+        // A disk whose requests are never measured takes no place.
+        let has_place = || self.disks.len() < MAX_DISKS && (coverage != Coverage::Whole || !disk.latencies.is_empty());
+        if !self.disks.contains_key(&disk.id) && !has_place() {
             return;
         }
         let operations = self.disks.entry(disk.id).or_default();
@@ -71,15 +94,19 @@ impl LatencyMaps {
                 columns.resize_with(index + 1, Column::default);
             }
             let Some(column) = columns.get_mut(index) else { continue };
-            match known {
-                Some(known) => column.latencies.merge(&known.total),
-                None => column.unmeasured = column.unmeasured.saturating_add(span.completed),
+            if let Some(known) = known {
+                column.latencies.merge(&known.total);
+            }
+            // A request that completes between the readings of diskstats and of the histogram is in both, but in different intervals.
+            if coverage != Coverage::Whole {
+                let measured = known.map_or(0, |known| known.total.requests());
+                column.unmeasured = column.unmeasured.saturating_add(span.completed.saturating_sub(measured));
             }
         }
     }
 
     /// The maps of a disk: one for each operation of which requests were measured.
-    pub fn of_disk(&self, disk: DiskId, name: &str) -> Vec<LatencyMap> {
+    pub fn of_disk(&self, disk: DiskId, name: &str) -> Vec<LatencyMap<'_>> {
         let operations = self.disks.get(&disk).into_iter().flatten();
         let maps = operations.map(|(&operation, columns)| LatencyMap {
             id: format!("disk-{name}-{}", operation.plural()),
@@ -87,7 +114,7 @@ impl LatencyMaps {
             operation,
             total: LatencyHistogram::sum(columns.iter().map(|column| &column.latencies)),
             steps_per_column: self.steps_per_column,
-            columns: columns.clone(),
+            columns,
         });
         maps.filter(|map| map.total.requests() > 0).collect()
     }
@@ -143,13 +170,17 @@ mod tests {
     fn requests_are_added_up_by_column() {
         let mut maps = LatencyMaps::new(240);
         for (step, measured) in [(0, 5), (1, 6), (2, 0), (5, 7)] {
-            maps.add(&reads(0, 7, measured), step);
+            let coverage = if measured > 0 { Coverage::Whole } else { Coverage::Incomplete };
+            maps.add(&reads(0, 7, measured), coverage, step);
         }
-        maps.add(&reads(1, 9, 0), 3);
+        maps.add(&reads(0, 9, 4), Coverage::Incomplete, 5);
+        maps.add(&reads(1, 9, 0), Coverage::Whole, 3);
+        assert_eq!(maps.disks.len(), 1, "nothing of the other is measured");
+        maps.add(&reads(1, 9, 0), Coverage::Incomplete, 3);
         let [map] = maps.of_disk(DiskId { major: 8, minor: 0 }, "sda").try_into().unwrap();
         assert_eq!((map.id.as_str(), map.steps_per_column), ("disk-sda-reads", 2));
-        assert_eq!(requests(&map), [(11, 0), (0, 7), (7, 0)]);
-        assert_eq!(map.total.requests(), 18);
+        assert_eq!(requests(&map), [(11, 0), (0, 7), (11, 5)]);
+        assert_eq!(map.total.requests(), 22);
         assert_eq!(maps.of_disk(DiskId { major: 8, minor: 1 }, "sdb"), [], "nothing of it was measured");
     }
 
@@ -157,13 +188,13 @@ mod tests {
     fn there_are_never_more_columns_or_disks_than_are_kept() {
         let mut maps = LatencyMaps::new(10);
         for step in 0..1000 {
-            maps.add(&reads(0, 1, 1), step);
+            maps.add(&reads(0, 1, 1), Coverage::Whole, step);
         }
         let [map] = maps.of_disk(DiskId { major: 8, minor: 0 }, "sda").try_into().unwrap();
         assert_eq!((map.steps_per_column, map.columns.len()), (16, 63));
         assert_eq!((requests(&map)[61], requests(&map)[62], map.total.requests()), ((16, 0), (8, 0), 1000));
         for minor in 0..100 {
-            maps.add(&reads(minor, 1, 1), 1000);
+            maps.add(&reads(minor, 1, 1), Coverage::Whole, 1000);
         }
         assert_eq!(maps.disks.len(), MAX_DISKS);
     }

@@ -92,7 +92,7 @@ fn main() {
                             if mode == "constant" {
                                 thread::sleep(Duration::from_millis(4));
                             } else {
-                                WORD.store(2, Ordering::Release);
+                                let _ = WORD.compare_exchange(1, 2, Ordering::AcqRel, Ordering::Relaxed);
                             }
                         }
                         "ring" => {

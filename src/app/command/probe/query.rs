@@ -38,7 +38,11 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
         |why: &str, remedy: &str| Failure::new(Exit::Failed, format!("cannot count queries of process {pid}"), why, remedy);
     let no_answer = |why| match why {
         TimedOut::NoAnswer => {
-            failed("the file system of its program does not answer", &format!("try again when that of /proc/{pid}/exe answers"))
+            let places = format!("/proc/{pid}/exe and /proc/{pid}/cwd");
+            failed(
+                "the file system of its program, or of its data directory, does not answer",
+                &format!("try again when those of {places} answer"),
+            )
         }
         TimedOut::NoCpu => failed("no CPU was free to read its program", "try again"),
     };

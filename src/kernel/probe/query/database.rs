@@ -72,9 +72,9 @@ pub struct Function {
 pub enum UnknownDatabase {
     #[error("its program cannot be read ({0})")]
     Unreadable(Absent),
-    #[error("{0} is no ELF file of 64 bits, or has too many headers")]
+    #[error("{0} is not a 64-bit ELF file, or has too many headers")]
     Malformed(String),
-    #[error("no dispatch_command or pgstat_report_activity in {0}")]
+    #[error("no dispatch_command or pgstat_report_activity in {0}, or in more than 64 MiB of symbols")]
     NoFunction(String),
 }
 

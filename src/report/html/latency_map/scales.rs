@@ -14,8 +14,8 @@ const MAX_ROWS: u8 = 46;
 const MAX_TICKS: usize = 9;
 
 /// Latencies from bottom to top. A row is one, two, four or eight neighbouring buckets of the histogram, which has eight to each
-/// power of two; all rows have the same height. The scale is therefore logarithmic but within a power of two, where it differs by
-/// less than a tenth of one.
+/// power of two; all rows have the same height. The scale is logarithmic from one power of two to the next, and linear within one: the
+/// difference is less than a tenth of a power of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rows {
     /// The bottom row, counted in rows from bucket 0
@@ -101,7 +101,7 @@ impl Shades {
         Some(self.of_level(level))
     }
 
-    /// The shade of a level: all shades are used, the palest and the darkest too.
+    /// The shade of a level, spread evenly from the palest to the darkest.
     pub fn of_level(&self, level: usize) -> usize {
         match self.levels.len() {
             0 | 1 => SHADES / 2,
