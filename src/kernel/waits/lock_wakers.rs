@@ -3,8 +3,8 @@
 //!
 //! A mutex with waiters wakes one thread each time that it is released. The thread that was woken last takes it, and holds it while it
 //! does not wait there again; if it does, the thread that woke it has taken the mutex once more, provided that it was seen to wait there
-//! itself: a thread that hands out work never does. Whether this is so is checked each time: the holder is the thread that wakes the next
-//! one. `interval::lock_graph` decides what is believed.
+//! itself (a thread that hands out work never does), or that the holder of another mutex waits there. Whether this is so is checked each
+//! time: the holder is the thread that wakes the next one. `interval::lock_graph` decides what is believed.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -72,6 +72,14 @@ struct Standing {
     last_ns: u64,
     /// tids of the threads that were seen to wait there
     members: FxHashSet<u32>,
+}
+
+impl Standing {
+    /// Whether a thread that woke another one there may hold the mutex. One for which the holder of another mutex waits may be held by
+    /// a thread that seldom waits for it.
+    fn may_hold(&self, tid: u32) -> bool {
+        self.since_ns == 0 || self.members.contains(&tid)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +159,7 @@ impl LockWakers {
             // What wakes a thread from now on shows whether the holder was the right one.
             probe.clear_first_waker(number);
             watched.holder = None;
-            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, &standing.members));
+            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, standing));
             let Some(holder) = holder else { continue };
             watched.holder = Some(holder.task.tid);
             let (pid, address) = watched.place;
@@ -227,14 +235,14 @@ impl WatchedLock {
         files: &mut TaskFiles,
         machine: &Name,
         read: impl Fn() -> LockWakes,
-        (queue, members): (&Queue, &FxHashSet<u32>),
+        (queue, standing): (&Queue, &Standing),
     ) -> Option<BlockedWait> {
         let (pid, address) = self.place;
         let before = read();
         if before.first_waker.is_some() {
             return None;
         }
-        let mut threads = [before.woken, before.waker.filter(|tid| members.contains(tid))];
+        let mut threads = [before.woken, before.waker.filter(|&tid| standing.may_hold(tid))];
         if queue.tids.len() == 1 {
             // The thread that was woken last may have released the mutex while none waited.
             threads.reverse();
