@@ -366,17 +366,22 @@ impl Drive {
         DiskId { major: 8, minor: self.minor }
     }
 
-    /// A quarter is sequential; the kernel does not say when the device got them.
-    fn latencies_at(&self, k: u64) -> impl Iterator<Item = LatencyBucket> {
-        self.read_latencies.iter().map(move |&(bucket, count)| LatencyBucket {
+    /// A quarter of the requests is sequential; half of each latency is in the queue, half on the device.
+    fn latencies_at(&self, k: u64) -> Vec<LatencyBucket> {
+        let bucket = |bucket: u8, completed: u64, part: u64| LatencyBucket {
             disk: self.id(),
             operation: Operation::Read,
             bucket,
-            completed: Counter(count * k),
-            sequential: Counter(count * k / 4),
-            queued: Counter(count * k),
-            on_device: Counter(0),
-        })
+            completed: Counter(completed * k),
+            sequential: Counter(completed * k / 4),
+            queued: Counter(part * k),
+            on_device: Counter(part * k),
+        };
+        // Eight buckets to a power of two
+        let both = |&(whole, count): &(u8, u64)| [bucket(whole - 8, 0, count), bucket(whole, count, 0)];
+        let mut buckets: Vec<LatencyBucket> = self.read_latencies.iter().flat_map(both).collect();
+        buckets.sort_by_key(|row| row.bucket);
+        buckets
     }
 
     fn at(&self, k: u64) -> Disk {

@@ -119,8 +119,8 @@ fn tell_once(message: impl Fn(usize) -> String) -> impl FnMut(usize) {
     }
 }
 
-/// Calls `body` after each interval, until the reader has closed. Intervals that end while it writes are left out, and belong to the one that
-/// follows. An error after that in which `process` has ended.
+/// Calls `body` after each interval, until the reader has closed. Intervals that end while it writes are left out: the next one covers
+/// their time. An error after that in which `process` has ended.
 fn each_interval(
     root: &Root,
     process: Option<ProcessId>,

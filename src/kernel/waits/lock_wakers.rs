@@ -75,8 +75,8 @@ struct Standing {
 }
 
 impl Standing {
-    /// Whether a thread that woke another one there may hold the mutex. One for which the holder of another mutex waits may be held by
-    /// a thread that seldom waits for it.
+    /// Whether a thread that woke another one there may hold the mutex. The mutex for which the holder of another one waits may be held
+    /// by a thread that is never seen to wait for it.
     fn may_hold(&self, tid: u32) -> bool {
         self.since_ns == 0 || self.members.contains(&tid)
     }

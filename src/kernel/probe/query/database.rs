@@ -74,7 +74,7 @@ pub enum UnknownDatabase {
     Unreadable(Absent),
     #[error("{0} is not a 64-bit ELF file, or has too many headers")]
     Malformed(String),
-    #[error("no dispatch_command or pgstat_report_activity in {0}, or in more than 64 MiB of symbols")]
+    #[error("no dispatch_command or pgstat_report_activity among the symbols of {0}, of which 64 MiB are read at most")]
     NoFunction(String),
 }
 
@@ -238,7 +238,7 @@ mod tests {
     fn this_program_is_no_database() {
         let pid = std::process::id();
         let why = DatabaseServer::of(&Root::host(), pid).unwrap_err().to_string();
-        assert!(why.starts_with("no dispatch_command or pgstat_report_activity in /"), "{why}");
+        assert!(why.starts_with("no dispatch_command or pgstat_report_activity among the symbols of /"), "{why}");
         assert!(matches!(DatabaseServer::of(&Root::host(), 2).unwrap_err(), UnknownDatabase::Unreadable(_)));
     }
 
