@@ -2,6 +2,7 @@
 //! ratios, in this file only. Beside them what every layer uses to show and to sort them.
 
 pub mod format;
+pub mod similar;
 mod small_sort;
 pub mod time;
 pub mod time_spec;

@@ -58,7 +58,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tar", &["app"]),
     ("tempfile", &["recording", "app"]),
     ("clap", &["cli", "app"]),
-    ("strsim", &["cli"]),
+    ("strsim", &["units"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),
     ("jiff", &["units", "findings", "state", "view", "report", "app"]),

@@ -128,6 +128,40 @@ fn a_file_that_is_no_recording_exits_with_4() {
 }
 
 #[test]
+fn a_recording_without_a_complete_sample_exits_with_4_in_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = fs::read(recording(directory.path())).unwrap();
+    // Inside the first frame of a sample, which is a key frame.
+    let first = whole.windows(5).position(|window| window == b"\xf5\x9dFr\x03").unwrap();
+    let file = directory.path().join("trunc.stalltop");
+    fs::write(&file, &whole[..first + 40]).unwrap();
+    let file = file.to_str().unwrap();
+    let out = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (cut, joined, csv, page) = (out("cut.stalltop"), out("joined.stalltop"), out("x.csv"), out("x.html"));
+    for words in [
+        &["info", file][..],
+        &["info", "--verify", file],
+        &["check", file],
+        &["check", "--at", "+1s", file],
+        &["table", "cpu", "--from", file],
+        &["export", file, "-o", &csv],
+        &["report", file, "-o", &page],
+        &["compare", file, file],
+        &["replay", file],
+        &["cut", file, "--from", "+1s", "-o", &cut],
+        &["cat", file, file, "-o", &joined],
+    ] {
+        let (code, _, stderr) = run(words);
+        let message = format!("stalltop: '{file}' has no complete sample: its last frame is incomplete: ");
+        // `check` has the codes of a monitoring plugin: 3 is unknown.
+        let expected = if words[0] == "check" { 3 } else { 4 };
+        assert!(code == expected && is_one_line(&stderr) && stderr.starts_with(&message), "{words:?}: {code}: {stderr}");
+        assert!(stderr.ends_with(&format!("'stalltop info --verify {file}' shows what is in it\n")), "{words:?}: {stderr}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing was written");
+}
+
+#[test]
 fn a_damaged_recording_exits_with_3_and_is_read_as_far_as_possible() {
     let directory = tempfile::tempdir().unwrap();
     let file = recording(directory.path());

@@ -176,6 +176,19 @@ fn a_full_standard_output_exits_with_1() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
+/// More than a pipe and the writers' buffers hold: the error comes while rows are written.
+#[test]
+fn a_reader_that_closes_in_the_middle_ends_it_without_a_message() {
+    let recording = Machine { cpus: 64, ..Machine::default() }.record(60);
+    for format in ["csv", "jsonl"] {
+        let script = "\"$0\" export \"$1\" -o - --format \"$2\" | head -c 100000 > /dev/null; exit ${PIPESTATUS[0]}";
+        let arguments = ["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path(), format];
+        let output = Command::new("bash").args(arguments).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{format}");
+    }
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn without_the_feature_parquet_is_an_error() {

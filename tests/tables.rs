@@ -104,6 +104,14 @@ fn the_interval_option_applies_to_recordings() {
     let rows = formats::csv(&text);
     assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), ["4", "4", "4"]);
     assert!(rows.iter().all(|row| row["reads_per_second"] == "100"), "{text}");
+    // The last line is what is left; all of a recording that is shorter.
+    for (interval, seconds) in [("5s", vec!["5", "5", "2"]), ("1m", vec!["12"])] {
+        let (_, text, _) = run(&["table", "disk", interval, "--format", "csv", "--from", recording.path()]);
+        let rows = formats::csv(&text);
+        assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), seconds);
+    }
+    let (_, text, _) = run(&["table", "disk", "5s", "1", "--format", "csv", "--from", recording.path()]);
+    assert_eq!(formats::csv(&text).len(), 1, "COUNT is reached: {text}");
     let (_, text, _) = run(&["table", "disk", "4s", "2", "--at", "+2s", "--format", "csv", "--from", recording.path()]);
     assert_eq!(formats::csv(&text).len(), 2, "{text}");
     let (_, text, _) = run(&["table", "disk", "--for", "3s", "--format", "csv", "--from", recording.path()]);

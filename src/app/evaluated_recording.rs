@@ -69,8 +69,16 @@ impl EvaluatedIntervals {
 }
 
 impl EvaluatedRecording {
-    /// Evaluates by the settings of this machine, as far as they hold for the machine of the recording.
+    /// Evaluates by the settings of this machine, as far as they hold for the machine of the recording. A recording without a
+    /// complete sample is an error.
     pub fn open(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
+        let recording = EvaluatedRecording::open_even_empty(path, settings)?;
+        recording.replayer.require_sample().map_err(recorder::failure)?;
+        Ok(recording)
+    }
+
+    /// The same, also without samples: one of several recordings, which may just have begun.
+    pub fn open_even_empty(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
         let replayer = Replayer::open(path).map_err(recorder::failure)?;
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());

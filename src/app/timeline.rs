@@ -150,6 +150,9 @@ impl Timeline {
         let &cli::Replay { ref file, at, ref range, speed, .. } = options;
         let open = || Replayer::open(file).map_err(recorder::failure);
         let mut replayer = open()?;
+        if !replayer.is_growing() {
+            replayer.require_sample().map_err(recorder::failure)?;
+        }
         let samples_in_range = time_range::between(&replayer, range, file, zone)?;
         replayer.restrict_to(samples_in_range.clone());
         if replayer.len() < 2 && !replayer.is_growing() {

@@ -10,11 +10,11 @@ use super::table::TABLE_NAMES;
 pub struct Export {
     /// The recording; with --hive a directory of recordings, too
     pub file: PathBuf,
-    /// The new file, `-` for standard output
+    /// The new file, `-` for standard output; .parquet needs a build with --features parquet
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["hive", "folded"])]
     pub output: Option<PathBuf>,
-    /// Instead of a file: a Parquet file a table, host and day, DIR/table=T/host=H/date=D/*.parquet, as DuckDB, ClickHouse and Spark
-    /// read them. Exporting a recording again replaces its files
+    /// Instead of a file: one Parquet file per table, host and day, DIR/table=T/host=H/date=D/*.parquet, as DuckDB, ClickHouse and Spark
+    /// read them. Exporting a recording again replaces its files (needs a build with --features parquet)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "safe_formulas"])]
     pub hive: Option<PathBuf>,
     /// Instead of figures: the kernel and user stacks of stuck threads in folded form, as flamegraph.pl and inferno read them, in
@@ -41,6 +41,6 @@ pub enum Format {
     Csv,
     /// One object per line, as `table --format json` prints it
     Jsonl,
-    /// The wide table; only if this program was built with it
+    /// The wide table (needs a build with --features parquet)
     Parquet,
 }

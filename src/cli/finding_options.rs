@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 
 use super::value_parsers;
 use crate::findings::{Finding, Kind, RULES, Severity, THRESHOLDS, Threshold, ThresholdSetting, ThresholdUnit};
+use crate::units::similar::did_you_mean;
 
 /// A clap value parser for one of them.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for SuggestingParser<T> 
 
 /// A kind of finding.
 pub fn parse_kind(word: &str) -> Result<Kind, String> {
-    Kind::from_name(word).ok_or_else(|| format!("no such kind of finding{}", did_you_mean(word, kind_names())))
+    Kind::from_name(word).ok_or_else(|| format!("no such kind of finding{}", meant_or_all(word, kind_names())))
 }
 
 /// Findings of a kind, or of a severity and worse.
@@ -52,11 +53,11 @@ impl FindingSelector {
             return Ok(FindingSelector::Severity(severity));
         }
         let kind = Kind::from_name(word).map(FindingSelector::Kind);
-        kind.ok_or_else(|| format!("no such kind of finding or severity{}", did_you_mean(word, FindingSelector::names())))
+        kind.ok_or_else(|| format!("no such kind of finding or severity{}", meant_or_all(word, FindingSelector::names())))
     }
 
     /// The words that it takes.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         SEVERITIES.into_iter().map(Severity::as_str).chain(kind_names())
     }
 
@@ -80,7 +81,9 @@ pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
         }
         None => Threshold::from_name(word).ok_or_else(|| {
             let known: Vec<String> = setting_names().collect();
-            format!("no such kind or threshold{}", did_you_mean(word, known.iter().map(String::as_str)))
+            let meant = did_you_mean(word, known.iter().map(String::as_str));
+            let places = ": docs/findings.md has the kinds, docs/configuration.md all thresholds";
+            format!("no such kind or threshold{}", if meant.is_empty() { places } else { &meant })
         })?,
     };
     ThresholdSetting::new(limit, parse_limit(limit.unit, value)?)
@@ -110,7 +113,7 @@ pub fn parse_limit(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
 }
 
 /// The names of all kinds, in the order of the rules.
-pub fn kind_names() -> impl Iterator<Item = &'static str> {
+pub fn kind_names() -> impl Iterator<Item = &'static str> + Clone {
     RULES.iter().map(|rule| rule.kind.as_str())
 }
 
@@ -121,14 +124,12 @@ pub fn setting_names() -> impl Iterator<Item = String> {
     kinds.chain(THRESHOLDS.iter().map(Threshold::name))
 }
 
-/// `: did you mean …?` if a known word is similar, else empty.
-pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    /// Jaro-Winkler similarity of a probable misspelling.
-    const MIN_SIMILARITY: f64 = 0.8;
-    let likely = known.map(|candidate| (strsim::jaro_winkler(word, candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
-    likely
-        .filter(|&(similarity, _)| similarity >= MIN_SIMILARITY)
-        .map_or_else(String::new, |(_, candidate)| format!(": did you mean '{candidate}'?"))
+/// The word that was meant, or all of them.
+fn meant_or_all<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match did_you_mean(word, known.clone()) {
+        meant if meant.is_empty() => format!(": it is one of {}", known.collect::<Vec<_>>().join(", ")),
+        meant => meant,
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +143,11 @@ mod tests {
         assert_eq!(FindingSelector::parse("warning"), Ok(FindingSelector::Severity(Severity::Warning)));
         assert_eq!(FindingSelector::parse("oom-kill"), Ok(FindingSelector::Kind(Kind::OomKill)));
         assert!(FindingSelector::parse("critcal").is_err_and(|why| why.ends_with("did you mean 'critical'?")));
-        assert_eq!(parse_kind("zzz"), Err("no such kind of finding".to_owned()));
+        for kind in kind_names() {
+            assert!(parse_kind("zzz").is_err_and(|why| why.contains(kind)), "{kind}");
+        }
+        assert!(FindingSelector::parse("zzz").is_err_and(|why| why.contains(": it is one of note, warning, critical, ")));
+        assert!(parse_setting("zzz=1").is_err_and(|why| why.contains("docs/configuration.md")));
         assert!(parse_setting("idle-but-bloked=0.5").is_err_and(|why| why.ends_with("did you mean 'idle-but-blocked'?")));
         assert!(parse_setting("oom-kill=1").is_err_and(|why| why.contains("every occurrence")));
         assert!(parse_setting("disk-latency").is_err());

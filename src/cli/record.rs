@@ -34,6 +34,7 @@ pub struct Record {
     #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "rotate")]
     pub keep: Option<Duration>,
     /// With --rotate, also write each ended recording into this directory as Parquet files for SQL, as `export --hive` does
+    /// (needs a build with --features parquet)
     #[arg(long, value_name = "DIR", requires = "rotate")]
     pub export: Option<PathBuf>,
     /// Run `sh -c CMD` at most once a second, as the user who records, and record the running total that it prints as its

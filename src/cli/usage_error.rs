@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::finding_options::did_you_mean;
+use crate::units::similar::did_you_mean;
 
 /// Why the command line is not a command to run.
 #[derive(Debug, PartialEq, Eq)]

@@ -29,6 +29,8 @@ pub enum RecordingError {
     NoMeta { path: Location },
     #[error("'{path}' has no intact sample: there is nothing to copy")]
     NoIntactSamples { path: Location },
+    #[error("'{path}' has no complete sample: {why}")]
+    NoCompleteSample { path: Location, why: &'static str },
     #[error("'{path}' cannot be read at an offset (it is {kind}); stream it instead: stalltop replay - < FILE")]
     NotSeekable { path: Location, kind: &'static str },
     #[error("'{path}' has several boots of a machine, or several machines: their counters cannot be in one recording")]

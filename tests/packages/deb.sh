@@ -29,7 +29,8 @@ inside stalltop doctor | grep -q '/etc/stalltop/config.toml' || fail 'doctor doe
 for file in usr/share/man/man1/stalltop.1.gz usr/share/man/man1/stalltop-check.1.gz usr/share/doc/stalltop/copyright \
   usr/share/doc/stalltop/THIRD-PARTY.txt usr/share/bash-completion/completions/stalltop \
   usr/share/zsh/vendor-completions/_stalltop usr/share/fish/vendor_completions.d/stalltop.fish \
-  usr/share/doc/stalltop/prometheus/stalltop.rules.yml; do
+  usr/share/doc/stalltop/prometheus/stalltop.rules.yml usr/share/doc/stalltop/docs/start.md \
+  usr/share/doc/stalltop/docs/symptoms/index.md usr/share/doc/stalltop/docs/screens/overview.svg; do
   [ -s "$root/$file" ] || fail "$file is not there"
 done
 ok 'installed: it runs, the recorder is neither enabled nor started'

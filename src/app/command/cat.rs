@@ -13,15 +13,11 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for file in &cat.files {
         let replayer = open_checked(file)?;
+        replayer.require_sample().map_err(failure)?;
         let (Some(begin), Some(end)) =
             (replayer.timestamp(0), replayer.len().checked_sub(1).and_then(|last| replayer.timestamp(last)))
         else {
-            return Err(Failure::new(
-                Exit::Damaged,
-                format!("cannot join {}", quoted(file)),
-                "it has no samples",
-                "leave it out",
-            ));
+            continue;
         };
         all.push(InputRecording { file, replayer, begin, end });
     }

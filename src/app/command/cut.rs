@@ -14,6 +14,7 @@ use crate::report::formatting::pluralize;
 
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
+    replayer.require_sample().map_err(failure)?;
     let range = time_range::between(&replayer, &cut.range, &cut.file, &TimeZone::system())?;
     let range = range.start..range.end.min(replayer.len());
     let copied = Copier::copy_range(&mut replayer, range, &cut.output).map_err(failure)?;

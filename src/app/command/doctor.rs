@@ -16,6 +16,7 @@ use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::{Configuration, ProbeMode};
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
 use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
+use crate::kernel::sys::capget;
 use crate::kernel::{Root, Sampler, wake_trace};
 use crate::report::formatting::pluralize;
 use crate::report::formatting::printable;
@@ -74,6 +75,8 @@ impl DoctorReport {
             text.push_str(&trace_line(&root, probes));
             text.push_str(&baselines_line());
         }
+        let permitted = capget().map_or(u64::MAX, |sets| sets.permitted);
+        text.push_str(&Remedies { is_root: sampler.host().privilege.effective_uid == 0 }.capabilities_line(permitted));
         Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
     }
 }

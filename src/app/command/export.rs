@@ -87,7 +87,7 @@ fn export_hive(configuration: &Configuration, options: &Export, directory: &Path
     let selection = hive::HiveSelection { tables, with_events: options.tables.is_empty(), with_idle: options.idle };
     let mut exit = Exit::Success;
     for file in files {
-        let mut recorded = EvaluatedRecording::open(&file, &settings)?.with_progress();
+        let mut recorded = EvaluatedRecording::open_even_empty(&file, &settings)?.with_progress();
         hive::write(&mut recorded, &selection, directory)?;
         recorded.warn_of_damage();
         if !recorded.replayer().damage().is_empty() {

@@ -24,6 +24,8 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
         let what = format!("{} copied, {lost} lost: {} ({})", pluralize(samples, "sample"), out.display(), format_bytes(bytes));
         print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
+    // After what is known of it; with --repair, that there is nothing to copy has been said.
+    replayer.require_sample().map_err(failure)?;
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Success);
     }

@@ -8,7 +8,8 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use crate::app::config::{CONFIG_VAR, SPEED_VAR, THRESHOLD_VAR};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print;
-use crate::cli::{self, finding_options};
+use crate::cli;
+use crate::units::similar::did_you_mean;
 
 /// Exit codes and their meaning. Those of `check` and `table -- COMMAND` are below.
 pub const EXIT_CODES: [(u8, &str); 8] = [
@@ -74,7 +75,7 @@ pub fn man_page(path: &[String]) -> Result<Exit, Failure> {
     command.build();
     for word in path {
         let Some(next) = command.get_subcommands().find(|next| next.get_name() == word).cloned() else {
-            let suggestion = finding_options::did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
+            let suggestion = did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
             let why = format!("there is no such command{suggestion}");
             return Err(Failure::new(Exit::Usage, format!("no manual page for '{word}'"), why, "try 'stalltop --help'"));
         };

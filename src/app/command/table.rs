@@ -55,8 +55,9 @@ struct TableOutput {
 
 impl TableOutput {
     fn new(options: &Table) -> Result<TableOutput, Failure> {
-        let usage = |what: String| Failure::new(Exit::Usage, what, "", "try 'stalltop table --help'");
-        let Some(table) = find_table(&options.what) else { return Err(usage(format!("unknown table '{}'", options.what))) };
+        let usage = |what: String, remedy: &str| Failure::new(Exit::Usage, what, "", remedy);
+        let unknown = || usage(format!("unknown table '{}'", options.what), "try 'stalltop table --help'");
+        let table = find_table(&options.what).ok_or_else(unknown)?;
         let requested = ColumnSelection {
             columns: options.columns.clone(),
             sort: options.sort.clone(),
@@ -66,7 +67,7 @@ impl TableOutput {
             without_idle: options.busy,
             divide_by_cpus: options.of_box,
         };
-        let selection = ResolvedSelection::resolve(table, requested).map_err(usage)?;
+        let selection = ResolvedSelection::resolve(table, requested).map_err(|what| usage(what, ""))?;
         let format = match options.format {
             FormatOption::Text => Format::Text,
             FormatOption::Csv => Format::Csv { safe_formulas: options.safe_formulas },
@@ -205,13 +206,15 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
     let samples = time_range::at_interval(recording.replayer(), options.at, options.span, file, &lines.zone)?;
     let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
-    while let Some(evaluation) = recording.next_in(&samples) {
+    let mut go_on = true;
+    while go_on && let Some(evaluation) = recording.next_in(&samples) {
         if std::mem::take(&mut since_boot)
             && !lines.add_since_boot(recording.evaluate_since_boot(&evaluation.interval.older))?
         {
+            go_on = false;
             break;
         }
-        let go_on = match options.interval {
+        go_on = match options.interval {
             None => lines.add(&evaluation)?,
             Some(interval) => {
                 if let Some(run) = &mut lines.total {
@@ -219,6 +222,7 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
                 }
                 let ends = !step.is_same_boot(&evaluation);
                 if ends && !lines.add_combined(&std::mem::take(&mut step))? {
+                    go_on = false;
                     break;
                 }
                 step.add(&evaluation);
@@ -231,9 +235,10 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
                 go_on
             }
         };
-        if !go_on {
-            break;
-        }
+    }
+    if go_on {
+        // What is left, shorter than INTERVAL.
+        lines.add_combined(&step)?;
     }
     lines.print_total()?;
     recording.warn_of_damage();

@@ -11,6 +11,7 @@ use crate::cli::{ProbeMode, finding_options, value_parsers};
 use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSetting};
 use crate::interval::disk::Operation;
 use crate::interval::network::Link;
+use crate::units::similar::did_you_mean;
 use crate::units::{Millis, SmallSort};
 
 /// The settings of one file.
@@ -68,7 +69,7 @@ fn spanned_error(span: Range<usize>, what: impl Into<String>, remedy: impl Into<
 /// The error for an unknown key, with a similar known one.
 fn unknown_key<'a>(key: &Spanned<impl AsRef<str>>, known: impl Iterator<Item = &'a str>) -> SpannedError {
     let word = key.as_ref().as_ref();
-    let suggestion = finding_options::did_you_mean(word, known);
+    let suggestion = did_you_mean(word, known);
     spanned_error(key.span(), format!("unknown key '{word}'"), suggestion.trim_start_matches([':', ' ']))
 }
 

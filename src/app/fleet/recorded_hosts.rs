@@ -66,7 +66,7 @@ impl RecordedHosts {
 
 fn report(name: &str, path: &Path, settings: &Settings) -> HostReport {
     let (mut window, mut host) = (Window::default(), FleetHost::new(name));
-    let mut recording = match EvaluatedRecording::open(path, settings) {
+    let mut recording = match EvaluatedRecording::open_even_empty(path, settings) {
         Ok(recording) => recording,
         Err(failure) => return HostReport { host, window, why: Some(failure.to_string()) },
     };

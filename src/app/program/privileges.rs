@@ -51,7 +51,7 @@ pub fn refuse_setuid() -> Result<(), Failure> {
     if getuid() == geteuid() && getgid() == getegid() {
         return Ok(());
     }
-    let remedy = "clear the bits (chmod ug-s) and use sudo, or grant capabilities: setcap cap_sys_ptrace+ep stalltop";
+    let remedy = "clear the bits (chmod ug-s) and use sudo, or grant capabilities: then 'stalltop doctor' has the command";
     Err(Failure::new(Exit::Refused, "cannot run", "the program is set-user-ID or set-group-ID", remedy))
 }
 

@@ -20,6 +20,7 @@ pub fn failure(error: RecordingError) -> Failure {
         | RecordingError::UnknownFlags { .. }
         | RecordingError::NoMeta { .. }
         | RecordingError::NoIntactSamples { .. }
+        | RecordingError::NoCompleteSample { .. }
         | RecordingError::NoSegments { .. }
         | RecordingError::NotSeekable { .. } => Exit::NotRecording,
         RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => Exit::CannotWrite,
@@ -28,6 +29,10 @@ pub fn failure(error: RecordingError) -> Failure {
         | RecordingError::PermissionDenied { .. }
         | RecordingError::MultipleBoots { .. } => Exit::Refused,
     };
+    if let RecordingError::NoCompleteSample { path, .. } = &error {
+        let remedy = format!("'stalltop info --verify {path}' shows what is in it");
+        return Failure::new(exit, error.to_string(), "", remedy);
+    }
     let remedy = match &error {
         RecordingError::AlreadyExists { .. } => "give another name",
         RecordingError::NotARegularFile { .. } => "give the name of a new file, or - for standard output",

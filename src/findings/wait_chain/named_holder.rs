@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::findings::finding::Evidence;
 use crate::findings::formatting::{duration, lossy_name};
-use crate::findings::rule_context::evidence_number;
+use crate::findings::rule_context::{evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
+use crate::findings::wait_chain::stacks;
+use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
@@ -38,6 +40,15 @@ pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
         ],
         _ => Vec::new(),
     }
+}
+
+/// How the holder is known, and the stacks of the thread that it waits for in the end, or its own.
+pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Evidence> {
+    let thread = stacks::last_thread(holder);
+    let stack = stacks::stack_of(interval, thread).map(|stack| evidence_text("holder_stack", stack.as_str()));
+    let user_stack = user_stack_of(interval, thread).map(|stack| evidence_text("holder_user_stack", stack.as_str()));
+    let basis = evidence_text("holder_basis", known_by(holder.field));
+    std::iter::once(basis).chain(waker_evidence(holder.field)).chain(stack).chain(user_stack).collect()
 }
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`

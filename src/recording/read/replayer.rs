@@ -149,6 +149,19 @@ impl Replayer {
         self.len() == 0
     }
 
+    /// An error if there is no sample, with what the end of the recording says about it.
+    pub fn require_sample(&self) -> Result<(), RecordingError> {
+        let why = match self.tail() {
+            _ if !self.is_empty() => return Ok(()),
+            _ if !self.damage().is_empty() => "it is damaged",
+            Tail::Torn { .. } => "its last frame is incomplete",
+            Tail::Growing => "it is being recorded",
+            Tail::Unfinished => "the recorder was stopped before it wrote one",
+            Tail::Closed => "the recorder ended before it wrote one",
+        };
+        Err(RecordingError::NoCompleteSample { path: self.location().clone(), why })
+    }
+
     /// Timestamp of a sample, without decoding it.
     pub fn timestamp(&self, index: usize) -> Option<Timestamp> {
         let place = self.position_of(index)?;

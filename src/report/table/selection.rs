@@ -3,6 +3,7 @@
 use regex_lite::Regex;
 
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
+use crate::units::similar::did_you_mean;
 
 /// The columns and rows of a table that are shown.
 pub struct ResolvedSelection {
@@ -181,9 +182,11 @@ fn find_column(table: &dyn Table, name: &str) -> Result<&'static ColumnDefinitio
     let columns = table.columns();
     let by = |field: fn(&ColumnDefinition) -> &str| columns.iter().copied().find(|column| field(column) == name);
     by(|column| column.title).or_else(|| by(|column| column.key)).ok_or_else(|| {
-        let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
-        let sets: Vec<&str> = table.column_sets().iter().map(|(name, _)| *name).chain([ALL_COLUMNS]).collect();
-        let (table, titles, kind) = (table.name(), titles.join(" "), if sets.len() == 1 { "set" } else { "sets" });
-        format!("'{table}' has no column '{name}': it has {titles}, and the {kind} {}", sets.join(", "))
+        let known = columns.iter().flat_map(|column| [column.title, column.key]);
+        let meant = did_you_mean(name, known);
+        let table = table.name();
+        format!(
+            "'{table}' has no column '{name}'{meant}: 'stalltop table {table} --columns all' prints all, docs/tables.md explains them"
+        )
     })
 }

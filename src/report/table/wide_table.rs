@@ -91,7 +91,8 @@ impl WideTable {
     /// Writes the first line of the CSV.
     pub fn write_csv_header(&self, sink: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(sink);
-        writer.write_record(COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|column| column.name)))?;
+        let names = COMMON_COLUMNS.into_iter().chain(self.columns.iter().map(|column| column.name));
+        writer.write_record(names).map_err(io_error)?;
         writer.flush()
     }
 
@@ -104,8 +105,17 @@ impl WideTable {
             [end.as_str(), seconds.as_str(), table].into_iter().try_for_each(|field| writer.write_field(field))?;
             cells.iter().try_for_each(|cell| writer.write_field(text_of(cell)))?;
             writer.write_record(None::<&[u8]>)
-        })?;
+        })
+        .map_err(io_error)?;
         writer.flush()
+    }
+}
+
+/// The error of the sink. `io::Error::from(csv::Error)` makes one of kind `Other`: a closed pipe would be a failure.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
     }
 }
 

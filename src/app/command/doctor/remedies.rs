@@ -10,23 +10,19 @@ pub struct Remedies {
     pub is_root: bool,
 }
 
+const GIVE_CAPABILITIES: &str = "run as root, or give the program its capabilities (the last line has the command)";
+
 impl Remedies {
     fn choose(self, for_user: &'static str, for_root: &'static str) -> &'static str {
         if self.is_root { for_root } else { for_user }
     }
 
     pub fn sys_ptrace(self) -> &'static str {
-        self.choose(
-            "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop",
-            "start the container with --cap-add=SYS_PTRACE",
-        )
+        self.choose(GIVE_CAPABILITIES, "start the container with --cap-add=SYS_PTRACE")
     }
 
     pub fn net_admin(self) -> &'static str {
-        self.choose(
-            "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop",
-            "start the container with --cap-add=NET_ADMIN",
-        )
+        self.choose(GIVE_CAPABILITIES, "start the container with --cap-add=NET_ADMIN")
     }
 
     pub fn sys_admin(self) -> &'static str {
@@ -44,10 +40,19 @@ impl Remedies {
     }
 
     pub fn sys_nice(self) -> &'static str {
-        self.choose(
-            "run as root, or: setcap cap_sys_nice,cap_sys_ptrace+ep stalltop",
-            "start the container with --cap-add=SYS_NICE",
-        )
+        self.choose(GIVE_CAPABILITIES, "start the container with --cap-add=SYS_NICE")
+    }
+
+    /// The command that gives the program all capabilities that it uses, for a user who lacks one: setcap replaces those that the
+    /// file has.
+    pub fn capabilities_line(self, permitted: u64) -> String {
+        match self.is_root || SETCAP.iter().all(|&(number, _)| permitted & 1 << number != 0) {
+            true => String::new(),
+            false => {
+                let names: Vec<&str> = SETCAP.iter().map(|&(_, name)| name).collect();
+                format!("capabilities  sudo setcap {}+ep \"$(command -v stalltop)\"\n", names.join(","))
+            }
+        }
     }
 
     pub fn other_processes(self) -> &'static str {
@@ -71,6 +76,17 @@ impl Remedies {
         Some((why.to_owned(), remedy.to_owned()))
     }
 }
+
+/// What a user's stalltop uses, by numbers of include/uapi/linux/capability.h.
+const SETCAP: [(u32, &str); 6] = [
+    (19, "cap_sys_ptrace"),
+    // With it: the files of /proc/PID that only their owner may read.
+    (2, "cap_dac_read_search"),
+    (12, "cap_net_admin"),
+    (23, "cap_sys_nice"),
+    (39, "cap_bpf"),
+    (38, "cap_perfmon"),
+];
 
 pub const OTHER_NETWORK: &str = "nsenter --net --target 1 stalltop, or start the container with --network=host";
 pub const OTHER_CGROUPS: &str =
@@ -118,15 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn one_command_gives_all_capabilities_to_a_user_who_lacks_one() {
+        let user = Remedies { is_root: false };
+        let all = 1 << 2 | 1 << 12 | 1 << 19 | 1 << 23 | 1 << 38 | 1 << 39;
+        let names = "cap_sys_ptrace,cap_dac_read_search,cap_net_admin,cap_sys_nice,cap_bpf,cap_perfmon";
+        let line = format!("capabilities  sudo setcap {names}+ep \"$(command -v stalltop)\"\n");
+        assert_eq!([user.capabilities_line(0), user.capabilities_line(all & !(1 << 23))], [line.clone(), line]);
+        assert_eq!([user.capabilities_line(all), Remedies { is_root: true }.capabilities_line(0)], ["", ""]);
+    }
+
+    #[test]
     fn yama_hides_own_processes_and_at_3_all() {
         let of = |scope, has_cap| {
             let (_tree, root) = root_with("proc/sys/kernel/yama/ptrace_scope", scope);
             Remedies { is_root: has_cap }.tracing_obstacle(&root, has_cap)
         };
         assert_eq!([of("0\n", false), of("1\n", true), of("2\n", true)], [None, None, None]);
-        assert!(
-            of("1\n", false).is_some_and(|(why, remedy)| why.contains("own processes") && remedy.contains("CAP_SYS_PTRACE"))
-        );
+        assert!(of("1\n", false).is_some_and(|(why, remedy)| why.contains("own processes") && remedy == GIVE_CAPABILITIES));
         assert!(of("3\n", true).is_some_and(|(why, remedy)| why.contains("next boot") && remedy.is_empty()));
         assert_eq!(Remedies { is_root: false }.tracing_obstacle(&root_with("proc/version", "").1, false), None);
     }

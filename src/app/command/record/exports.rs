@@ -51,7 +51,7 @@ mod thread {
         priority::lower();
         let mut last = Ok(());
         for file in files {
-            let exported = EvaluatedRecording::open(&file, settings)
+            let exported = EvaluatedRecording::open_even_empty(&file, settings)
                 .and_then(|mut recorded| hive::write(&mut recorded, &HiveSelection::all(), directory));
             // The recorder needs a tenth of what an export takes.
             sys::malloc_trim();

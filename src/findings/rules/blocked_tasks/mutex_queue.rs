@@ -7,9 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, waker_evidence};
-use crate::findings::wait_chain::stacks;
-use crate::findings::wait_chain::user_stacks::user_stack_of;
+use crate::findings::wait_chain::named_holder::{describe_named_holder, named_holder_evidence};
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -64,11 +62,10 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         Some(named) => format!("is {}", describe_named_holder(context.interval, named)),
         None => "sleeps for a fixed time".into(),
     };
-    let basis =
-        queue.named.as_ref().map_or("inference: threads of the queue sleep one at a time", |named| known_by(named.field));
-    let thread = queue.named.as_ref().map(stacks::last_thread);
-    let stack = thread.and_then(|thread| stacks::stack_of(context.interval, thread));
-    let user_stack = thread.and_then(|thread| user_stack_of(context.interval, thread));
+    let holder_evidence = match &queue.named {
+        Some(named) => named_holder_evidence(context.interval, named),
+        None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
+    };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
         severity: Severity::Warning,
@@ -85,12 +82,9 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
             evidence_text("group", queue.label.name.clone()),
             evidence_number("waiting_threads", queue.threads),
             evidence_number("holders_seen", f64::from(queue.holders)),
-            evidence_text("holder_basis", basis),
         ]
         .into_iter()
-        .chain(queue.named.as_ref().into_iter().flat_map(|named| waker_evidence(named.field)))
-        .chain(stack.map(|stack| evidence_text("holder_stack", stack.as_str())))
-        .chain(user_stack.map(|stack| evidence_text("holder_user_stack", stack.as_str())))
+        .chain(holder_evidence)
         .collect(),
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }

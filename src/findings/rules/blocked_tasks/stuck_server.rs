@@ -7,6 +7,8 @@ use crate::findings::formatting::{duration, lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, named_holder_evidence};
+use crate::interval::lock_holders::LockHolder;
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
 
@@ -24,8 +26,8 @@ pub const STUCK_SERVER: Rule = Rule {
                read and not answered. A process that writes counts if it waits in a pipe of which a stopped process has the read end, \
                also over several pipes. A warning with one connection or behind a lock, critical with two connections of a stopped \
                process.",
-    caveats: "A paused container or a process under a debugger may be stopped on purpose. Which thread holds a mutex is not known. \
-              Clients that gave up, but whose connection is still open, count too.",
+    caveats: "A paused container or a process under a debugger may be stopped on purpose. The holder of a mutex is named only if the mutex names it (glibc, \
+              priority inheritance) or wake-ups show it (Rust, as root). Clients that gave up, but whose connection is still open, count too.",
     next_steps: &[
         "a stopped process: kill -CONT PID; /proc/PID/status, TracerPid; the state of its container",
         "a lock: what the holder waits for (screen 5, Enter); gdb -p PID, thread apply all bt; lslocks for file locks",
@@ -49,7 +51,7 @@ fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
             let verb = if server.label.processes > 1 { "are" } else { "is" };
             format!("{label} {verb} {}{time}: {waiters}", describe_halt(*halt))
         }
-        StuckCause::Lock(queue) => format!("{label}: {}; {connections} for it", describe_queue(context, queue)),
+        StuckCause::Lock(queue) => format!("{label}: {}; {connections} for it", describe_queue(context, server, queue)),
     };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
@@ -62,7 +64,7 @@ fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
         threshold: 1.0,
         unit: "count",
         sentence,
-        evidence: evidence(server),
+        evidence: evidence(context, server),
         explained_share: available.min(f64::from(server.waiting())) / context.cpu_count(),
     }
 }
@@ -92,15 +94,23 @@ fn describe_waiters(context: &RuleContext, server: &StuckServers) -> String {
 }
 
 /// `4 threads wait for the lock of /srv/lock, held by backup (4711), which sleeps in clock_nanosleep`
-fn describe_queue(context: &RuleContext, queue: &WaitQueueSpan) -> String {
+fn describe_queue(context: &RuleContext, server: &StuckServers, queue: &WaitQueueSpan) -> String {
     let threads = plural(queue.threads, "thread waits", "threads wait");
     match (queue.kind, queue.holder) {
         (WaitQueueKind::FileLock, Some(holder)) => {
             format!("{threads} for {}, held by {}", file_lock(queue), describe_lock_holder(context, holder))
         }
         (WaitQueueKind::FileLock, None) => format!("{threads} for {}", file_lock(queue)),
-        _ => format!("{threads} for a mutex, whose holder is neither on a CPU nor on storage"),
+        _ => match named_holder(context, server) {
+            Some(holder) => format!("{threads} for a mutex, held by {}", describe_named_holder(context.interval, holder)),
+            None => format!("{threads} for a mutex, whose holder is neither on a CPU nor on storage"),
+        },
     }
+}
+
+/// The holder of the mutex that threads of the server wait for, where the mutex names it or wake-ups show it.
+fn named_holder<'a>(context: &RuleContext<'a>, server: &StuckServers) -> Option<&'a LockHolder> {
+    context.interval.mutex_queues.iter().find(|queue| queue.group == server.group)?.named.as_ref()
 }
 
 /// `the lock of /srv/lock`
@@ -108,7 +118,7 @@ pub fn file_lock(queue: &WaitQueueSpan) -> String {
     queue.file.as_ref().map_or_else(|| "the lock of a file".into(), |file| format!("the lock of {}", lossy_name(file)))
 }
 
-fn evidence(server: &StuckServers) -> Vec<Evidence> {
+fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
     let mut list = vec![
         evidence_text("group", server.label.name.clone()),
         evidence_number("waiting_connections", f64::from(server.connections)),
@@ -129,6 +139,8 @@ fn evidence(server: &StuckServers) -> Vec<Evidence> {
             list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
             list.push(evidence_number("behind_lock_threads", queue.threads));
             list.push(evidence_optional("holder_pid", queue.holder.map(f64::from)));
+            let named = named_holder(context, server).filter(|_| queue.kind != WaitQueueKind::FileLock);
+            list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }
     list
