@@ -158,17 +158,17 @@ pub enum Command {
     #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
                             The certainty refers to the recorded time: it does not include how one run differs from the next.")]
     Compare(compare::Compare),
-    /// Add a mark with a text to every recording and live session of this user
+    /// Add a mark with a text to every recording and live session of this user; as root, also of the services
     #[command(after_help = "Example: stalltop mark \"deploy 42\"")]
     Mark(mark::Mark),
-    /// Print what this user can and cannot read on this kernel, and what would change it
+    /// Print what this user can and cannot read on this kernel, why, and what would change it where something would
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,
     /// Write an archive for a bug report: version, kernel, what can be read here, a recording of 10 s. Asks first, sends nothing
     #[command(after_help = "Example: sudo stalltop bug-report\n\
                             Of another machine: ssh db1 stalltop bug-report --yes -o - > report.tar.zst")]
     BugReport(BugReport),
-    /// A replacement for nicstat: the same options, columns and arithmetic
+    /// A replacement for nicstat: the same options and columns; --compat for the same arithmetic
     #[command(after_help = "Example: stalltop nicstat -z 1 10\nThe same: ln -s stalltop nicstat; ./nicstat -z 1 10")]
     #[command(disable_version_flag = true)]
     Nicstat(nicstat::Nicstat),

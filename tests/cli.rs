@@ -147,7 +147,6 @@ fn a_recording_without_a_complete_sample_exits_with_4_in_every_command() {
         &["export", file, "-o", &csv],
         &["report", file, "-o", &page],
         &["compare", file, file],
-        &["replay", file],
         &["cut", file, "--from", "+1s", "-o", &cut],
         &["cat", file, file, "-o", &joined],
     ] {

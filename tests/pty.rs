@@ -126,6 +126,13 @@ fn input_longer_than_one_read_is_complete() {
 }
 
 #[test]
+fn a_manual_page_is_not_printed_on_a_terminal() {
+    let mut session = Session::start(stalltop(&["man", "check"]), 100, 24);
+    session.until_text("try 'stalltop man check | man -l -'");
+    assert!(!session.contents().contains(".TH"), "{}", session.contents());
+}
+
+#[test]
 fn a_closed_terminal_ends_the_program() {
     // Under sudo or nohup there is no SIGHUP: the end of file must end the program.
     for ignored in [false, true] {

@@ -1,9 +1,10 @@
 //! The first screen of help, and the options of the live screen.
 
-/// `stalltop --help`: all commands on a terminal of 80 columns and 24 rows.
+use clap::{Arg, ArgAction};
+
+/// `stalltop --help`: all commands on a terminal of 80 columns and 24 rows, with the prompt below.
 pub const FIRST_SCREEN: &str = "\
-Shows how much of the idle CPU time is really free, which threads are blocked,
-on what, and behind which thread.
+Shows how much idle CPU time is really free, and which threads wait for what.
 
 Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
        stalltop COMMAND [OPTIONS]    --help of a command explains its options
@@ -25,13 +26,14 @@ Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
          --no-color, --slow, --version (stalltop help options: all of them)
 
 Example: ssh db1 stalltop record - | stalltop replay -
-Exit codes: 0 success, 1 failed, 2 wrong usage; more in stalltop man
+Exit codes: 0 success, 1 failed, 2 usage, 3 damaged recording; all: man stalltop
 ";
 
 /// `stalltop help options`: the options of the live screen, which are not those of a command.
 pub fn all_options() -> String {
-    let template = "Usage: stalltop [OPTIONS]\n\n{options}\n\n{after-help}\n";
-    super::clap_command().help_template(template).render_help().to_string()
+    let template = "Usage: stalltop [OPTIONS]\n\n{options}{after-help}\n";
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print the first screen of help");
+    super::clap_command().disable_help_flag(true).arg(help).help_template(template).render_help().to_string()
 }
 
 #[cfg(test)]
@@ -39,8 +41,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_list_of_options_says_what_help_prints() {
+        let text = all_options();
+        assert!(text.contains("Print the first screen of help") && !text.contains("see more with"), "{text}");
+        assert!(text.contains("\n\nExample: ") && !text.contains("\n\n\n"), "{text}");
+    }
+
+    #[test]
     fn the_first_screen_fits_and_names_every_command() {
-        assert!(FIRST_SCREEN.lines().count() <= 24, "{} lines", FIRST_SCREEN.lines().count());
+        assert!(FIRST_SCREEN.lines().count() <= 23, "{} lines", FIRST_SCREEN.lines().count());
         let widest = FIRST_SCREEN.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{widest:?} columns");
         let words: Vec<&str> = FIRST_SCREEN.split([' ', '\n', ',']).collect();

@@ -20,7 +20,11 @@ impl OtherTool {
 /// In the order of README.md.
 pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; 5 is the list of tasks" },
-    OtherTool { typed: "htop", instead: "stalltop", note: "F-keys as there; 5 T the tree, t threads, u containers" },
+    OtherTool {
+        typed: "htop",
+        instead: "stalltop",
+        note: "F1, F3 to F6, F9 and F10 as there; 5 T the tree, t threads, u containers",
+    },
     OtherTool {
         typed: "atop",
         instead: "stalltop record --rotate 1d --keep 7d DIR",
@@ -47,7 +51,11 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
         instead: "stalltop table cpu 1m --from FILE",
         note: "any table, at any interval; `replay` shows the screens",
     },
-    OtherTool { typed: "nicstat 1", instead: "stalltop nicstat 1", note: "the same options, columns and arithmetic" },
+    OtherTool {
+        typed: "nicstat 1",
+        instead: "stalltop nicstat 1",
+        note: "the same options and columns; `--compat` for the same arithmetic",
+    },
     OtherTool {
         typed: "iotop",
         instead: "stalltop table task 1 --sort kB_wr/s --top 10",

@@ -32,7 +32,11 @@ pub fn check(window: &Window) -> String {
     }
     let absent: Vec<String> = window.absent().iter().map(|(what, why)| format!("{what} ({why})")).collect();
     if !absent.is_empty() {
-        let _ = writeln!(text, "Not seen: {}. 'stalltop doctor' says what would change it.", absent.join(", "));
+        let _ = writeln!(
+            text,
+            "Not seen: {}. 'stalltop doctor' says why, and what would change it where something would.",
+            absent.join(", ")
+        );
     }
     text
 }

@@ -23,7 +23,7 @@ pub fn render() -> String {
     let _ = writeln!(text, "The screens are {}.\n", screens.join(", "));
     text.push_str("| keys | what they do | screens |\n| --- | --- | --- |\n");
     for binding in BINDINGS {
-        let keys: Vec<String> = binding.key_label.split_whitespace().map(key).collect();
+        let keys: Vec<String> = words(binding.key_label);
         let screens = match binding.screens {
             Screens::Sortable => "with a list".to_owned(),
             screens => screens.digits().unwrap_or_else(|| "all".to_owned()),
@@ -33,7 +33,19 @@ pub fn render() -> String {
     text
 }
 
-/// A key as code; the slash between two groups stays text, the key `/` does not.
-fn key(word: &str) -> String {
-    format!("`{}`", word.replace('|', "\\|"))
+/// The keys as code. A slash between two of them stays text, the key `/` does not.
+fn words(label: &str) -> Vec<String> {
+    let is_separator = |word: &str| word == "/" && label != "/";
+    let code = |word: &str| if is_separator(word) { word.to_owned() } else { format!("`{}`", word.replace('|', "\\|")) };
+    label.split_whitespace().map(code).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_is_a_key_only_where_it_stands_alone() {
+        assert_eq!([words("Enter / Esc").join(" "), words("/").join(" ")], ["`Enter` / `Esc`", "`/`"]);
+    }
 }

@@ -1,6 +1,6 @@
 //! `man`: manual pages, made from the definition of the command line.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
@@ -24,12 +24,14 @@ pub const EXIT_CODES: [(u8, &str); 8] = [
 ];
 
 /// Exit codes of single commands.
-pub const OTHER_EXIT_CODES: [(&str, &str); 2] = [
+pub const OTHER_EXIT_CODES: [(&str, &str); 4] = [
     (
         "check",
         "0 nothing to warn of, 1 a warning, 2 a critical finding, 3 not known, whatever the reason: as plugins of Nagios and \
          Icinga exit",
     ),
+    ("fleet --once, fleet --json", "those of check, of the worst host; 3 also if a host is not known"),
+    ("nicstat", "1 instead of 2 for an unknown option, as nicstat exits"),
     (
         "table -- COMMAND",
         "that of the command; 128 and the number of the signal that ended it; 126 or 127 if it could not be run",
@@ -37,7 +39,7 @@ pub const OTHER_EXIT_CODES: [(&str, &str); 2] = [
 ];
 
 /// Environment variables that are read.
-pub const ENVIRONMENT: [(&str, &str); 13] = [
+pub const ENVIRONMENT: [(&str, &str); 14] = [
     (CONFIG_VAR, "the configuration file, instead of the user's and the system's"),
     (THRESHOLD_VAR, "thresholds, as those of check --threshold: KIND=VALUE,..."),
     (SPEED_VAR, "speeds of interfaces, as those of --nic-speed: INT=MBPS[fd|hd],..."),
@@ -48,6 +50,7 @@ pub const ENVIRONMENT: [(&str, &str); 13] = [
         "the directory of learned latencies and of remembered columns [default: ~/.local/state; root: /var/lib]",
     ),
     ("XDG_RUNTIME_DIR, RUNTIME_DIRECTORY", "the directory of the socket that stalltop mark writes to"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "headers of serve --otlp, such as passwords: NAME=VALUE,..."),
     ("HOME", "where a recording is saved if the current directory cannot be written to"),
     ("TMPDIR", "the directory of temporary files"),
     ("LC_ALL, LC_CTYPE, LANG", "the character set; C and POSIX: ASCII only"),
@@ -81,30 +84,69 @@ pub fn man_page(path: &[String]) -> Result<Exit, Failure> {
         };
         command = next;
     }
+    if io::stdout().is_terminal() {
+        let words = ["stalltop man"].into_iter().chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+        let remedy = format!("try '{words} | man -l -'");
+        return Err(Failure::new(Exit::Usage, "no manual page on a terminal", "it is the source of one, for man", remedy));
+    }
     let mut text = Vec::new();
     render(command, path.is_empty(), &mut text)
         .map_err(|error| Failure::new(Exit::Failed, "cannot write the manual page", error, ""))?;
-    print(&String::from_utf8_lossy(&text)).map(|_| Exit::Success)
+    print(&with_one_preamble(&String::from_utf8_lossy(&text))).map(|_| Exit::Success)
+}
+
+/// Each section is written with the definition of the apostrophe before it: one is enough.
+fn with_one_preamble(text: &str) -> String {
+    const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+    match text.strip_prefix(PREAMBLE) {
+        Some(rest) => PREAMBLE.to_owned() + &rest.replace(PREAMBLE, ""),
+        None => text.to_owned(),
+    }
 }
 
 fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) -> io::Result<()> {
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let has_subcommands = command.has_subcommands();
+    let command_operand = command.get_positionals().find(|operand| operand.is_last_set()).map(value_name);
     let page = Man::new(command).source(concat!("stalltop ", env!("CARGO_PKG_VERSION")));
-    if !is_whole_program {
-        return page.render(text);
-    }
     page.render_title(text)?;
     page.render_name_section(text)?;
     page.render_synopsis_section(text)?;
+    // clap_mangen prints an operand after `--` like any other.
+    if let Some(name) = command_operand {
+        let synopsis = String::from_utf8_lossy(text);
+        *text = synopsis.replace(&format!("[\\fI{name}\\fR]"), &format!("[\\-\\- \\fI{name}\\fR...]")).into_bytes();
+    }
     page.render_description_section(text)?;
     page.render_options_section(text)?;
-    page.render_subcommands_section(text)?;
+    if has_subcommands {
+        page.render_subcommands_section(text)?;
+    }
+    if !is_whole_program {
+        return examples_section(&examples, text);
+    }
     let codes = EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
     let others = OTHER_EXIT_CODES.map(|(command, meaning)| (format!("stalltop {command}"), meaning));
     section("EXIT STATUS", codes.into_iter().chain(others), text)?;
     section("ENVIRONMENT", ENVIRONMENT.map(|(name, meaning)| (name.to_owned(), meaning)).into_iter(), text)?;
     section("FILES", FILES.map(|(name, meaning)| (name.to_owned(), meaning)).into_iter(), text)?;
-    page.render_extra_section(text)?;
+    examples_section(&examples, text)?;
     page.render_version_section(text)
+}
+
+/// The name of an operand in the synopsis.
+fn value_name(operand: &clap::Arg) -> String {
+    operand.get_value_names().and_then(|names| names.first()).map_or_else(|| operand.get_id().to_string(), ToString::to_string)
+}
+
+/// A paragraph a line.
+fn examples_section(examples: &str, text: &mut Vec<u8>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    for (index, line) in examples.lines().enumerate() {
+        roff.control(if index == 0 { "SH" } else { "PP" }, (index == 0).then_some("EXAMPLES"));
+        roff.text([roman(line.strip_prefix("Example: ").unwrap_or(line))]);
+    }
+    roff.to_writer(text)
 }
 
 /// A section with a list of words and their meaning.
@@ -124,6 +166,17 @@ fn section(name: &str, list: impl Iterator<Item = (String, &'static str)>, text:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn examples_are_paragraphs_and_an_operand_after_dashes_is_shown_so() {
+        let mut command = cli::clap_command();
+        command.build();
+        let mut text = Vec::new();
+        render(command.find_subcommand("table").unwrap().clone(), false, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(".SH EXAMPLES\nstalltop table disk 1 10\n.PP\nOf a recording: "), "{text}");
+        assert!(text.contains("[\\-\\- \\fICOMMAND\\fR...]") && !text.contains("EXTRA"), "{text}");
+    }
 
     #[test]
     fn every_exit_code_is_in_the_manual() {

@@ -1,5 +1,7 @@
 //! `mark`: sends a mark to every recorder and every live screen of this user.
 
+use nix::unistd::geteuid;
+
 use crate::app::mark_socket::{self, Delivery};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio;
@@ -21,7 +23,12 @@ pub fn mark(mark: &cli::mark::Mark) -> Result<Exit, Failure> {
         }
     }
     if deliveries.is_empty() {
-        let remedy = "start 'stalltop record' or 'stalltop' as this user";
+        let remedy = match geteuid().is_root() {
+            true => "start 'stalltop record', 'stalltop' or the service stalltop-record",
+            false => {
+                "start 'stalltop record' or 'stalltop' as this user; the recorders of the services take marks of root: sudo stalltop mark"
+            }
+        };
         return Err(Failure::new(Exit::Failed, "not marked", "this user has no recorder and no live screen", remedy));
     }
     let marked = deliveries.iter().filter(|delivery| delivery.result.is_ok()).count();
