@@ -90,7 +90,7 @@ fn only_ignore_and_fail_on_select_findings() {
 fn threshold_overrides_the_configuration() {
     assert_eq!(check(HOT, &[]).0, 1);
     // The value is slightly above one CPU at times, so that no threshold below 100 % suppresses it.
-    assert_eq!(check(HOT, &["--threshold", "box-idle-below-ratio=20%"]).0, 0);
+    assert_eq!(check(HOT, &["--threshold", "host-busy-below-ratio=20%"]).0, 0);
     let (code, text, _) = check(DATABASE, &["--threshold", "idle-but-blocked=97%", "--only", "idle-but-blocked"]);
     assert_eq!(code, 0, "{text}");
     let mut command = stalltop(&["check", "--only", "idle-but-blocked"]);
@@ -298,7 +298,7 @@ fn watch_runs_until_a_signal() {
     use nix::sys::signal::{Signal, kill};
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let options =
-        ["check", "--watch", "-i", "100ms", "--threshold", "thread-busy-ratio=10%", "--threshold", "box-idle-below-ratio=1"];
+        ["check", "--watch", "-i", "100ms", "--threshold", "thread-busy-ratio=10%", "--threshold", "host-busy-below-ratio=1"];
     let mut child = stalltop(&options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // The busy loop is one finding at least.

@@ -44,7 +44,7 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("check FILE", Text),
     ("check FILE --json", Text),
     ("check FILE --format nagios", Text),
-    ("check FILE --watch --threshold limit-seconds=0,box-idle-below-ratio=1,thread-busy-ratio=0.01", Text),
+    ("check FILE --watch --threshold limit-seconds=0,host-busy-below-ratio=1,thread-busy-ratio=0.01", Text),
     ("check FILE --watch --on-finding nproc", Text),
     ("check --for 300ms", Text),
     // Standard input is empty.

@@ -172,6 +172,6 @@ fn about(finding: &Value) -> String {
     let subject = &finding["subject"];
     let cpu = subject["cpu"].as_u64().map(|cpu| format!("cpu{cpu}"));
     let words = ["name", "path", "address"].iter().find_map(|field| subject[*field].as_str().map(str::to_owned));
-    let whole = (subject["type"] == "box").then(|| "host".to_owned());
+    let whole = (subject["type"] == "host").then(|| "host".to_owned());
     cpu.or(words).or(whole).unwrap_or_default()
 }

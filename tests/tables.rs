@@ -174,8 +174,9 @@ fn rows_are_selected_and_sorted() {
     assert_eq!(run("--busy"), ["busy"]);
     assert_eq!(run("-p 1,300"), ["init", "idle"]);
     assert_eq!(run("--name ^i"), ["init", "idle"]);
-    let args = ["table", "task", "--of-box", "--top", "1", "--format", "csv", "--from", recording.path()];
+    let args = ["table", "task", "--of-host", "--top", "1", "--format", "csv", "--from", recording.path()];
     assert_eq!(formats::csv(&self::run(&args).1)[0]["cpu_ratio"], "0.25");
+    assert_eq!(self::run(&args.map(|word| if word == "--of-host" { "--of-box" } else { word })), self::run(&args));
 }
 
 #[test]

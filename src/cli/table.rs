@@ -57,8 +57,8 @@ pub struct Table {
     #[arg(long, conflicts_with = "command")]
     pub since_boot: bool,
     /// Shares of all CPUs instead of one CPU
-    #[arg(long)]
-    pub of_box: bool,
+    #[arg(long, alias = "of-box")]
+    pub of_host: bool,
     /// In CSV, put a quote before text that a spreadsheet would read as a formula
     #[arg(long)]
     pub safe_formulas: bool,

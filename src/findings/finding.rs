@@ -200,9 +200,7 @@ impl Evidence {
 
     /// Its name in words, without the unit.
     pub fn label(&self) -> String {
-        // Scripts know the keys by an older word for the host.
-        let words = self.stem_and_unit().0.split('_').map(|word| if word == "box" { "host" } else { word });
-        words.collect::<Vec<_>>().join(" ")
+        self.stem_and_unit().0.replace('_', " ")
     }
 
     fn stem_and_unit(&self) -> (&'static str, EvidenceUnit) {

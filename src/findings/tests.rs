@@ -54,6 +54,8 @@ fn thresholds_that_a_file_omits_have_their_defaults() {
     };
     assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
+    let renamed = ["box-idle-below-ratio", "host-busy-below-ratio"].map(|name| Threshold::from_name(name).map(Threshold::name));
+    assert!(renamed[0].is_some() && renamed[0] == renamed[1], "the older name is read");
     assert!(Threshold::from_name("blocked-ration").is_none(), "an unknown name is refused");
     for (name, value) in [
         ("blocked-ratio", 1.1),

@@ -72,6 +72,8 @@ pub enum ThresholdUnit {
 impl Threshold {
     /// The threshold with that name, such as `latency-multiple`.
     pub fn from_name(name: &str) -> Option<&'static Threshold> {
+        // Its name before the first release.
+        let name = if name == "box-idle-below-ratio" { "host-busy-below-ratio" } else { name };
         THRESHOLDS.iter().find(|limit| limit.name() == name)
     }
 

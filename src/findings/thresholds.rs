@@ -61,7 +61,7 @@ thresholds! {
     /// CPU time ÷ time
     thread_busy_ratio(SaturatedThread): Share = 0.95,
     /// The host, or the CPUs that the thread may use, must be less busy than this
-    box_idle_below_ratio(SaturatedCore, SaturatedThread): Share = 0.9,
+    host_busy_below_ratio(SaturatedCore, SaturatedThread): Share = 0.9,
     /// CPUs that must be free beside the thread or the CPU
     free_cpus(SaturatedCore, SaturatedThread): Cpus = 0.25,
     /// Threads waiting for a CPU, for each CPU

@@ -131,7 +131,7 @@ pub(super) struct CheckJson {
     to: Option<String>,
     verdict: &'static str,
     figures: MeanFigures,
-    witnesses: CrossChecksJson,
+    cross_checks: CrossChecksJson,
     findings: Vec<FindingJson>,
     absent: Vec<AbsentJson>,
 }
@@ -146,7 +146,7 @@ impl CheckJson {
             to,
             verdict: if window.is_empty() { "unknown" } else { overall_status(window.worst_severity()) },
             figures: window.figures(),
-            witnesses: CrossChecksJson::new(window),
+            cross_checks: CrossChecksJson::new(window),
             findings: window.findings().into_iter().map(FindingJson::new).collect(),
             absent: window.absent().into_iter().map(|(what, why)| AbsentJson { what, why }).collect(),
         }
@@ -235,8 +235,8 @@ impl FindingJson {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum SubjectJson {
-    /// The whole host; the word in JSON is fixed, because scripts compare it
-    Box,
+    /// The whole host
+    Host,
     Cpu {
         cpu: u32,
     },
@@ -315,7 +315,7 @@ impl SubjectJson {
     /// `name`: what a cgroup is named after.
     fn new(subject: &Subject, name: Option<&CgroupName>) -> SubjectJson {
         match subject {
-            Subject::Host => SubjectJson::Box,
+            Subject::Host => SubjectJson::Host,
             Subject::Cpu(id) => SubjectJson::Cpu { cpu: id.0 },
             Subject::Disk { id, name } => {
                 SubjectJson::Disk { name: name.to_string_lossy(), device: format!("{}:{}", id.major, id.minor) }

@@ -9,7 +9,7 @@ use crate::armed_recorder::{Place, open, texts};
 
 /// With these thresholds a thread that computes is a finding at once, on any machine.
 const CONFIGURATION: &str =
-    "[thresholds]\nlimit-seconds = 0\nthread-busy-ratio = 0.01\nbox-idle-below-ratio = 1\nfree-cpus = 0\n";
+    "[thresholds]\nlimit-seconds = 0\nthread-busy-ratio = 0.01\nhost-busy-below-ratio = 1\nfree-cpus = 0\n";
 
 /// A process that computes; it ends with the test.
 struct Hog(Child);

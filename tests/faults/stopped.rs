@@ -27,7 +27,7 @@ fn a_stopped_recorder_counts_missed_samples() {
     let name = file.to_str().unwrap();
     let child = stalltop(&["record", "-i", "100ms", "--for", "10m", name]).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_raw(child.id() as i32);
-    // However large they are on this box.
+    // However large they are on this host.
     let samples = || Replayer::open(&file).map_or(0, |replayer| replayer.len());
     until("samples", || samples() > 2);
     kill(pid, Signal::SIGSTOP).unwrap();

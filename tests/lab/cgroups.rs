@@ -138,7 +138,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Chec
 fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut CheckResult) {
     let crowd = said.must("cpu-saturated", subject, "warning");
     said.value(&crowd, waits - 0.15, waits + 0.15);
-    said.evidence(&crowd, "wanting_threads", waits + 0.8, waits + 1.2);
+    said.evidence(&crowd, "runnable_threads", waits + 0.8, waits + 1.2);
     said.word(&crowd, "allowed_cpus", "1");
     said.says(&crowd, &["4 runnable threads for CPU 1", whose, "spin"]);
     said.nothing_wrong_but(&["cpu-saturated", "saturated-core"]);

@@ -158,7 +158,7 @@ impl CheckResult {
 
     /// The sentence that says where iowait and PSI mislead must contain each of these.
     pub fn cross_check_says(&mut self, words: &[&str]) {
-        let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
+        let sentence = self.json["cross_checks"]["artefact"].as_str().unwrap_or_default().to_owned();
         for word in words {
             self.expect(sentence.contains(word), || format!("`{word}` is not in the cross-check: {sentence}"));
         }
@@ -203,7 +203,7 @@ fn about(finding: &Value) -> String {
     let cpu = subject["cpu"].as_u64().map(|cpu| format!("cpu{cpu}"));
     let words =
         ["name", "path", "address", "interface", "owner"].iter().find_map(|field| subject[*field].as_str().map(str::to_owned));
-    let whole = (subject["type"] == "box").then(|| "host".to_owned());
+    let whole = (subject["type"] == "host").then(|| "host".to_owned());
     cpu.or(words).or(whole).unwrap_or_default()
 }
 

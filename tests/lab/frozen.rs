@@ -14,7 +14,7 @@ const SPAN: Duration = Duration::from_secs(20);
 /// The tools start at least this long after the first snapshot, so that their second reading comes after the second one.
 const MARGIN: Duration = Duration::from_secs(1);
 
-const OF_THE_BOX: &[&str] =
+const OF_THE_HOST: &[&str] =
     &["stat", "diskstats", "vmstat", "meminfo", "loadavg", "version", "cpuinfo", "net/dev", "net/snmp", "net/netstat"];
 const OF_A_PROCESS: &[&str] = &["stat", "status", "schedstat", "comm", "cmdline", "io"];
 const OF_A_THREAD: &[&str] = &["stat", "status", "schedstat", "comm"];
@@ -57,7 +57,7 @@ impl Frozen {
         let threads =
             self.threads.iter().flat_map(|tid| OF_A_THREAD.iter().map(move |name| format!("{pid}/task/{tid}/{name}")));
         // Those of tasks first: their counters move the most.
-        for name in process.chain(threads).chain(OF_THE_BOX.iter().map(|name| (*name).to_owned())) {
+        for name in process.chain(threads).chain(OF_THE_HOST.iter().map(|name| (*name).to_owned())) {
             // The files of an exited thread remain.
             if let Ok(text) = fs::read(Path::new("/proc").join(&name)) {
                 self.write(&name, &text);

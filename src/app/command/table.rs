@@ -65,7 +65,7 @@ impl TableOutput {
             pids: options.pids.clone(),
             name: options.name.clone(),
             without_idle: options.busy,
-            divide_by_cpus: options.of_box,
+            divide_by_cpus: options.of_host,
         };
         let selection = ResolvedSelection::resolve(table, requested).map_err(|what| usage(what, ""))?;
         let format = match options.format {

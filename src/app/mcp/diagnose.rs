@@ -47,7 +47,7 @@ pub async fn diagnose(arguments: &Arguments, access: &Access) -> ToolResult {
         "to": found["to"],
         "verdict": found["verdict"],
         "figures": figures,
-        "misleading": found["witnesses"]["artefact"],
+        "misleading": found["cross_checks"]["artefact"],
         "findings": page.items,
         "page": page.page,
         "pages": page.pages,

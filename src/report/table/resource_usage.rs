@@ -17,7 +17,7 @@ pub struct ResourceUsage {
     /// CPU time ÷ elapsed time: 1.0 is one whole CPU
     pub cpu_ratio: Option<f64>,
     /// The same of all CPUs
-    pub box_ratio: Option<f64>,
+    pub host_ratio: Option<f64>,
     /// Of its largest process; `None` if that is not larger than stalltop itself, which the kernel includes
     pub max_resident_bytes: Option<u64>,
     pub minor_faults: u64,
@@ -53,7 +53,7 @@ impl ResourceUsage {
             (format!("{:.3}", self.user_seconds), "s user"),
             (format!("{:.3}", self.system_seconds), "s system"),
             (share(self.cpu_ratio), "% of one CPU"),
-            (share(self.box_ratio), "% of all CPUs"),
+            (share(self.host_ratio), "% of all CPUs"),
             (self.max_resident_bytes.map_or_else(|| "-".to_owned(), kb), "kB resident at most"),
             (self.minor_faults.to_string(), "minor faults"),
             (self.major_faults.to_string(), "major faults"),

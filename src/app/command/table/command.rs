@@ -103,7 +103,7 @@ fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {
         user_seconds: user,
         system_seconds: system,
         cpu_ratio: share(elapsed),
-        box_ratio: share(elapsed * cpus as f64),
+        host_ratio: share(elapsed * cpus as f64),
         max_resident_bytes: Some(usage.ru_maxrss).filter(|&most| most > own).map(|most| count(most) * KB),
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),

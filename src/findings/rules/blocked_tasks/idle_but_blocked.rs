@@ -258,7 +258,7 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         }
     }
     if let Some(sentence) = contradiction_sentence(context.interval) {
-        list.push(evidence_text("witnesses", sentence.as_str()));
+        list.push(evidence_text("cross_checks", sentence.as_str()));
     }
     let chain = wait_chain(context.interval, context.latency_statuses, top);
     list.push(evidence_text("chain_confidence", chain.confidence.as_str()));

@@ -10,7 +10,7 @@ use crate::units::reaches_threshold;
 
 pub const TRACED_PROCESS: Rule = Rule {
     kind: Kind::TracedProcess,
-    title: "A process under a tracer",
+    title: "Traced process",
     meaning: "strace, gdb or another tracer (ptrace) is attached to a process that works: the kernel stops the thread at each system \
               call or signal, and the tracer lets it go on. A program with many system calls becomes ten to a hundred times slower.",
     computed: "Share of the sub-samples that saw a thread of the process in which it was in state t, three at least; of the thread with \

@@ -51,7 +51,7 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
         few => format!("CPUs {list}, the {} of {all} that {whose}", few.len()),
     };
     let wanted = affinity.running + waiting;
-    let box_taken = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
+    let host_taken = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
     let is_normal = |task| {
         context.interval.tasks.as_ref().and_then(|tasks| tasks.thread(task)).is_none_or(|thread| !is_low_priority(thread))
     };
@@ -65,7 +65,7 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     };
     let sentence = format!(
         "{runnable}, while the host is {} busy; waiting: {}{}{starved}",
-        percent(box_taken),
+        percent(host_taken),
         waiters,
         softirq_clause(context, affinity)
     );
@@ -88,8 +88,8 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
             evidence_text("allowed_cpus", affinity.cpus_allowed_list.clone()),
             evidence_number("busy_ratio", affinity.busy),
             evidence_number("waiting_threads", waiting),
-            evidence_number("wanting_threads", wanted),
-            evidence_number("box_busy_ratio", box_taken),
+            evidence_number("runnable_threads", wanted),
+            evidence_number("host_busy_ratio", host_taken),
         ]
         .into_iter()
         .chain(starved_evidence)

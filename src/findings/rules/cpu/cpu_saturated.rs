@@ -111,7 +111,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
             evidence_number("busy_ratio", cpu.busy()),
             evidence_number("steal_ratio", cpu.total.steal),
             evidence_number("waiting_threads", waiting),
-            evidence_number("wanting_threads", wanted),
+            evidence_number("runnable_threads", wanted),
             evidence_optional("background_waiting_threads", low_priority),
             evidence_optional("psi_cpu_some_ratio", context.interval.pressure.cpu_some.map(|share| share.0)),
         ]

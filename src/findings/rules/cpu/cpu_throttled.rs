@@ -17,7 +17,7 @@ const MIN_REPORTED_AVAILABLE: f64 = 0.1;
 const IDLE_HOST_AVAILABLE: f64 = 0.5;
 
 /// Evidence: the available share of the host
-const AVAILABLE_RATIO: &str = "box_available_ratio";
+const AVAILABLE_RATIO: &str = "host_available_ratio";
 
 pub const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,

@@ -48,7 +48,7 @@ impl FreeCpus {
 
     /// Whether another thread could use it.
     pub fn is_enough(&self, thresholds: &Thresholds) -> bool {
-        self.cpus >= thresholds.free_cpus && self.busy < thresholds.box_idle_below_ratio
+        self.cpus >= thresholds.free_cpus && self.busy < thresholds.host_busy_below_ratio
     }
 
     /// `the host is 70.0 % busy (1.40 of 2 CPUs), 0.60 CPU is idle`

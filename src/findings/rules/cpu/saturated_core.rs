@@ -98,7 +98,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("irq_ratio", core.shares.irq),
             evidence_number("softirq_ratio", core.shares.softirq),
             evidence_number("hidden_ratio", core.hidden),
-            evidence_number("box_busy_ratio", cpu.busy()),
+            evidence_number("host_busy_ratio", cpu.busy()),
             evidence_number("free_cpus", free.cpus),
             top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
         ];

@@ -77,7 +77,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("user_ratio", thread.states.user),
             evidence_number("system_ratio", thread.states.system),
             evidence_optional("run_queue_wait_ratio", thread.run_queue_wait.map(|wait| wait.0)),
-            evidence_number("box_busy_ratio", cpu.busy()),
+            evidence_number("host_busy_ratio", cpu.busy()),
             evidence_number("free_cpus", free.cpus),
             evidence_number("last_cpu", f64::from(thread.processor.0)),
         ];

@@ -64,7 +64,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("threads", parts.len() as f64),
                 evidence_number("most_of_one_thread_ratio", most),
                 evidence_number("one_running_ratio", alone),
-                evidence_number("box_busy_ratio", cpu.busy()),
+                evidence_number("host_busy_ratio", cpu.busy()),
                 evidence_number("free_cpus", free.cpus),
             ],
             explained_share: used / context.cpu_count(),

@@ -181,7 +181,7 @@ impl<'a> CgroupThrashing<'a> {
                 evidence_optional("thrashing_threads", time.if_delay_accounting(context, time.thrashing)),
                 evidence_optional("reclaiming_threads", time.if_delay_accounting(context, time.reclaiming)),
                 evidence_optional("psi_memory_some_ratio", stall),
-                evidence_optional("box_psi_memory_some_ratio", context.interval.pressure.memory_some.map(|share| share.0)),
+                evidence_optional("host_psi_memory_some_ratio", context.interval.pressure.memory_some.map(|share| share.0)),
             ],
             explained_share: (time.waiting_threads() / context.cpu_count()).min(1.0),
         })

@@ -22,7 +22,7 @@ pub const TCP_RETRANSMITS: Rule = Rule {
                queueing discipline dropped them, and names the remote host with most of them and the process that \
                sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
-    caveats: "Tail-loss probes and spurious retransmits count too. ",
+    caveats: "Tail-loss probes and spurious retransmits count too.",
     next_steps: &[
         "ss -ti: the connections with retrans",
         "drops of the local qdisc and of the interface",
