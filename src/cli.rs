@@ -129,7 +129,7 @@ pub enum Command {
                             Another machine: ssh db1 stalltop record - --for 10s | stalltop check -\n\
                             As a log: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
-    /// Show many hosts over ssh: a row each, the worst first, findings grouped by cause
+    /// Show many hosts over ssh: one row per host, the worst first, findings grouped by cause
     #[command(after_help = "Example: stalltop fleet web1 web2 db1\n\
                             Hosts of a file, for a script: stalltop fleet --hosts hosts.txt --json\n\
                             Recorded, and replayed: stalltop fleet --hosts hosts.txt --record night; stalltop fleet --replay night")]
@@ -310,8 +310,13 @@ mod tests {
         };
         for (words, end) in [
             ("chekc", "unrecognized subcommand 'chekc': did you mean 'check'?: try 'stalltop --help'"),
+            ("demo 9", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
+            ("demo x", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
             ("table disc", ": did you mean 'disk'?: try 'stalltop table --help'"),
-            ("check --for -5s", "unexpected argument '-5' found: try 'stalltop check --help'"),
+            (
+                "check --for -5s",
+                "unexpected argument '-5' found: times and counts are not negative: try 'stalltop check --help'",
+            ),
             ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
             ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
             ("check --rotate 1d", "'--rotate' found: it is an option of 'stalltop record': try 'stalltop check --help'"),

@@ -36,7 +36,13 @@ impl RecordingStream {
         }
         let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
         let stdin = stdin.map_err(|error| Failure::new(Exit::Failed, "cannot read standard input", error, ""))?;
-        let mut reader = StreamReader::open(stdin).map_err(recorder::failure)?;
+        let mut reader = StreamReader::open(stdin).map_err(|error| match error {
+            RecordingError::NotARecording { looks_like, .. } => {
+                let why = format!("it is not a recording: it looks like {looks_like}");
+                Failure::new(Exit::NotRecording, what, why, format!("pipe a recording into it: {example}"))
+            }
+            error => recorder::failure(error),
+        })?;
         let mut header = None;
         let mut sections = Vec::new();
         let first = loop {

@@ -4,14 +4,22 @@ use clap::Args;
 
 use super::screen::Appearance;
 
+/// The number of recordings.
+const RECORDINGS: u8 = 6;
+
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Demo {
     /// Only the recording with this number
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=6))]
+    #[arg(value_parser = parse_number)]
     pub number: Option<u8>,
     /// Print the list of recordings
     #[arg(long, conflicts_with = "number")]
     pub list: bool,
     #[command(flatten)]
     pub appearance: Appearance,
+}
+
+fn parse_number(text: &str) -> Result<u8, String> {
+    let number = text.parse().ok().filter(|number| (1..=RECORDINGS).contains(number));
+    number.ok_or_else(|| format!("they are 1 to {RECORDINGS}, and 'stalltop demo --list' has their titles"))
 }

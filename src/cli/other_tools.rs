@@ -19,11 +19,11 @@ impl OtherTool {
 
 /// In the order of README.md.
 pub const OTHER_TOOLS: [OtherTool; 15] = [
-    OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; 5 is the list of tasks" },
+    OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; key 5 lists the tasks" },
     OtherTool {
         typed: "htop",
         instead: "stalltop",
-        note: "F1, F3 to F6, F9 and F10 as there; 5 T the tree, t threads, u containers",
+        note: "F1, F3 to F6, F9 and F10 as there; key 5, then T: tree, t: threads, u: containers",
     },
     OtherTool {
         typed: "atop",
@@ -33,19 +33,19 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "iostat -x 1",
         instead: "stalltop table disk 1",
-        note: "its columns, and each latency against its baseline",
+        note: "iostat's columns, and each latency against its baseline",
     },
     OtherTool {
         typed: "mpstat -P ALL 1",
         instead: "stalltop table core 1",
-        note: "its columns, and the busiest thread of each CPU",
+        note: "mpstat's columns, and the busiest thread of each CPU",
     },
     OtherTool {
         typed: "pidstat 1",
         instead: "stalltop table task 1 --busy",
-        note: "CPU, waits, faults and bytes in one line; `thread`: -t",
+        note: "CPU, waits, faults and bytes in one line; for -t: `table thread`",
     },
-    OtherTool { typed: "vmstat 1", instead: "stalltop table load 1 --columns vmstat", note: "the same line, with decimals" },
+    OtherTool { typed: "vmstat 1", instead: "stalltop table load 1 --columns vmstat", note: "vmstat's columns, with decimals" },
     OtherTool {
         typed: "sar -f FILE",
         instead: "stalltop table cpu 1m --from FILE",
@@ -59,17 +59,17 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "iotop",
         instead: "stalltop table task 1 --sort kB_wr/s --top 10",
-        note: "on the screen: 5, s until the column is chosen",
+        note: "on the screen: key 5, then s until the column is chosen",
     },
     OtherTool {
         typed: "perf top",
         instead: "stalltop",
-        note: "5, Enter: where the time of a process goes; functions are perf's",
+        note: "key 5, then Enter: where the time of a process goes; for its functions use perf",
     },
     OtherTool {
         typed: "biolatency",
         instead: "stalltop table disk 1 --columns latency",
-        note: "as root: p50 to max of reads, writes and flushes; 3 is the heat map",
+        note: "as root: p50 to max of reads, writes and flushes; key 3 shows the heat map",
     },
     OtherTool { typed: "runqlat", instead: "stalltop probe runq 1", note: "the same, by CPU and process" },
     OtherTool {

@@ -68,6 +68,7 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
         text.split('\'').nth(1).is_some_and(|meant| meant.starts_with(typed) && meant.len() == typed.len() + 1)
     };
     let suggestion = match (option.as_deref(), similar) {
+        (Some(typed), _) if is_negative_number(typed) => Some(": times and counts are not negative".to_owned()),
         (Some(typed), Some(similar)) if lacks_a_letter(&similar, typed) => Some(similar),
         (Some(typed), similar) => option_of_other_command(typed).or(similar),
         (None, similar) => similar,
@@ -84,6 +85,11 @@ fn unknown_option(error: &clap::Error) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `-5`, of `--for -5s`.
+fn is_negative_number(option: &str) -> bool {
+    option.strip_prefix('-').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// A command and one of its options, as both are typed.

@@ -15,7 +15,7 @@ pub struct QueryInterval {
     pub all: QuerySpan,
     /// Answered by the query cache, and not; `None`: the server has none
     pub cached_and_not: Option<[QuerySpan; 2]>,
-    /// Their thread was pre-empted, and was not
+    /// Their thread was preempted, and was not
     pub preempted_and_not: [QuerySpan; 2],
     /// Of all queries
     pub times: [(QueryPart, Millis); 5],

@@ -31,7 +31,7 @@ pub enum RecordingError {
     NoIntactSamples { path: Location },
     #[error("'{path}' has no complete sample: {why}")]
     NoCompleteSample { path: Location, why: &'static str },
-    #[error("'{path}' cannot be read at an offset (it is {kind}); stream it instead: stalltop replay - < FILE")]
+    #[error("'{path}' cannot be read at an offset (it is {kind})")]
     NotSeekable { path: Location, kind: &'static str },
     #[error("'{path}' has several boots of a machine, or several machines: their counters cannot be in one recording")]
     MultipleBoots { path: Location },

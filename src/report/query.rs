@@ -17,7 +17,7 @@ const LABEL_COLUMNS: usize = 20;
 /// The last is the maximum.
 const QUANTILES: [f64; 5] = [0.5, 0.95, 0.99, 0.999, 1.0];
 
-/// Latencies of all queries and of parts of them, what their threads did, and which processes pre-empted them. `server` is its name and
+/// Latencies of all queries and of parts of them, what their threads did, and which processes preempted them. `server` is its name and
 /// pid, and `time` the end of the interval, as people read it.
 pub fn table(interval: &QueryInterval, server: &(Name, u32), time: &str) -> String {
     let mut text = String::new();
@@ -59,7 +59,7 @@ fn preemptors(text: &mut String, interval: &QueryInterval) {
     if interval.preempted_by.is_empty() && others == 0 {
         return;
     }
-    let _ = writeln!(text, "{:LABEL_COLUMNS$}{:>9}", "pre-empted by", "times");
+    let _ = writeln!(text, "{:LABEL_COLUMNS$}{:>9}", "preempted by", "times");
     for PreemptorSpan { pid, name, count } in shown {
         let label = match pid {
             0 => "CPU limit of cgroup".to_owned(),
@@ -85,7 +85,7 @@ fn spans(interval: &QueryInterval) -> Vec<(&'static str, &QuerySpan)> {
         spans.extend([("cached", cached), ("not cached", others)]);
     }
     let [preempted, others] = &interval.preempted_and_not;
-    spans.extend([("pre-empted", preempted), ("not pre-empted", others)]);
+    spans.extend([("preempted", preempted), ("not preempted", others)]);
     spans
 }
 
@@ -245,15 +245,15 @@ mod tests {
              all                       100 8.00 µs 2.18 µs 2.29 µs 2.30 µs  573 µs  573 µs\n\
              cached                   90.0 2.00 µs 2.18 µs 2.29 µs 2.30 µs 2.30 µs 2.30 µs\n\
              not cached               10.0 62.0 µs 2.18 µs  541 µs  573 µs  573 µs  573 µs\n\
-             pre-empted               1.00  550 µs  541 µs  573 µs  573 µs  573 µs  573 µs\n\
-             not pre-empted           99.0 2.53 µs 2.18 µs 2.29 µs 2.30 µs 2.30 µs 2.30 µs\n\
+             preempted                1.00  550 µs  541 µs  573 µs  573 µs  573 µs  573 µs\n\
+             not preempted            99.0 2.53 µs 2.18 µs 2.29 µs 2.30 µs 2.30 µs 2.30 µs\n\
              time in queries         share per query\n\
              on CPU                  50.0%   4.00 µs\n\
              run queue               37.5%   3.00 µs\n\
              storage                  7.5%   0.60 µs\n\
              locks                    5.0%   0.40 µs\n\
              other                    0.0%      0 ms\n\
-             pre-empted by           times\n\
+             preempted by            times\n\
              post\\u{1b}gres (7)         16\n\
              CPU limit of cgroup         2\n\
              others                      6\n\
@@ -267,7 +267,7 @@ mod tests {
     fn without_queries_nothing_is_known_of_them() {
         let interval = QueryInterval::between(&reading(10, 3, false), &reading(11, 3, false)).unwrap();
         let text = table(&interval, &server(), "12:00:00");
-        assert!(!text.contains("cached") && !text.contains("pre-empted by") && !text.contains("not counted"), "{text}");
+        assert!(!text.contains("cached") && !text.contains("preempted by") && !text.contains("not counted"), "{text}");
         assert!(text.contains("on CPU                      -         -\n"), "{text}");
         let object: serde_json::Value = serde_json::from_str(&json(&interval, &server())).unwrap();
         assert!(object["cached"].is_null() && object["all"]["mean_seconds"].is_null());

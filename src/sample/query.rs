@@ -11,7 +11,7 @@ pub struct Queries {
     pub all: Latencies,
     /// Those that the query cache answered; `None`: the server has none
     pub cached: Option<Latencies>,
-    /// Those whose thread another one pre-empted
+    /// Those whose thread another one preempted
     pub preempted: Latencies,
     /// Of all
     pub times: QueryTimes,

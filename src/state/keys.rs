@@ -195,7 +195,7 @@ use Key::{Char, Control, Function};
 pub const BINDINGS: &[Binding] = &[
     Binding {
         key_label: "Tab  z",
-        description: "next pane (next screen where there are none); z: it alone",
+        description: "next pane (next screen if there is none); z: zoom the pane",
         keys: &[(Key::Tab, Action::NextPane), (Key::BackTab, Action::PreviousPane), (Char('z'), Action::ZoomPane)],
         screens: Screens::All,
     },

@@ -8,7 +8,7 @@ use remedies::Remedies;
 
 use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::config::{FILE_TIMEOUT, Settings, file::ConfigFile};
-use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure, without_error_numbers};
 use crate::app::program::priority::{self, ThreadPriority};
 use crate::app::program::stdio::print_localized;
 use crate::app::program::threads::{self, TimedOut, with_timeout};
@@ -38,7 +38,7 @@ type Obstacle = (String, String);
 
 pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
     let DoctorReport { heading, lines } = DoctorReport::new(root, configuration)?;
-    print_localized(&(heading + &lines)).map(|_| Exit::Success)
+    print_localized(&without_error_numbers(&(heading + &lines))).map(|_| Exit::Success)
 }
 
 /// What this user can and cannot read.

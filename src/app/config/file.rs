@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 
 use super::CONFIG_VAR;
 use super::parse::{ConfigError, ParsedConfig};
-use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::Configuration;
 
 /// The system's file.
@@ -146,13 +146,20 @@ impl ReadError {
 
     /// The failure in one line.
     pub fn into_failure(self, place: &ConfigFile) -> Failure {
-        let path = place.path.display();
+        let path = quoted(&place.path);
         match self {
             ReadError::UnsafePermissions(why) => {
                 let remedy = format!("chmod go-w {path}, and chown it to this user or root");
                 Failure::new(Exit::Refused, format!("refused the configuration {path}"), why, remedy)
             }
-            ReadError::Io(error) => Failure::new(Exit::Failed, format!("cannot read the configuration {path}"), error, ""),
+            ReadError::Io(error) => {
+                let remedy = match error.kind() {
+                    _ if !place.explicit => "make it readable, or give --no-config",
+                    io::ErrorKind::NotFound => "give the name of a file that exists, or --no-config",
+                    _ => "give a file that this user may read, or --no-config",
+                };
+                Failure::new(Exit::Failed, format!("cannot read the configuration {path}"), error, remedy)
+            }
             ReadError::Invalid(ConfigError { line, what, remedy }) => {
                 let at = line.map_or_else(String::new, |line| format!(" line {line}"));
                 Failure::new(Exit::Usage, format!("invalid configuration {path}{at}"), what, remedy)

@@ -59,7 +59,8 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(exit: Exit, what: impl Into<String>, why: impl fmt::Display, remedy: impl Into<String>) -> Failure {
-        Failure { exit, what: what.into(), why: why.to_string(), remedy: remedy.into() }
+        let (what, why) = (without_error_numbers(&what.into()), without_error_numbers(&why.to_string()));
+        Failure { exit, what, why, remedy: remedy.into() }
     }
 }
 
@@ -84,6 +85,19 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Without ` (os error 2)`, which the standard library adds to the words of an error.
+pub fn without_error_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => kept.push_str(rest),
+            _ => kept.push_str(&format!(" (os error {part}")),
+        }
+    }
+    kept
+}
+
 /// A path in an error message.
 pub fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy())
@@ -97,6 +111,15 @@ mod tests {
     fn a_failure_is_one_line() {
         let failure = Failure::new(Exit::Refused, "cannot open 'a\nb\u{1b}[31m'", "it is a link", "");
         assert_eq!(failure.to_string(), "cannot open 'a\\nb\\u{1b}[31m': it is a link");
+    }
+
+    #[test]
+    fn a_failure_has_no_error_numbers() {
+        let missing = std::io::Error::from_raw_os_error(2);
+        let failure = Failure::new(Exit::Failed, format!("cannot read 'a': {missing}, again"), missing, "look");
+        let text = "cannot read 'a': No such file or directory, again: No such file or directory: look";
+        assert_eq!(failure.to_string(), text);
+        assert_eq!(without_error_numbers("a (os error x) (os error 1"), "a (os error x) (os error 1");
     }
 
     #[test]

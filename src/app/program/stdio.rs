@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, without_error_numbers};
 use crate::state::{GlyphSet, TerminalCapabilities};
 use crate::view::theme;
 
@@ -77,7 +77,8 @@ pub fn write_failure(error: &io::Error) -> Failure {
 
 /// A line on standard error.
 pub fn print_stderr(text: &str) {
-    write_stderr(&format!("stalltop: {}\n", crate::report::formatting::printable(text)));
+    let text = without_error_numbers(text);
+    write_stderr(&format!("stalltop: {}\n", crate::report::formatting::printable(&text)));
 }
 
 /// Writes over the present line of the terminal.

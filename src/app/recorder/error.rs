@@ -29,6 +29,10 @@ pub fn failure(error: RecordingError) -> Failure {
         | RecordingError::PermissionDenied { .. }
         | RecordingError::MultipleBoots { .. } => Exit::Refused,
     };
+    if let RecordingError::NotSeekable { path, .. } = &error {
+        let remedy = format!("give a file, or read it as a stream: 'stalltop check - < {path}', 'stalltop replay - < {path}'");
+        return Failure::new(exit, error.to_string(), "", remedy);
+    }
     if let RecordingError::NoCompleteSample { path, .. } = &error {
         let remedy = format!("'stalltop info --verify {path}' shows what is in it");
         return Failure::new(exit, error.to_string(), "", remedy);
@@ -45,7 +49,7 @@ pub fn failure(error: RecordingError) -> Failure {
             "read it as its owner, or as root"
         }
         RecordingError::NotARecording {
-            looks_like: DetectedFormat::Text | DetectedFormat::Elf | DetectedFormat::Unknown,
+            looks_like: DetectedFormat::Empty | DetectedFormat::Text | DetectedFormat::Elf | DetectedFormat::Unknown,
             ..
         }
         | RecordingError::NoSegments { .. } => RECORD_HINT,
