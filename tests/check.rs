@@ -157,7 +157,10 @@ fn a_stream_that_is_none_is_unknown() {
     for bytes in [&b""[..], b"not a recording at all, whatever it is"] {
         let (code, text, said) = piped(bytes, &[]);
         assert_eq!((code, text.as_str(), said.lines().count()), (3, "", 1), "{said}");
-        assert!(said.contains("'-' is not a stalltop recording"), "{said}");
+        assert!(
+            said.contains(": it is not a recording: it looks like ") && said.contains("record - --for 10s | stalltop check -"),
+            "{said}"
+        );
     }
     let (code, _, said) = piped(&whole, &["--at", "+2s"]);
     assert!(code == 2 && said.contains("use --for"), "{code}: {said}");

@@ -216,7 +216,7 @@ fn the_content_of_other_files_is_not_printed() {
         home.write(&file, text);
         let (code, stdout, stderr) = home.run(&["check", "--for", "1s", "--config", file.to_str().unwrap()]);
         assert_eq!(code, 3, "{text}: {stderr}");
-        assert!(stderr.contains("shadow line 1") && !(stdout + &stderr).contains("topsecret"), "{text}: {stderr}");
+        assert!(stderr.contains("shadow' line 1") && !(stdout + &stderr).contains("topsecret"), "{text}: {stderr}");
     }
 }
 
