@@ -262,8 +262,18 @@ fn misplaced_operand(word: &str) -> Option<String> {
 
 /// The definition for completions and manual pages.
 pub fn clap_command() -> clap::Command {
-    Cli::command()
+    let program = Cli::command();
+    let is_of_configuration = |option: &&clap::Arg| option.get_help_heading() == Some(CONFIGURATION_HEADING);
+    let hidden: Vec<clap::Arg> = program.get_arguments().filter(is_of_configuration).map(|it| it.clone().hide(true)).collect();
+    // clap gives a command the global options that it does not have.
+    program.mut_subcommands(|command| match WITHOUT_SETTINGS.contains(&command.get_name()) {
+        true => command.args(hidden.clone()),
+        false => command,
+    })
 }
+
+/// Commands that read no configuration: they take its options, as all do, but their help does not have them.
+const WITHOUT_SETTINGS: [&str; 8] = ["info", "cut", "cat", "mark", "mcp", "probe", "completions", "man"];
 
 /// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
 /// a command: the live screen, or, if standard output is not a terminal, one summary per second
@@ -300,6 +310,15 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         clap_command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_without_settings_takes_their_options_but_does_not_show_them() {
+        for (words, is_shown) in [("help info", false), ("help probe runq", false), ("help check", true)] {
+            let Err(EarlyExit::HelpOrVersion(text)) = line(words) else { panic!("{words}") };
+            assert_eq!(text.contains("--no-config"), is_shown, "{words}: {text}");
+        }
+        assert!(line("info --no-config x.stalltop").is_ok_and(|line| line.configuration.no_config));
     }
 
     #[test]

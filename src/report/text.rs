@@ -6,6 +6,7 @@ use super::formatting::{overall_status, pluralize, printable, rfc3339, three_dig
 use super::mean_figures::MeanFigures;
 use super::window::Window;
 use crate::findings::{Finding, Severity};
+use crate::units::time::duration;
 
 /// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
@@ -16,10 +17,10 @@ pub fn check(window: &Window) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{}: {}, mean of {:.1} s to {}: {}",
+        "{}: {}, mean of {} to {}: {}",
         overall_status(window.worst_severity()),
         window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy())),
-        window.seconds(),
+        length(window.seconds()),
         rfc3339(to),
         figures_line(&window.figures())
     );
@@ -111,9 +112,19 @@ fn finding_line(finding: &Finding, begin: &str) -> String {
     format!("{begin}{severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
+/// `10.0 s`, from a minute on `16h08m`.
+fn length(seconds: f64) -> String {
+    if seconds < 60.0 { format!("{seconds:.1} s") } else { duration(seconds) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_time_has_no_thousands_of_seconds() {
+        assert_eq!([10.0, 59.94, 60.0, 58_080.0].map(length), ["10.0 s", "59.9 s", "1m00s", "16h08m"]);
+    }
 
     #[test]
     fn nothing_seen_is_said() {
