@@ -181,6 +181,8 @@ pub struct State {
     pub network_rows: NetworkRows,
     /// Overview: the items on the frame, from top to bottom
     drawn_items: Vec<Item>,
+    /// The last frame had all of the list up to its right end
+    list_ends_at_right: bool,
     /// The focus among the panes of each screen, by `Screen`
     pane_focus: [PaneFocus; Screen::ALL.len()],
     /// The open details page
@@ -271,6 +273,7 @@ impl State {
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
             drawn_items: Vec::new(),
+            list_ends_at_right: false,
             pane_focus: Default::default(),
             details: None,
             help: None,

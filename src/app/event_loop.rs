@@ -244,6 +244,7 @@ impl EventLoop {
         if self.state.screen == Screen::Overview {
             update(&mut self.state, Event::DrawnItems(hit_area::drawn_items(&self.hit_areas)));
         }
+        update(&mut self.state, Event::ListEndsAtRight(!hit_area::goes_on_at_right(&self.hit_areas)));
         if let Some(max) = view::max_scroll(&self.state) {
             update(&mut self.state, Event::MaxScroll(max));
         }

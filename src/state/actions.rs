@@ -84,6 +84,8 @@ impl State {
             Action::Back => return self.close_details_or_clear_filter(),
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
+            Action::MoveLeft => self.move_sideways(false),
+            Action::MoveRight => self.move_sideways(true),
             Action::ToggleCpuOrder => {
                 let by_number = self.sort().column == SortColumn::NAME;
                 self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });

@@ -29,6 +29,8 @@ pub enum Event {
     /// The items on the frame, from top to bottom. Sent before keys and wheel events: those of the overview are selected in
     /// this order.
     DrawnItems(Vec<Item>),
+    /// Whether the frame had all of the list up to its right end. Sent before keys: a list is moved no further.
+    ListEndsAtRight(bool),
     Resize {
         width: u16,
         height: u16,

@@ -1,6 +1,6 @@
 //! The keys of the keyboard, and their names in help and messages.
 
-/// A key press, independent of the terminal library. Shift is part of the character.
+/// A key press, independent of the terminal library. Shift is part of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     Char(char),
@@ -13,6 +13,8 @@ pub enum Key {
     Delete,
     Left,
     Right,
+    ShiftLeft,
+    ShiftRight,
     Up,
     Down,
     PageUp,
@@ -39,6 +41,8 @@ impl Key {
             Key::Delete => "Del".to_owned(),
             Key::Left => "←".to_owned(),
             Key::Right => "→".to_owned(),
+            Key::ShiftLeft => "Shift-←".to_owned(),
+            Key::ShiftRight => "Shift-→".to_owned(),
             Key::Up => "↑".to_owned(),
             Key::Down => "↓".to_owned(),
             Key::PageUp => "PgUp".to_owned(),

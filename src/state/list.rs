@@ -15,6 +15,8 @@ pub(super) struct ListState {
     sort_index: usize,
     sort_reversed: bool,
     filter: String,
+    /// Cells by which the list is moved, so that it shows what is right of it
+    sideways_offset: u16,
 }
 
 /// The sort order of a list.
@@ -48,6 +50,23 @@ impl State {
         let ListState { sort_index, sort_reversed, .. } = *self.list();
         let column = self.screen.sort_columns().get(sort_index).copied().unwrap_or(SortColumn::NAME);
         Sort { column, reversed: sort_reversed }
+    }
+
+    /// Cells by which the displayed list is moved to the left; drawing moves it no further than its longest row.
+    pub fn sideways_offset(&self) -> u16 {
+        self.list().sideways_offset
+    }
+
+    /// Moves the list by a quarter of the screen; no further to the right than the last frame had something.
+    pub(super) fn move_sideways(&mut self, right: bool) {
+        let step = (self.setup.size.0 / 4).max(8);
+        let (offset, ends) = (self.sideways_offset(), self.list_ends_at_right);
+        self.list_mut().sideways_offset = match right {
+            _ if self.details.is_some() => offset,
+            true if ends => offset,
+            true => offset.saturating_add(step),
+            false => offset.saturating_sub(step),
+        };
     }
 
     /// Whether the rows are wait classes; they have a fixed order and no filter.
@@ -94,6 +113,7 @@ impl State {
     pub(super) fn regroup(&mut self, change: impl FnOnce(&mut State)) {
         change(self);
         self.list_mut().cursor = Cursor::default();
+        self.list_mut().sideways_offset = 0;
         self.rebuild_rows();
     }
 

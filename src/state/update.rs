@@ -25,6 +25,10 @@ pub fn update(state: &mut State, event: Event) -> Effect {
             state.drawn_items = items;
             return Effect::Nothing;
         }
+        Event::ListEndsAtRight(ends) => {
+            state.list_ends_at_right = ends;
+            return Effect::Nothing;
+        }
         Event::Resize { width, height } => {
             state.setup.size = (width, height);
             state.scroll_to_cursor();

@@ -2,6 +2,8 @@
 //!
 //! One column may take the remaining width. A click on the heading of a sort column sorts, one on a row with an item selects it.
 
+mod sideways;
+
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
@@ -11,6 +13,7 @@ use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use crate::figures::{Column, Unit};
 use crate::state::{ChoosableColumn, ClickTarget, Item, Sort, SortColumn, State};
+use sideways::Sideways;
 
 /// A column of a table. `C` is the function that makes a cell.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +88,8 @@ impl<C: Copy> ColumnSpec<C> {
 pub struct CellContent<'a> {
     cell: &'a mut RowCell,
     pub width: u16,
+    /// Text that is longer than the cell is kept, because the table can be moved sideways
+    keeps_text: bool,
 }
 
 impl CellContent<'_> {
@@ -96,8 +101,14 @@ impl CellContent<'_> {
         self.line(SafeLine::new(text, role));
     }
 
+    /// Text that is part of a longer one, which there is where the list is moved sideways.
+    pub fn excerpt(self, text: impl Into<SafeText>, role: StyleRole) {
+        self.cell.goes_on = true;
+        self.text(text, role);
+    }
+
     pub fn line(self, line: SafeLine) {
-        self.cell.line = line.truncated(usize::from(self.width));
+        self.cell.line = if self.keeps_text { line } else { line.truncated(usize::from(self.width)) };
     }
 
     /// One glyph a cell.
@@ -124,6 +135,8 @@ struct RowCell {
     right_aligned: bool,
     /// Over all columns that follow
     over_rest: bool,
+    /// Its text is part of a longer one
+    goes_on: bool,
 }
 
 /// A row of cells.
@@ -138,7 +151,7 @@ pub struct TableRow {
 impl TableRow {
     /// A row that is one line of text over all columns.
     pub fn line(line: SafeLine) -> TableRow {
-        TableRow { cells: vec![RowCell { line, right_aligned: false, over_rest: true }], ..TableRow::default() }
+        TableRow { cells: vec![RowCell { line, over_rest: true, ..RowCell::default() }], ..TableRow::default() }
     }
 
     /// The row, highlighted as a whole if it is the `selected` one.
@@ -171,6 +184,8 @@ pub struct Columns<C> {
     places: Vec<Rect>,
     /// Those that the user may hide or show
     choosable: Vec<ChoosableColumn>,
+    /// Of the list of a screen, which can be moved sideways
+    sideways: Option<Sideways<C>>,
 }
 
 impl<C: Copy> Columns<C> {
@@ -181,7 +196,7 @@ impl<C: Copy> Columns<C> {
         let is_shown = |spec: &&ColumnSpec<C>| !is_choosable(spec) || !state.hides_column(spec.choosable());
         let shown: Vec<ColumnSpec<C>> = specs.iter().filter(is_shown).copied().collect();
         let choosable = specs.iter().filter(|spec| is_choosable(spec)).map(ColumnSpec::choosable).collect();
-        Columns { choosable, ..Columns::new(&shown, width) }
+        Columns { choosable, ..Columns::movable(state, &shown, width) }
     }
 
     pub fn new(specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
@@ -199,15 +214,15 @@ impl<C: Copy> Columns<C> {
         let constraints = shown.iter().map(ColumnSpec::constraint);
         let row = Rect::new(0, 0, width, 1);
         let places = Layout::horizontal(constraints).spacing(1).split(row).to_vec();
-        Columns { shown, places, choosable: Vec::new() }
+        Columns { shown, places, choosable: Vec::new(), sideways: None }
     }
 
     /// Makes a row: `fill(cell function, cell)` fills one cell.
     pub fn row(&self, mut fill: impl FnMut(C, CellContent)) -> TableRow {
         let mut row = TableRow { cells: Vec::with_capacity(self.shown.len()), ..TableRow::default() };
-        for (spec, place) in self.shown.iter().zip(&self.places) {
+        for (at, (spec, place)) in self.filled_columns().enumerate() {
             let mut cell = RowCell { right_aligned: spec.right_aligned, ..RowCell::default() };
-            fill(spec.cell, CellContent { cell: &mut cell, width: place.width });
+            fill(spec.cell, CellContent { cell: &mut cell, width: place.width, keeps_text: self.keeps_text(at) });
             let over_rest = cell.over_rest;
             row.cells.push(cell);
             if over_rest {
@@ -219,6 +234,10 @@ impl<C: Copy> Columns<C> {
 
     /// Draws the headings, in which the sort column is marked, and the rows.
     pub fn draw(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
+        if self.is_moved() {
+            return self.draw_moved(pane, sort, rows);
+        }
+        let mut goes_on = self.sideways.as_ref().is_some_and(Sideways::has_columns);
         let width = pane.table_width();
         // Where a scroll bar takes a column, the column with the remaining width is narrower.
         let narrower = self.shown.iter().position(|spec| spec.width == 0).filter(|_| width < pane.width());
@@ -239,10 +258,13 @@ impl<C: Copy> Columns<C> {
             .zip(rows)
             .map(|(y, mut row)| {
                 items.extend(row.item.take().map(|item| (y, item)));
-                if let Some((at, width)) = narrower
-                    && let Some(cell) = row.cells.get_mut(at)
-                {
-                    cell.line = std::mem::take(&mut cell.line).truncated(width);
+                let kept = self.places.iter().enumerate().skip(self.places.len().saturating_sub(1));
+                let kept = kept.map(|(at, place)| (at, usize::from(place.width))).filter(|_| self.sideways.is_some());
+                for (at, width) in kept.chain(narrower) {
+                    if let Some(cell) = row.cells.get_mut(at).filter(|cell| !cell.over_rest) {
+                        goes_on |= self.keeps_text(at) && (cell.goes_on || cell.line.width() > width);
+                        cell.line = std::mem::take(&mut cell.line).truncated(width);
+                    }
                 }
                 row.styled(count, theme)
             })
@@ -250,13 +272,17 @@ impl<C: Copy> Columns<C> {
         for (y, item) in items {
             pane.subarea(0, y, u16::MAX, 1).on_click(ClickTarget::Item(item));
         }
-        let widths = self.shown.iter().map(ColumnSpec::constraint);
+        let sign = self.sideways.as_ref().and_then(Sideways::sign_column);
+        let widths = self.shown.iter().map(ColumnSpec::constraint).chain(sign);
         let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
         pane.subarea(0, 0, width, u16::MAX).render(SafeTable(table));
+        if goes_on {
+            sideways::draw_right_sign(pane);
+        }
     }
 
     fn headings(&self, sort: Option<Sort>) -> TableRow {
-        let heading = |(spec, place): (&ColumnSpec<C>, &Rect)| {
+        let heading = |(spec, place): (&ColumnSpec<C>, Rect)| {
             let sort = sort.filter(|sort| spec.sort_column == Some(sort.column));
             let mut line = SafeLine::new(spec.heading, sort.map_or(StyleRole::Heading, |_| StyleRole::SortHeading));
             if let Some(sort) = sort
@@ -265,9 +291,9 @@ impl<C: Copy> Columns<C> {
                 let ascending = sort.column.is_ascending() != sort.reversed;
                 line.push(if ascending { "▴" } else { "▾" }, StyleRole::SortHeading);
             }
-            RowCell { line, right_aligned: spec.right_aligned, over_rest: false }
+            RowCell { line, right_aligned: spec.right_aligned, ..RowCell::default() }
         };
-        TableRow { cells: self.shown.iter().zip(&self.places).map(heading).collect(), ..TableRow::default() }
+        TableRow { cells: self.filled_columns().map(heading).collect(), ..TableRow::default() }
     }
 
     /// First column and width of the last column.

@@ -2,6 +2,7 @@
 
 use ratatui::layout::{Position, Rect};
 
+use crate::state::keys::Action;
 use crate::state::{ClickTarget, Item};
 
 /// A rectangle of the frame and what a click on it does.
@@ -45,4 +46,9 @@ pub fn drawn_items(areas: &[HitArea]) -> Vec<Item> {
         }
     }
     items
+}
+
+/// Whether the frame has the sign that its list goes on at the right.
+pub fn goes_on_at_right(areas: &[HitArea]) -> bool {
+    areas.iter().any(|hit| hit.target == ClickTarget::Action(Action::MoveRight))
 }

@@ -217,7 +217,7 @@ const MAX_GRAPH_ROWS: u16 = 9;
 
 /// The list of remote hosts.
 fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    let table = remote_hosts::table(pane.width());
+    let table = remote_hosts::table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().filter_map(|visible| {
         let Row::RemoteHost(at) = visible.row else { return None };
@@ -241,7 +241,7 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, p
 /// The first remote hosts, as many as fit; returns the line after.
 fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return y };
-    let table = remote_hosts::table(pane.width());
+    let table = remote_hosts::table(state, pane.width());
     let about = remote_hosts::footnote(state, evaluation);
     let about_rows = u16::from(!about.is_empty());
     let end = pane.height().saturating_sub(about_rows);

@@ -2,6 +2,8 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 use super::safe_text::SafeText;
 use super::text::truncate;
@@ -114,6 +116,49 @@ impl SafeLine {
         SafeLine { parts: kept }
     }
 
+    /// At most `cells` cells from the one at `first` on. `…` stands where a word or a number is cut. A wide character that is
+    /// only partly inside is blank.
+    #[must_use]
+    pub fn window(self, first: usize, cells: usize) -> SafeLine {
+        let end = first + cells;
+        let mut inside: Vec<(usize, &str, usize)> = Vec::new();
+        // Whether the characters beside the window belong to words.
+        let (mut cuts_left, mut cuts_right) = (false, false);
+        let mut at = 0;
+        for (index, part) in self.parts.iter().enumerate() {
+            for grapheme in part.text.as_str().graphemes(true) {
+                let (begins, ends) = (at, at + grapheme.width());
+                at = ends;
+                let is_word = !part.is_graph && grapheme != " ";
+                if begins >= first && ends <= end {
+                    inside.push((index, grapheme, ends - begins));
+                } else if ends <= first {
+                    cuts_left = is_word;
+                } else if begins < end {
+                    inside.push((index, "", ends.min(end) - begins.max(first)));
+                } else if begins == end {
+                    cuts_right = is_word;
+                }
+            }
+        }
+        let last = inside.len().saturating_sub(1);
+        let mut texts = vec![String::new(); self.parts.len()];
+        for (place, (index, grapheme, width)) in inside.iter().copied().enumerate() {
+            let Some(text) = texts.get_mut(index) else { continue };
+            let is_cut = grapheme != " " && ((place == 0 && cuts_left) || (place == last && cuts_right));
+            match grapheme {
+                grapheme if !is_cut && !grapheme.is_empty() => text.push_str(grapheme),
+                _ => {
+                    let sign = if is_cut { "…" } else { "" };
+                    text.push_str(sign);
+                    text.extend(std::iter::repeat_n(' ', width.saturating_sub(sign.width())));
+                }
+            }
+        }
+        let parts = self.parts.iter().zip(texts).filter(|(_, text)| !text.is_empty());
+        SafeLine { parts: parts.map(|(part, text)| Part { text: SafeText::sanitize(text), ..*part }).collect() }
+    }
+
     /// With the styles of a theme.
     pub(super) fn styled(&self, theme: Theme) -> Line<'_> {
         self.parts.iter().map(|part| Span::styled(part.text.as_str(), part.style(theme))).collect()
@@ -148,6 +193,28 @@ mod tests {
         let line = SafeLine::new("abc", StyleRole::Plain).with("defg", StyleRole::Bold);
         let cut = |cells| text(&line.clone().truncated(cells));
         assert_eq!([7, 5, 4, 3, 1].map(cut), ["abcdefg", "abcd…", "abc…", "ab…", "…"]);
+    }
+
+    #[test]
+    fn a_window_shows_where_words_are_cut() {
+        let line = SafeLine::new("one two", StyleRole::Plain).with(" three", StyleRole::Bold);
+        let seen = |first, cells| text(&line.clone().window(first, cells));
+        assert_eq!(
+            [seen(0, 13), seen(0, 5), seen(1, 3), seen(4, 3), seen(8, 9)],
+            ["one two three", "one …", "…e ", "two", "three"]
+        );
+        assert_eq!([seen(20, 5), seen(3, 0), seen(5, 1)], ["", "", "…"]);
+    }
+
+    #[test]
+    fn a_window_cuts_between_characters() {
+        let line = SafeLine::new("日本 e\u{301}x", StyleRole::Plain);
+        let seen = |first, cells| text(&line.clone().window(first, cells));
+        // Half of a wide character is blank; a combining character stays with its letter.
+        assert_eq!([seen(1, 3), seen(2, 4), seen(5, 1), seen(5, 2)], [" … ", "… e\u{301}", "…", "e\u{301}x"]);
+        for first in 0..8 {
+            assert!((0..8).all(|cells| line.clone().window(first, cells).width() <= cells), "{first}");
+        }
     }
 
     #[test]

@@ -44,8 +44,11 @@ const WAITING_THREADS: WaitClassSpec =
 const WAITING_PROCESSES: WaitClassSpec = WaitClassSpec::text("processes", 0, |line, cell| {
     let words = (wait_class_members(line.interval, line.sample, line.class).into_iter())
         .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name });
-    let list = fitting_list(&words.collect::<Vec<String>>(), usize::from(cell.width));
-    cell.text(SafeText::sanitize(list), StyleRole::Plain);
+    let words: Vec<String> = words.collect();
+    let list = fitting_list(&words, usize::from(cell.width));
+    let is_cut = list != words.join(", ");
+    let list = SafeText::sanitize(list);
+    if is_cut { cell.excerpt(list, StyleRole::Plain) } else { cell.text(list, StyleRole::Plain) }
 });
 const MEANING: WaitClassSpec = WaitClassSpec::text("waits for", 27, |line, cell| {
     cell.text(wait_location::wait_class_object(line.class), StyleRole::Dim);
@@ -101,7 +104,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         return;
     };
     let class_columns = if pane.width() < MIN_MEANING_WIDTH { &WAIT_CLASS_COLUMNS } else { &WIDE_WAIT_CLASS_COLUMNS };
-    let classes = Columns::new(class_columns, pane.width());
+    let classes = Columns::movable(state, class_columns, pane.width());
     let table = table(state, pane.width());
     let visible = visible_rows(state, layout);
     let rows = visible.iter().filter_map(|visible| {

@@ -43,7 +43,29 @@ fn check(name: Vec<u8>) {
     let name: &'static [u8] = Vec::leak(name);
     let machine = named(name);
     let mut state = live(&machine, (100, 30));
-    for keys in ["1", "2", "3", "\n", "4", "\n", "5", "\n", "5t", "\n", "5c", "\n", "5u", "\n", "6", "\n", "7", "\n"] {
+    for keys in [
+        "1",
+        "2",
+        "3",
+        "\n",
+        "4",
+        "\n",
+        "5",
+        "\n",
+        "5t",
+        ")",
+        "\n",
+        "5c",
+        "))",
+        "5))))))))",
+        "\n",
+        "5u",
+        "\n",
+        "6",
+        "\n",
+        "7",
+        "\n",
+    ] {
         press(&mut state, keys);
         for cell in &buffer(&state).content {
             assert!(is_harmless(cell.symbol()), "{:?} from {:?} on {keys:?}", cell.symbol(), name.escape_ascii().to_string());

@@ -27,6 +27,7 @@ mod palette;
 mod pressure;
 mod scenes;
 mod screen;
+mod sideways;
 mod signals;
 mod sizes;
 #[path = "../support/synthetic.rs"]

@@ -95,6 +95,9 @@ fn convert_event(event: &Event) -> Option<Input> {
             MouseEventKind::Drag(MouseButton::Left) => Some(Input::Drag { column: *column }),
             MouseEventKind::ScrollDown => Some(Input::Wheel(3)),
             MouseEventKind::ScrollUp => Some(Input::Wheel(-3)),
+            // A wheel that is pushed sideways, or a touchpad.
+            MouseEventKind::ScrollLeft => Some(Input::Key(Key::ShiftLeft)),
+            MouseEventKind::ScrollRight => Some(Input::Key(Key::ShiftRight)),
             _ => None,
         },
         _ => None,
@@ -114,6 +117,8 @@ fn convert_key(event: &KeyEvent) -> Option<Key> {
         KeyCode::BackTab => Key::BackTab,
         KeyCode::Backspace => Key::Backspace,
         KeyCode::Delete => Key::Delete,
+        KeyCode::Left if event.modifiers.contains(KeyModifiers::SHIFT) => Key::ShiftLeft,
+        KeyCode::Right if event.modifiers.contains(KeyModifiers::SHIFT) => Key::ShiftRight,
         KeyCode::Left => Key::Left,
         KeyCode::Right => Key::Right,
         KeyCode::Up => Key::Up,
@@ -140,6 +145,7 @@ mod tests {
         assert_eq!(press(KeyCode::Char('G'), KeyModifiers::SHIFT), Some(Input::Key(Key::Char('G'))));
         assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Input::Key(Key::Control('c'))));
         assert_eq!(press(KeyCode::Char('q'), KeyModifiers::ALT), None, "half of an escape sequence is no key");
+        assert_eq!(press(KeyCode::Right, KeyModifiers::SHIFT), Some(Input::Key(Key::ShiftRight)));
         assert_eq!(press(KeyCode::F(1), KeyModifiers::NONE), Some(Input::Key(Key::Function(1))));
         assert_eq!(press(KeyCode::Insert, KeyModifiers::NONE), None);
     }

@@ -131,7 +131,7 @@ impl<'a> RemoteHostRow<'a> {
     }
 }
 
-pub fn table(width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
+pub fn table(state: &State, width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
     let mut specs = REMOTE_HOST_COLUMNS;
     if let Some(first) = specs.first_mut() {
         first.width = match width {
@@ -147,7 +147,7 @@ pub fn table(width: u16) -> Columns<fn(&RemoteHostRow, CellContent)> {
     {
         *last = LIMITED_BY_AND_PROCESS;
     }
-    Columns::new(&specs, width)
+    Columns::movable(state, &specs, width)
 }
 
 /// A note below the table: hosts that are not listed, and the scan interval if sockets are scanned less often than sampled.

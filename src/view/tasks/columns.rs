@@ -98,10 +98,12 @@ const WHERE: Spec = Spec::text("where", 0, |line, cell| {
 })
 .sorted_by(SortColumn::TASK_ACTIVITY);
 
+/// On a narrow terminal it stands beyond the right edge.
 const COMMAND_LINE: Spec = Spec::text("command line", 0, |line, cell| {
     let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Plain };
     cell.text(command_line(line.process), role);
-});
+})
+.min_table_width(MIN_COMMAND_LINE_WIDTH);
 
 const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
@@ -269,6 +271,10 @@ impl TaskLine<'_> {
     }
 }
 
+/// Cells from which there is room for the bar of the states, and for command lines.
+const MIN_STATES_WIDTH: u16 = 104;
+const MIN_COMMAND_LINE_WIDTH: u16 = 160;
+
 /// Cells of what a task waits for, beside its command line.
 const WHERE_WIDTH: u16 = 34;
 
@@ -287,14 +293,13 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
             _ => 24,
         };
     }
-    if width >= 160 {
+    if width >= MIN_COMMAND_LINE_WIDTH {
         specs.pop();
-        specs.extend([WHERE.width(WHERE_WIDTH), COMMAND_LINE]);
+        specs.push(WHERE.width(WHERE_WIDTH));
     }
-    if width >= 104 {
-        let states = if width >= 160 { STATES_WITH_HEADINGS } else { STATES };
-        specs.insert(COMMAND_INDEX, states);
-    }
+    specs.push(COMMAND_LINE);
+    let states = if width >= 160 { STATES_WITH_HEADINGS } else { STATES };
+    specs.insert(COMMAND_INDEX, states.min_table_width(MIN_STATES_WIDTH));
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
     } else {
