@@ -60,10 +60,9 @@ pub use theme_choice::ThemeChoice;
 pub use update::update;
 
 use crate::findings::Evaluation;
-use crate::ids::ProcessId;
 use crate::sample::Instant;
 use finding_history::FindingHistory;
-use history::{GraphFigure, History};
+use history::{FollowedTask, GraphFigure, History};
 use list::ListState;
 use recording_series::RecordingSeries;
 use signal_question::SignalQuestion;
@@ -228,10 +227,11 @@ impl State {
         in_recording.into_iter().chain(self.history.peak(figure)).max_by(f32::total_cmp)
     }
 
-    /// The process of the open page, of which each interval keeps the figures.
-    pub fn followed_process(&self) -> Option<ProcessId> {
+    /// The process or thread of the open page.
+    pub fn followed_task(&self) -> Option<FollowedTask> {
         match self.details.as_ref()?.item {
-            Item::Process(id) => Some(id),
+            Item::Process(id) => Some(FollowedTask::Process(id)),
+            Item::Thread(id) => Some(FollowedTask::Thread(id)),
             _ => None,
         }
     }

@@ -134,7 +134,7 @@ impl EventLoop {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
             self.timeline.show_stretch(self.state.stretch_of_intervals());
-            self.timeline.follow_process(self.state.followed_process(), |process| self.state.history.lacks_process(process));
+            self.timeline.follow_task(self.state.followed_task(), |task| self.state.history.lacks_task(task));
             let event = {
                 let draw = self.next_draw();
                 let EventLoop { console, next_input, timeline, saved_screens, .. } = self;

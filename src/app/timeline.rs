@@ -14,7 +14,6 @@ mod graph_intervals;
 mod live_input;
 mod navigation;
 mod playback;
-mod process_past;
 mod recorder_control;
 mod recording_samples;
 mod refinement;
@@ -24,6 +23,7 @@ mod span_totals;
 mod store;
 #[cfg(test)]
 mod synthetic;
+mod task_past;
 #[cfg(test)]
 mod tests;
 
@@ -53,12 +53,12 @@ use finding_starts::FindingStarts;
 use graph_intervals::{GraphIntervals, KnownIntervals};
 use live_input::LiveInput;
 use playback::Playback;
-use process_past::ProcessPast;
 use recording_samples::RecordingSamples;
 use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
 use span_totals::SpanTotals;
 use store::{RingSamples, Store};
+use task_past::TaskPast;
 
 /// The most bytes of samples that are kept in memory, for any `--history`.
 const MAX_HISTORY_BYTES: usize = 16 << 20;
@@ -78,7 +78,7 @@ pub struct Timeline {
     refinement: Option<Refinement>,
     known_intervals: KnownIntervals,
     graph_intervals: GraphIntervals,
-    process_past: ProcessPast,
+    task_past: TaskPast,
     /// Where a span begins, by the sample that ends its interval
     span_anchor: Option<u64>,
     span_totals: Option<SpanTotals>,
@@ -110,7 +110,7 @@ enum Input {
     /// Intervals of the displayed stretch can be evaluated
     GraphIntervals,
     /// Intervals of the process of the open page can be computed
-    ProcessPast,
+    TaskPast,
 }
 
 impl Timeline {
@@ -134,7 +134,7 @@ impl Timeline {
             refinement: None,
             known_intervals: KnownIntervals::new(MAX_INTERVALS / 2),
             graph_intervals: GraphIntervals::default(),
-            process_past: ProcessPast::default(),
+            task_past: TaskPast::default(),
             span_anchor: None,
             span_totals: None,
             file: None,
@@ -179,7 +179,7 @@ impl Timeline {
             refinement: None,
             known_intervals: KnownIntervals::new(MAX_INTERVALS),
             graph_intervals: GraphIntervals::default(),
-            process_past: ProcessPast::default(),
+            task_past: TaskPast::default(),
             span_anchor: None,
             span_totals: None,
             file: Some(file.clone()),
@@ -222,7 +222,7 @@ impl Timeline {
             }
             let due = self.next_due();
             let has_graph_intervals = self.has_graph_intervals_to_add();
-            let has_process_past = self.has_process_past_to_add();
+            let has_task_past = self.has_task_past_to_add();
             let Timeline { source, live, analysis, jobs, .. } = self;
             let input = tokio::select! {
                 result = jobs.next() => Input::SavedSpan(result),
@@ -230,8 +230,8 @@ impl Timeline {
                 batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
                 () = sleep_until_some(due) => Input::Playback,
                 // Behind all else.
-                () = tokio::task::yield_now(), if has_process_past => Input::ProcessPast,
-                () = tokio::task::yield_now(), if has_graph_intervals && !has_process_past => Input::GraphIntervals,
+                () = tokio::task::yield_now(), if has_task_past => Input::TaskPast,
+                () = tokio::task::yield_now(), if has_graph_intervals && !has_task_past => Input::GraphIntervals,
             };
             let events = self.respond(input);
             self.queued_events.extend(events);
@@ -250,7 +250,7 @@ impl Timeline {
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => self.play(),
             Input::GraphIntervals => self.add_graph_intervals(),
-            Input::ProcessPast => self.add_process_past(),
+            Input::TaskPast => self.add_task_past(),
         }
     }
 

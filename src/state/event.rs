@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::column_chooser::ChoosableColumn;
-use super::history::{IntervalSummary, ProcessPoint};
+use super::history::{IntervalSummary, TaskPoint};
 use super::key::Key;
 use super::keys::Action;
 use super::process_signal::ProcessSignal;
@@ -59,8 +59,8 @@ pub enum Event {
     Summaries(Vec<IntervalSummary>),
     /// Intervals of the stretch of time that the graphs show, at other times than the displayed one
     GraphIntervals(Vec<IntervalSummary>),
-    /// Figures of the process of the open page in past intervals
-    ProcessPast(Vec<ProcessPoint>),
+    /// Figures of the task of the open page in past intervals
+    TaskPast(Vec<TaskPoint>),
     /// All marks, sorted by time
     Marks(Arc<[Mark]>),
     /// All findings of the recording, including ended ones

@@ -6,10 +6,10 @@ mod summary;
 
 use std::collections::VecDeque;
 
-use crate::ids::ProcessId;
 use crate::sample::Instant;
 pub use summary::{
-    CgroupShare, CpuTime, GraphFigure, IntervalSummary, LATENCY_CLASSES, ProcessPoint, StalledOn, ThreadState, thread_states,
+    CgroupShare, CpuTime, FollowedTask, GraphFigure, IntervalSummary, LATENCY_CLASSES, StalledOn, TaskPoint, ThreadState,
+    thread_states,
 };
 
 /// Summaries of intervals, sorted by time.
@@ -65,17 +65,17 @@ impl History {
         self.summaries.iter().filter_map(|summary| summary.figure(figure)).max_by(f32::total_cmp)
     }
 
-    /// Adds the figures of a process to the summary of the same interval.
-    pub fn add_process(&mut self, point: ProcessPoint) {
+    /// Adds the figures of a process or thread to the summary of the same interval.
+    pub fn add_task(&mut self, point: TaskPoint) {
         let place = self.summaries.partition_point(|known| known.at.boottime_ns < point.at.boottime_ns);
         if let Some(known) = self.summaries.get_mut(place).filter(|known| known.at == point.at) {
-            known.add_process(point);
+            known.add_task(point);
         }
     }
 
-    /// Whether some interval does not tell what the process did.
-    pub fn lacks_process(&self, process: ProcessId) -> bool {
-        self.summaries.iter().any(|summary| summary.process_states(process).is_none())
+    /// Whether some interval does not tell what the task did.
+    pub fn lacks_task(&self, task: FollowedTask) -> bool {
+        self.summaries.iter().any(|summary| !summary.knows(task))
     }
 
     /// Removes all summaries, for another recording or boot.

@@ -16,7 +16,7 @@ impl State {
     /// Displays another interval than the newest.
     pub(super) fn complete_seek(&mut self, evaluation: Evaluation, preceding: &[Evaluation]) {
         for earlier in preceding {
-            self.history.insert(IntervalSummary::from_evaluation(earlier, self.followed_process()));
+            self.history.insert(IntervalSummary::from_evaluation(earlier, self.followed_task()));
         }
         self.keep_newest(&evaluation);
         self.add_to_history(&evaluation);

@@ -44,7 +44,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         }
         Event::Summaries(summaries) => summaries.iter().for_each(|summary| state.recording_series.add(summary)),
         Event::GraphIntervals(summaries) => summaries.into_iter().for_each(|summary| state.history.insert(summary)),
-        Event::ProcessPast(points) => points.into_iter().for_each(|point| state.history.add_process(point)),
+        Event::TaskPast(points) => points.into_iter().for_each(|point| state.history.add_task(point)),
         Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.finding_history.replace(findings);
@@ -96,7 +96,7 @@ impl State {
         if self.current.as_ref().is_some_and(|current| boot_id(current) != boot_id(evaluation)) {
             self.history.clear();
         }
-        self.history.insert(IntervalSummary::from_evaluation(evaluation, self.followed_process()));
+        self.history.insert(IntervalSummary::from_evaluation(evaluation, self.followed_task()));
         self.finding_history.add_evaluation(evaluation);
     }
 

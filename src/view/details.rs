@@ -375,7 +375,7 @@ fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: 
             }
         }
         Item::Process(id) => task::process(state, evaluation, *id, &mut page),
-        Item::Thread(id) => task::thread(evaluation, *id, &mut page),
+        Item::Thread(id) => task::thread(state, evaluation, *id, &mut page),
         Item::WaitClass(class) => task::wait_class(evaluation, *class, &mut page),
         Item::Disk(id) => device::disk(state, evaluation, *id, &mut page),
         Item::Nic(id) => device::nic(state, evaluation, id, &mut page),

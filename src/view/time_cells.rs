@@ -8,9 +8,9 @@ use crate::interval::Interval;
 use crate::state::State;
 use crate::state::history::{GraphFigure, IntervalSummary};
 
-/// Whether a process had started at the end of an interval.
-pub fn has_started(interval: &Interval, id: ProcessId) -> impl Fn(&IntervalSummary) -> bool + use<> {
-    let started_ns = (interval.host.seconds(id.start_ticks as f64) * 1e9) as u64;
+/// Whether a process or thread that was started at this time existed at the end of an interval.
+pub fn has_started(interval: &Interval, start_ticks: u64) -> impl Fn(&IntervalSummary) -> bool + use<> {
+    let started_ns = (interval.host.seconds(start_ticks as f64) * 1e9) as u64;
     move |summary| summary.at.boottime_ns >= started_ns
 }
 
@@ -39,7 +39,7 @@ impl TimeCells {
             return TimeCells { values: Vec::new(), cursor: None, width };
         }
         let columns = state.page_columns(width);
-        let existed = has_started(interval, id);
+        let existed = has_started(interval, id.start_ticks);
         let values = columns.nearby(|summary| summary.process_cpus(id).filter(|_| existed(summary)), |&cpus| cpus);
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }

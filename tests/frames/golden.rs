@@ -31,6 +31,7 @@ fn lock_convoy() {
     golden("convoy-findings", &machine, "6");
     golden("convoy-finding", &machine, "6\n");
     golden("convoy-process", &machine, "5\n");
+    golden("convoy-thread", &machine, "5t\n");
     golden("convoy-device", &machine, "3\n");
     golden("convoy-help", &machine, "?");
 }

@@ -119,7 +119,7 @@ impl Timeline {
             // The screen keeps the intervals of one boot.
             let is_kept = |host: &Host| shown.as_ref().is_some_and(|shown| shown.is_same_boot(host));
             let kept = evaluation.as_ref().filter(|evaluation| is_kept(&evaluation.interval.host));
-            summaries.extend(kept.map(|kept| IntervalSummary::from_evaluation(kept, self.process_past.process)));
+            summaries.extend(kept.map(|kept| IntervalSummary::from_evaluation(kept, self.task_past.task)));
             next += 1;
         }
         self.evaluation.exchange_cursor(&mut self.graph_intervals.cursor);

@@ -2,6 +2,7 @@
 
 mod disks;
 mod graph_figures;
+mod tasks;
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -9,8 +10,7 @@ use std::sync::LazyLock;
 use crate::figures::cpu::{self, CpuRow};
 use crate::figures::{Column, ColumnDefinition, FigureInput, TABLES, Table, cgroup, memory, network, pressure, protocols};
 use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
-use crate::ids::{CgroupId, CpuId, DiskId, NicId, ProcessId};
-use crate::interval::Interval;
+use crate::ids::{CgroupId, CpuId, DiskId, NicId};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::Operation;
 use crate::interval::network::NicSpan;
@@ -19,9 +19,10 @@ use crate::sample::Instant;
 pub use disks::LATENCY_CLASSES;
 use disks::{DiskSummary, busiest_disks};
 pub use graph_figures::{CgroupShare, CpuTime, GraphFigure, StalledOn, ThreadState};
+use tasks::TaskSummaries;
+pub use tasks::{FollowedTask, TaskPoint};
 
-/// Each summary keeps the most active processes, disks and interfaces.
-const MAX_PROCESSES: usize = 48;
+/// Each summary keeps the most active disks and interfaces.
 const MAX_NICS: usize = 64;
 const MAX_CGROUPS: usize = 16;
 
@@ -49,24 +50,13 @@ pub struct IntervalSummary {
     nics: Box<[(NicId, f32, f32)]>,
     /// Milliseconds
     round_trips: Box<[(IpAddr, f32)]>,
-    /// Sorted
-    processes: Box<[ProcessSummary]>,
-    /// Whether the other processes slept: these are not only the most active ones
-    others_slept: bool,
+    tasks: TaskSummaries,
     /// Pressure of the host: CPU, I/O, memory, in 1/200
     pressure: Option<[u8; 3]>,
     /// Those held back most, sorted: throttled, I/O pressure, memory pressure (shares of the time; NaN if unknown)
     cgroups: Box<[(CgroupId, [f32; 3])]>,
     /// The values of the active findings, by a hash of kind and subject
     findings: Box<[(u64, f32)]>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct ProcessSummary {
-    id: ProcessId,
-    cpus: f32,
-    /// Shares of the time of its threads, in 1/200 each
-    states: [u8; 6],
 }
 
 /// Throughput and queue of a disk.
@@ -78,34 +68,17 @@ struct DiskLoad {
     written_kilobytes: f32,
 }
 
-/// A process in one interval.
-#[derive(Clone, Copy, Debug)]
-pub struct ProcessPoint {
-    pub at: Instant,
-    process: ProcessSummary,
-}
-
-impl ProcessPoint {
-    /// `None` if it did not exist at the end of the interval.
-    pub fn new(interval: &Interval, id: ProcessId) -> Option<ProcessPoint> {
-        let process = interval.newer.tasks.as_ref().ok()?.process(id.pid).filter(|process| process.id() == id)?;
-        let span = interval.tasks.as_ref()?.process(process);
-        Some(ProcessPoint { at: interval.at(), process: ProcessSummary::from_span(&span) })
-    }
-}
-
 impl IntervalSummary {
-    /// The figures of the most active processes are kept, and those of the `followed` one.
-    pub fn from_evaluation(evaluation: &Evaluation, followed: Option<ProcessId>) -> IntervalSummary {
+    /// The figures of the most active processes are kept, and those of the `followed` task.
+    pub fn from_evaluation(evaluation: &Evaluation, followed: Option<FollowedTask>) -> IntervalSummary {
         let mut summary = IntervalSummary::without_followed(evaluation);
-        if let Some(point) = followed.and_then(|id| ProcessPoint::new(&evaluation.interval, id)) {
-            summary.add_process(point);
+        if let Some(point) = followed.and_then(|task| TaskPoint::new(&evaluation.interval, task)) {
+            summary.add_task(point);
         }
         summary
     }
 
     fn without_followed(evaluation: &Evaluation) -> IntervalSummary {
-        let (processes, others_slept) = busiest_processes(&evaluation.interval);
         let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
         IntervalSummary {
             at: interval.at(),
@@ -120,8 +93,7 @@ impl IntervalSummary {
             disks: busiest_disks(input),
             nics: busiest_nics(input),
             round_trips: round_trips(evaluation),
-            processes,
-            others_slept,
+            tasks: TaskSummaries::new(interval),
             pressure: pressure_levels(input),
             cgroups: cgroups_held_back(input),
             findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
@@ -180,31 +152,6 @@ impl IntervalSummary {
     /// Round-trip time to a host in milliseconds.
     fn round_trip(&self, host: IpAddr) -> Option<f32> {
         self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
-    }
-
-    /// Adds the figures of a process in this interval.
-    pub fn add_process(&mut self, point: ProcessPoint) {
-        if let Err(place) = self.processes.binary_search_by_key(&point.process.id, |process| process.id) {
-            let mut processes = std::mem::take(&mut self.processes).into_vec();
-            processes.insert(place, point.process);
-            self.processes = processes.into_boxed_slice();
-        }
-    }
-
-    /// CPUs that the process used; `None` if that was not kept.
-    pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
-        self.process(id).map(|process| process.cpus).or(self.others_slept.then_some(0.0))
-    }
-
-    /// Shares of the time of a process's threads: user, system, waiting for a CPU, on storage, behind a lock, otherwise in D; the
-    /// rest is sleep. `None` if that was not kept.
-    pub fn process_states(&self, id: ProcessId) -> Option<[f32; 6]> {
-        let states = self.process(id).map(|process| process.states.map(|share| f32::from(share) / 200.0));
-        states.or(self.others_slept.then_some([0.0; 6]))
-    }
-
-    fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
-        self.processes.get(self.processes.binary_search_by_key(&id, |process| process.id).ok()?)
     }
 
     /// The value of a finding; if it was not active, the figure of the catalogue that would have been its value.
@@ -308,9 +255,6 @@ fn retransmitted_ratio(input: &FigureInput) -> Option<f32> {
     protocols::RETRANSMITTED_RATIO.number(input, &input.interval.protocols).map(|share| share as f32)
 }
 
-/// Lock waits are of little weight: most are of idle workers.
-const LOCK_WEIGHT: f32 = 0.02;
-
 fn pressure_levels(input: &FigureInput) -> Option<[u8; 3]> {
     let span = &input.interval.pressure;
     let shares = [&pressure::PSI_CPU_SOME_RATIO, &pressure::PSI_IO_SOME_RATIO, &pressure::PSI_MEMORY_SOME_RATIO];
@@ -328,34 +272,6 @@ fn cgroups_held_back(input: &FigureInput) -> Box<[(CgroupId, [f32; 3])]> {
     list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let shares = |group: &CgroupSpan| figures.map(|figure| figure.number(input, group).map_or(f32::NAN, |share| share as f32));
     list.into_iter().map(|group| (group.id.clone(), shares(group))).collect()
-}
-
-/// The most active processes, and whether all others slept.
-fn busiest_processes(interval: &Interval) -> (Box<[ProcessSummary]>, bool) {
-    let Some(tasks) = &interval.tasks else { return (Box::default(), false) };
-    let active = |span: &&ProcessSpan| span.cpu.is_some_and(|cpu| cpu.0 > 0.0005) || span.states.non_sleep() > 0.0005;
-    let weight = |span: &&ProcessSpan| {
-        let states = &span.states;
-        let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
-        cpus as f32 + states.lock as f32 * LOCK_WEIGHT
-    };
-    let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
-    let are_all = active.len() <= MAX_PROCESSES;
-    (heaviest(active, MAX_PROCESSES, weight).into_iter().map(ProcessSummary::from_span).collect(), are_all)
-}
-
-impl ProcessSummary {
-    fn from_span(span: &ProcessSpan) -> ProcessSummary {
-        let states = &span.states;
-        let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
-        let parts = [states.user, states.system, states.run_queue, states.disk, states.lock, states.other_blocked]
-            .map(|part| part / whole);
-        ProcessSummary {
-            id: span.id,
-            cpus: span.cpu.map_or(0.0, |cpu| cpu.0) as f32,
-            states: parts.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8),
-        }
-    }
 }
 
 fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
@@ -396,20 +312,6 @@ fn finding_key(finding: &Finding) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_followed_process_is_known_beside_the_most_active_ones() {
-        let id = |pid| ProcessId { pid, start_ticks: 1 };
-        let process = |pid, cpus| ProcessSummary { id: id(pid), cpus, states: [0; 6] };
-        let mut summary = IntervalSummary { processes: [process(3, 0.5), process(9, 0.7)].into(), ..Default::default() };
-        assert_eq!((summary.process_cpus(id(3)), summary.process_cpus(id(5))), (Some(0.5), None));
-        summary.add_process(ProcessPoint { at: Instant::default(), process: process(5, 0.1) });
-        summary.add_process(ProcessPoint { at: Instant::default(), process: process(9, 0.2) });
-        assert_eq!([3, 5, 9].map(|pid| summary.process_cpus(id(pid))), [Some(0.5), Some(0.1), Some(0.7)]);
-        assert_eq!(summary.process_states(id(4)), None);
-        summary.others_slept = true;
-        assert_eq!((summary.process_cpus(id(4)), summary.process_states(id(4))), (Some(0.0), Some([0.0; 6])));
-    }
 
     #[test]
     fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {

@@ -1,5 +1,6 @@
 //! A table of a details page. It may be scrolled like the lines of the page; its headings stay in sight.
 
+use crate::state::Item;
 use crate::view::columns::{ColumnSpec, Columns};
 use crate::view::pane::Pane;
 use crate::view::safe_text::SafeText;
@@ -23,7 +24,14 @@ pub const fn words(heading: &'static str, width: u16) -> PageColumn {
 /// Rows below headings.
 pub struct PageTable {
     columns: Vec<ColumnSpec<usize>>,
-    rows: Vec<(Vec<SafeText>, StyleRole)>,
+    rows: Vec<PageRow>,
+}
+
+struct PageRow {
+    cells: Vec<SafeText>,
+    role: StyleRole,
+    /// Whose page a click opens
+    item: Option<Item>,
 }
 
 /// Columns left of the table.
@@ -37,7 +45,12 @@ impl PageTable {
 
     /// Adds a row: the texts of its cells.
     pub fn push<const N: usize>(&mut self, cells: [SafeText; N], role: StyleRole) {
-        self.rows.push((cells.into(), role));
+        self.rows.push(PageRow { cells: cells.into(), role, item: None });
+    }
+
+    /// Adds a row that a click opens.
+    pub fn push_item<const N: usize>(&mut self, cells: [SafeText; N], item: Item, role: StyleRole) {
+        self.rows.push(PageRow { cells: cells.into(), role, item: Some(item) });
     }
 
     /// Lines with the headings.
@@ -49,12 +62,13 @@ impl PageTable {
     pub fn draw(&self, pane: &mut Pane, y: u16, skipped: usize) {
         let mut pane = pane.subarea(INDENT, y, u16::MAX, u16::MAX);
         let columns = Columns::new(&self.columns, pane.width());
-        let rows = self.rows.iter().skip(skipped).map(|(cells, role)| {
-            columns.row(|at, cell| {
+        let rows = self.rows.iter().skip(skipped).map(|PageRow { cells, role, item }| {
+            let row = columns.row(|at, cell| {
                 if let Some(text) = cells.get(at) {
                     cell.text(text.clone(), *role);
                 }
-            })
+            });
+            row.with_item(item.clone())
         });
         columns.draw(&mut pane, None, rows);
     }

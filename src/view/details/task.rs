@@ -15,7 +15,8 @@ use crate::interval::task_activity::TaskActivity;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
-use crate::state::State;
+use crate::state::history::IntervalSummary;
+use crate::state::{Item, State};
 use crate::units::format;
 use crate::units::time;
 use crate::units::{Millis, SmallSort};
@@ -41,14 +42,8 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     page.paragraph(2, &command_line(process), StyleRole::Plain);
     let throttled = throttled_threads(interval, process, &span.states, span.threads);
     time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
-    let columns = state.page_columns(states_width(page.width));
-    let existed = has_started(interval, id);
-    let shares =
-        columns.nearby(|summary| summary.process_states(id).filter(|_| existed(summary)), |shares| shares.iter().sum());
-    if shares.iter().flatten().count() > 1 {
-        page.heading("STATES OVER TIME");
-        page.states_over_time(state, &columns, shares);
-    }
+    let existed = has_started(interval, id.start_ticks);
+    states_over_time(state, |summary| summary.process_states(id).filter(|_| existed(summary)), page);
     let columns = state.page_columns(graph_width(page.width));
     let values = columns.nearby(|summary| summary.process_cpus(id).filter(|_| existed(summary)), |&cpus| cpus);
     if values.iter().flatten().count() > 1 {
@@ -81,6 +76,16 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let ids: Vec<TaskId> = process.threads.iter().map(|thread| process.task_id(thread)).collect();
     delays(interval, &ids, page);
     threads(interval, process, page);
+}
+
+/// Shares of the time by state, in the intervals that are known.
+fn states_over_time(state: &State, shares: impl Fn(&IntervalSummary) -> Option<[f32; 6]>, page: &mut Page) {
+    let columns = state.page_columns(states_width(page.width));
+    let shares = columns.nearby(shares, |shares| shares.iter().sum());
+    if shares.iter().flatten().count() > 1 {
+        page.heading("STATES OVER TIME");
+        page.states_over_time(state, &columns, shares);
+    }
 }
 
 /// `1.20G of 4.00G virtual, grows 12.0M/s`
@@ -131,34 +136,39 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
 }
 
 /// The page of a thread.
-pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
+pub fn thread(state: &State, evaluation: &Evaluation, id: TaskId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(id)) else { return };
     let name = SafeText::from_name(&thread.comm);
     page.line(0, safe!("{name}   thread {} of {}/{}", id.tid, SafeText::from_name(&process.comm), id.pid), StyleRole::Bold);
     page.paragraph(2, &command_line(process), StyleRole::Plain);
-    match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
+    let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(id));
+    match span {
         Some(span) => {
             let throttled = throttled_threads(interval, process, &span.states, 1);
             time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
-            page.heading("RUNS");
-            page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
-            page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-            page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
-            page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
-            let cpus = wait_location::cpus_of_thread(interval, span);
-            let shares = cpu_shares(interval, span.id);
-            let parts: Vec<String> = shares.iter().map(|(cpu, share)| format!("{}: {:.0} %", cpu.0, share.percent())).collect();
-            page.labelled(
-                "CPU",
-                match (parts.len(), span.migrated) {
-                    (2.., _) => safe!("{} of its run time", parts.join(", ")),
-                    (_, true) => safe!("{cpus}, moved between them"),
-                    _ => cpus,
-                },
-            );
         }
         None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
+    }
+    let existed = has_started(interval, id.start_ticks);
+    states_over_time(state, |summary| summary.thread_states(id).filter(|_| existed(summary)), page);
+    if let Some(span) = span {
+        page.heading("RUNS");
+        page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
+        page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
+        page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
+        page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
+        let cpus = wait_location::cpus_of_thread(interval, span);
+        let shares = cpu_shares(interval, span.id);
+        let parts: Vec<String> = shares.iter().map(|(cpu, share)| format!("{}: {:.0} %", cpu.0, share.percent())).collect();
+        page.labelled(
+            "CPU",
+            match (parts.len(), span.migrated) {
+                (2.., _) => safe!("{} of its run time", parts.join(", ")),
+                (_, true) => safe!("{cpus}, moved between them"),
+                _ => cpus,
+            },
+        );
     }
     page.heading("WAITS");
     waits(interval, process, thread, page);
@@ -264,7 +274,8 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
             safe!("{}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden, 5)),
             wait_location::thread_location(interval, process.task_id(thread), Detail::Full),
         ];
-        table.push(cells, if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
+        let item = Item::Thread(process.task_id(thread));
+        table.push_item(cells, item, if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
     }
     page.table(table);
     if rows.len() > MAX_THREADS {

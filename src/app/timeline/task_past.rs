@@ -1,0 +1,56 @@
+//! The past of the process or thread whose page is open. The screen keeps the figures of the most active processes of each interval;
+//! of another task they are computed from the samples, in slices, so that a key is answered meanwhile.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::Timeline;
+use super::checkpoints::IndexedSamples;
+use crate::state::Event;
+use crate::state::history::{FollowedTask, MAX_PAGE_COLUMNS, TaskPoint};
+
+/// How long intervals are computed before keys and frames have their turn.
+const SLICE: Duration = Duration::from_millis(6);
+
+/// The task of the open page, and the intervals whose figures the screen still lacks.
+#[derive(Default)]
+pub struct TaskPast {
+    pub task: Option<FollowedTask>,
+    /// By the sample that ends each
+    missing: Range<u64>,
+}
+
+impl Timeline {
+    /// The screen shows the page of this task. `lacks_past`: whether it lacks figures of past intervals.
+    pub fn follow_task(&mut self, task: Option<FollowedTask>, lacks_past: impl FnOnce(FollowedTask) -> bool) {
+        if self.task_past.task == task {
+            return;
+        }
+        let missing = match (task.filter(|&task| lacks_past(task)), self.shown_index()) {
+            (Some(_), Some(shown)) => {
+                let first = self.store.indices().start + 1;
+                shown.saturating_sub(u64::from(MAX_PAGE_COLUMNS)).max(first)..shown + 1
+            }
+            _ => 0..0,
+        };
+        self.task_past = TaskPast { task, missing };
+    }
+
+    pub(super) fn has_task_past_to_add(&self) -> bool {
+        !self.task_past.missing.is_empty()
+    }
+
+    /// Computes intervals for a few milliseconds, the oldest first: samples are decoded in their order.
+    pub(super) fn add_task_past(&mut self) -> Vec<Event> {
+        let TaskPast { task: Some(task), missing } = &mut self.task_past else { return Vec::new() };
+        let (until, mut points) = (Instant::now() + SLICE, Vec::new());
+        for index in missing.by_ref() {
+            let evaluation = self.evaluation.provisional_evaluation_at(&mut self.store, index);
+            points.extend(evaluation.and_then(|evaluation| TaskPoint::new(&evaluation.interval, *task)));
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        if points.is_empty() { Vec::new() } else { vec![Event::TaskPast(points)] }
+    }
+}

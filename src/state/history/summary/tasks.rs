@@ -1,0 +1,212 @@
+//! How tasks spent one interval: the most active processes, and the process or thread whose page is open.
+
+use super::{IntervalSummary, heaviest};
+use crate::ids::{ProcessId, TaskId};
+use crate::interval::Interval;
+use crate::interval::task::{Microstates, ProcessSpan};
+use crate::sample::Instant;
+use crate::units::Ratio;
+
+/// Each summary keeps the most active processes.
+const MAX_PROCESSES: usize = 48;
+
+/// Each summary keeps the threads whose pages were opened last.
+const MAX_THREADS: usize = 8;
+
+/// Lock waits are of little weight: most are of idle workers.
+const LOCK_WEIGHT: f32 = 0.02;
+
+/// The task of the open page, of which each interval keeps the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowedTask {
+    Process(ProcessId),
+    Thread(TaskId),
+}
+
+/// The tasks of one interval.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskSummaries {
+    /// Sorted
+    processes: Box<[TaskSummary<ProcessId>]>,
+    /// Whether the other processes slept: these are not only the most active ones
+    others_slept: bool,
+    /// The one that was opened last is the last one
+    threads: Box<[TaskSummary<TaskId>]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TaskSummary<Id> {
+    id: Id,
+    cpus: f32,
+    /// Shares of the time of its threads, in 1/200 each
+    states: [u8; 6],
+}
+
+/// A process or thread in one interval.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskPoint {
+    pub at: Instant,
+    summary: PointSummary,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PointSummary {
+    Process(TaskSummary<ProcessId>),
+    Thread(TaskSummary<TaskId>),
+}
+
+impl TaskPoint {
+    /// `None` if it did not exist at the end of the interval.
+    pub fn new(interval: &Interval, task: FollowedTask) -> Option<TaskPoint> {
+        let (newer, spans) = (interval.newer.tasks.as_ref().ok()?, interval.tasks.as_ref()?);
+        let summary = match task {
+            FollowedTask::Process(id) => {
+                let process = newer.process(id.pid).filter(|process| process.id() == id)?;
+                PointSummary::Process(TaskSummary::of_process(&spans.process(process)))
+            }
+            FollowedTask::Thread(id) => {
+                newer.thread(id)?;
+                let asleep = TaskSummary { id, cpus: 0.0, states: [0; 6] };
+                let span = spans.thread(id);
+                PointSummary::Thread(span.map_or(asleep, |span| TaskSummary::new(id, span.cpu, &span.states)))
+            }
+        };
+        Some(TaskPoint { at: interval.at(), summary })
+    }
+}
+
+impl IntervalSummary {
+    /// Adds the figures of a process or thread in this interval.
+    pub fn add_task(&mut self, point: TaskPoint) {
+        match point.summary {
+            PointSummary::Process(process) => self.tasks.add_process(process),
+            PointSummary::Thread(thread) => self.tasks.add_thread(thread),
+        }
+    }
+
+    /// CPUs that the process used; `None` if that was not kept.
+    pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
+        self.tasks.process(id).map(|process| process.cpus).or(self.tasks.others_slept.then_some(0.0))
+    }
+
+    /// Shares of the time of a process's threads: user, system, waiting for a CPU, on storage, behind a lock, otherwise in D; the
+    /// rest is sleep. `None` if that was not kept.
+    pub fn process_states(&self, id: ProcessId) -> Option<[f32; 6]> {
+        self.tasks.process(id).map(TaskSummary::shares).or(self.tasks.others_slept.then_some([0.0; 6]))
+    }
+
+    /// The same of one thread.
+    pub fn thread_states(&self, id: TaskId) -> Option<[f32; 6]> {
+        let TaskSummaries { processes, others_slept, threads } = &self.tasks;
+        let slept = || *others_slept && !processes.iter().any(|process| process.id.pid == id.pid);
+        let known = threads.iter().find(|thread| thread.id == id);
+        known.map(TaskSummary::shares).or_else(|| slept().then_some([0.0; 6]))
+    }
+
+    /// Whether it is known how a task spent this interval.
+    pub fn knows(&self, task: FollowedTask) -> bool {
+        match task {
+            FollowedTask::Process(id) => self.process_states(id).is_some(),
+            FollowedTask::Thread(id) => self.thread_states(id).is_some(),
+        }
+    }
+}
+
+impl TaskSummaries {
+    pub(super) fn new(interval: &Interval) -> TaskSummaries {
+        let Some(tasks) = &interval.tasks else { return TaskSummaries::default() };
+        let active = |span: &&ProcessSpan| span.cpu.is_some_and(|cpu| cpu.0 > 0.0005) || span.states.non_sleep() > 0.0005;
+        let weight = |span: &&ProcessSpan| {
+            let states = &span.states;
+            let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
+            cpus as f32 + states.lock as f32 * LOCK_WEIGHT
+        };
+        let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
+        let others_slept = active.len() <= MAX_PROCESSES;
+        let processes = heaviest(active, MAX_PROCESSES, weight).into_iter().map(TaskSummary::of_process).collect();
+        TaskSummaries { processes, others_slept, threads: Box::default() }
+    }
+
+    fn process(&self, id: ProcessId) -> Option<&TaskSummary<ProcessId>> {
+        self.processes.get(self.processes.binary_search_by_key(&id, |process| process.id).ok()?)
+    }
+
+    fn add_process(&mut self, process: TaskSummary<ProcessId>) {
+        if let Err(place) = self.processes.binary_search_by_key(&process.id, |known| known.id) {
+            let mut processes = std::mem::take(&mut self.processes).into_vec();
+            processes.insert(place, process);
+            self.processes = processes.into_boxed_slice();
+        }
+    }
+
+    fn add_thread(&mut self, thread: TaskSummary<TaskId>) {
+        let mut threads = std::mem::take(&mut self.threads).into_vec();
+        threads.retain(|known| known.id != thread.id);
+        if threads.len() >= MAX_THREADS {
+            threads.remove(0);
+        }
+        threads.push(thread);
+        self.threads = threads.into_boxed_slice();
+    }
+}
+
+impl<Id> TaskSummary<Id> {
+    fn new(id: Id, cpu: Option<Ratio>, states: &Microstates) -> TaskSummary<Id> {
+        let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
+        let parts = [states.user, states.system, states.run_queue, states.disk, states.lock, states.other_blocked]
+            .map(|part| part / whole);
+        TaskSummary {
+            id,
+            cpus: cpu.map_or(0.0, |cpu| cpu.0) as f32,
+            states: parts.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8),
+        }
+    }
+
+    /// 0 … 1
+    fn shares(&self) -> [f32; 6] {
+        self.states.map(|share| f32::from(share) / 200.0)
+    }
+}
+
+impl TaskSummary<ProcessId> {
+    fn of_process(span: &ProcessSpan) -> TaskSummary<ProcessId> {
+        TaskSummary::new(span.id, span.cpu, &span.states)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_followed_process_is_known_beside_the_most_active_ones() {
+        let id = |pid| ProcessId { pid, start_ticks: 1 };
+        let process = |pid, cpus| TaskSummary { id: id(pid), cpus, states: [0; 6] };
+        let point = |process| TaskPoint { at: Instant::default(), summary: PointSummary::Process(process) };
+        let mut summary = IntervalSummary::default();
+        summary.tasks.processes = [process(3, 0.5), process(9, 0.7)].into();
+        assert_eq!((summary.process_cpus(id(3)), summary.process_cpus(id(5))), (Some(0.5), None));
+        summary.add_task(point(process(5, 0.1)));
+        summary.add_task(point(process(9, 0.2)));
+        assert_eq!([3, 5, 9].map(|pid| summary.process_cpus(id(pid))), [Some(0.5), Some(0.1), Some(0.7)]);
+        assert_eq!(summary.process_states(id(4)), None);
+        summary.tasks.others_slept = true;
+        assert_eq!((summary.process_cpus(id(4)), summary.process_states(id(4))), (Some(0.0), Some([0.0; 6])));
+    }
+
+    #[test]
+    fn the_threads_that_were_followed_last_are_known() {
+        let id = |tid| TaskId { pid: 3, tid, start_ticks: 1 };
+        let thread = |tid| TaskSummary { id: id(tid), cpus: 0.0, states: [0, 0, 0, 100, 0, 0] };
+        let mut summary = IntervalSummary::default();
+        for tid in [1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 10] {
+            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(thread(tid)) });
+        }
+        let known = |tid| summary.thread_states(id(tid)).map(|shares| shares[3]);
+        assert_eq!([1, 2, 3, 10, 11].map(known), [None, None, Some(0.5), Some(0.5), None]);
+        summary.tasks.others_slept = true;
+        assert!(summary.knows(FollowedTask::Thread(id(11))), "its process slept");
+        summary.tasks.processes = [TaskSummary { id: ProcessId { pid: 3, start_ticks: 1 }, cpus: 0.1, states: [0; 6] }].into();
+        assert!(!summary.knows(FollowedTask::Thread(id(11))));
+    }
+}
