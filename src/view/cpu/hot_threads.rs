@@ -8,6 +8,7 @@ use crate::sample::task::{Process, Thread};
 use crate::state::State;
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
+use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
@@ -29,6 +30,7 @@ impl HotThread<'_> {
 
 type HotSpec = ColumnSpec<fn(&HotThread, CellContent)>;
 
+/// Dim columns stand beside each other: each change of the style takes nine bytes of each row.
 const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     HotSpec::text("HOT THREADS", 17, |hot, cell| {
         cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
@@ -47,15 +49,16 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
         let wait = hot.span.run_queue_wait.map(|wait| wait.0);
         cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
     }),
-    HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
-        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
-    })
-    .min_table_width(60),
     HotSpec::figure(&thread::LAST_CPU, 6, |hot, cell| {
-        cell.text(wait_location::cpus_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Plain);
+        // Not dim for CPU 0, which is no amount.
+        cell.line(SafeLine::new(wait_location::cpus_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Plain));
     }),
     HotSpec::text("", 7, |hot, cell| {
         cell.text(wait_location::cpu_shares_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Dim);
+    })
+    .min_table_width(60),
+    HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
+        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
     .min_table_width(60),
     HotSpec::text("cgroup", 0, |hot, cell| {
@@ -69,12 +72,17 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
 /// Most of the CPU time is that of a few; each of the others would change its row with each interval.
 const MAX_THREADS: usize = 12;
 
+/// CPU time in CPUs below which only a few threads have a row.
+const HOT: f64 = 0.005;
+const MIN_THREADS: usize = 5;
+
 /// The threads that used most CPU time, as many as fit below the headings.
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
     let Some(tasks) = &interval.tasks else { return };
-    let shown = usize::from(pane.height().saturating_sub(1)).min(MAX_THREADS);
+    let hot = tasks.threads.iter().filter(|thread| thread.cpu.is_some_and(|cpu| cpu.0 >= HOT)).count();
+    let shown = usize::from(pane.height().saturating_sub(1)).min(hot.clamp(MIN_THREADS, MAX_THREADS));
     let hot = state.held_threads.hottest(&tasks.threads, shown);
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
