@@ -1,6 +1,7 @@
 //! The panes of a screen: bands from top to bottom, one or two panes side by side in each. One pane may have the focus, and may take
 //! the whole body.
 
+use super::layout::ScreenLayout;
 use super::{Screen, State};
 use crate::findings::Evaluation;
 use crate::units::SmallSort;
@@ -13,6 +14,8 @@ pub struct Band {
     pub rows: fn(&State, &Evaluation) -> (u16, u16),
     /// Bands with a lower number grow first, and fall away last
     pub priority: u8,
+    /// Columns of the screen from which it stands beside the band above it; `u16::MAX`: never
+    pub beside_previous_from: u16,
 }
 
 /// Number of panes.
@@ -68,24 +71,53 @@ pub fn pane_areas(
             BandRows { minimum, maximum: maximum.max(minimum), priority: band.priority }
         })
         .collect();
+    let lines = side_by_side(bands, wanted, width);
+    let heights = band_heights(&lines.iter().map(|line| line.rows).collect::<Vec<_>>(), height);
     let mut areas = Vec::new();
-    let (mut pane, mut y) = (0, 0);
-    for (band, rows) in bands.iter().zip(band_heights(&wanted, height)) {
+    let mut y = 0;
+    for (Line { panes, .. }, rows) in lines.into_iter().zip(heights) {
         if rows >= MIN_ROWS {
             let left = u16::try_from(u32::from(width) * LEFT_PERCENT / 100).unwrap_or(width);
-            let parts = match band.panes.len() {
+            let parts = match panes.len() {
                 1 => vec![(0, width)],
                 _ => vec![(0, left), (left.saturating_sub(1), width - left.saturating_sub(1))],
             };
-            let area = |(at, (x, width)): (usize, (u16, u16))| PaneArea { pane: pane + at, x, y, width, height: rows };
-            areas.extend(parts.into_iter().enumerate().map(area));
+            let area = |(pane, (x, width)): (usize, (u16, u16))| PaneArea { pane, x, y, width, height: rows };
+            areas.extend(panes.into_iter().zip(parts).map(area));
             y += rows - 1;
         }
-        pane += band.panes.len();
     }
     areas
 }
 
+/// Panes beside each other: those of a band, or of two bands with one pane each.
+struct Line {
+    panes: Vec<usize>,
+    rows: BandRows,
+}
+
+fn side_by_side(bands: &[Band], wanted: Vec<BandRows>, width: u16) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::with_capacity(bands.len());
+    let mut pane = 0;
+    for (band, rows) in bands.iter().zip(wanted) {
+        let panes: Vec<usize> = (pane..pane + band.panes.len()).collect();
+        pane += band.panes.len();
+        match lines.last_mut() {
+            Some(above) if width >= band.beside_previous_from && above.panes.len() == 1 && rows.maximum > 0 => {
+                above.panes.extend(panes);
+                above.rows = BandRows {
+                    minimum: above.rows.minimum.max(rows.minimum),
+                    maximum: above.rows.maximum.max(rows.maximum),
+                    priority: above.rows.priority.min(rows.priority),
+                };
+            }
+            _ => lines.push(Line { panes, rows }),
+        }
+    }
+    lines
+}
+
+#[derive(Clone, Copy)]
 struct BandRows {
     minimum: u16,
     maximum: u16,
@@ -140,14 +172,22 @@ impl State {
 
     /// Gives the focus to the pane `step` after the focused one.
     pub(super) fn move_focus(&mut self, step: isize) {
-        let count = isize::try_from(self.screen.definition().pane_count()).unwrap_or(1).max(1);
-        let zoomed = self.pane_focus().zoomed;
-        let next = match self.pane_focus().focused {
-            Some(pane) => isize::try_from(pane).unwrap_or(0) + step,
+        let PaneFocus { focused, zoomed } = self.pane_focus();
+        // Those on the screen; each of them can be zoomed.
+        let panes: Vec<usize> = match zoomed {
+            true => (0..self.screen.definition().pane_count()).collect(),
+            false => ScreenLayout::new(self).panes.into_iter().map(|area| area.pane).collect(),
+        };
+        let place = focused.and_then(|focused| panes.iter().position(|&pane| pane == focused));
+        let next = match place {
+            Some(place) => isize::try_from(place).unwrap_or(0) + step,
             None if zoomed => step,
             None => step.min(0),
         };
-        self.focus_pane(next.rem_euclid(count).unsigned_abs());
+        let next = next.rem_euclid(isize::try_from(panes.len()).unwrap_or(1).max(1)).unsigned_abs();
+        if let Some(&pane) = panes.get(next) {
+            self.focus_pane(pane);
+        }
     }
 
     /// Gives the focus to a pane.

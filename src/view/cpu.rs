@@ -2,7 +2,7 @@
 
 pub mod cores_pane;
 mod hot_threads;
-mod panes;
+pub mod panes;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};

@@ -22,11 +22,12 @@ use super::cpu_segments::{UnusedTime, cpu_segments};
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
+use super::tasks::cgroups;
 use super::text::{format_number, format_optional};
 use super::theme::StyleRole;
 use super::time_cells::TimeCells;
 use super::widgets::bar::StackedBar;
-use super::{cpu, wait_location};
+use super::{cpu, pressure, thread_states, wait_location};
 use crate::findings::Evaluation;
 use crate::interval::cpu::CpuSpan;
 use crate::safe;
@@ -51,6 +52,11 @@ pub const SCREEN: ScreenView = ScreenView {
             let mut inner = pane.framed(("Tasks: where their time goes", StyleRole::Bold), note);
             task_table(state, &evaluation.interval, &mut inner);
         },
+        cpu::panes::hot_threads,
+        |state, evaluation, _, pane| thread_states::draw(state, evaluation, pane),
+        pressure::graphs_pane,
+        cgroups::pane,
+        pressure::memory::graph_pane,
     ],
 };
 

@@ -10,7 +10,7 @@
 //! ```
 
 mod load;
-mod memory;
+pub mod memory;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
@@ -284,7 +284,7 @@ fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
 }
 
 /// A graph for each of CPU, I/O and memory.
-fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+pub fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     const LABEL: u16 = 8;
     let width = pane.width().saturating_sub(LABEL + 2);
     let columns = state.graph_columns(width);

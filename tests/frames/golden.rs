@@ -7,6 +7,14 @@ use crate::machine::{Machine, instant};
 use crate::scenes;
 use crate::screen::{live, press, setup, text};
 
+/// Panes that only a large terminal has, and panes side by side.
+#[test]
+fn large_terminals() {
+    for (word, size) in [("300x80", (300, 80)), ("500x150", (500, 150))] {
+        insta::assert_snapshot!(format!("convoy-overview-{word}"), text(&live(&scenes::lock_convoy(), size)));
+    }
+}
+
 fn golden(name: &str, machine: &Machine, keys: &str) {
     // The overview alone divides itself in another way at each size.
     let middle = keys.starts_with('1').then_some(("120x40", (120, 40)));

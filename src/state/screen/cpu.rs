@@ -22,17 +22,20 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             panes: &["cores", "waiting for a CPU"],
             rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18)),
             priority: 0,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["threads by state", "hottest threads"],
             // The table of many CPUs needs the room.
             rows: |_, evaluation| (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX }),
             priority: 2,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["CPUs"],
             rows: |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2)),
             priority: 1,
+            beside_previous_from: u16::MAX,
         },
     ],
     list_pane: Some(4),

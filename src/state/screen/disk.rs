@@ -15,8 +15,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["await over time"], rows: |_, _| (8, 18), priority: 0 },
-        Band { panes: &["queue and throughput", "distribution of await"], rows: |_, _| (7, u16::MAX), priority: 2 },
+        Band { panes: &["await over time"], rows: |_, _| (8, 18), priority: 0, beside_previous_from: u16::MAX },
+        Band {
+            panes: &["queue and throughput", "distribution of await"],
+            rows: |_, _| (7, u16::MAX),
+            priority: 2,
+            beside_previous_from: u16::MAX,
+        },
         Band {
             panes: &["devices"],
             rows: |state, _| {
@@ -25,6 +30,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
                 (7, 6 + rows_of(lines))
             },
             priority: 1,
+            beside_previous_from: u16::MAX,
         },
     ],
     list_pane: Some(3),

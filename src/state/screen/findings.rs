@@ -23,11 +23,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
                 (7, 4 + rows_of(state.rows.iter().map(lines).sum()))
             },
             priority: 0,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["explanation", "evidence"],
             rows: |state, _| if state.rows.is_empty() { (0, 0) } else { (10, u16::MAX) },
             priority: 1,
+            beside_previous_from: u16::MAX,
         },
     ],
     list_pane: Some(0),

@@ -29,7 +29,12 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         ListLines { above: 1, below, ..ListLines::default() }
     },
     bands: &[
-        Band { panes: &["in and out", "retransmits and drops"], rows: |_, _| (7, u16::MAX), priority: 1 },
+        Band {
+            panes: &["in and out", "retransmits and drops"],
+            rows: |_, _| (7, u16::MAX),
+            priority: 1,
+            beside_previous_from: u16::MAX,
+        },
         Band {
             panes: &["round-trip times"],
             rows: |_, evaluation| {
@@ -37,11 +42,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
                 (if hosts == 0 { 3 } else { 5 }, 3 + rows_of(hosts).clamp(0, 8))
             },
             priority: 2,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["errors, drops and queues", "TCP and UDP since the start"],
             rows: |_, evaluation| (7, 3 + rows_of(evaluation.interval.nics.len()).max(4)),
             priority: 3,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["interfaces and protocols"],
@@ -51,6 +58,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
                 (10, 4 + rows_of(lines).saturating_add(layout::protocol_rows(state)))
             },
             priority: 0,
+            beside_previous_from: u16::MAX,
         },
     ],
     list_pane: Some(5),

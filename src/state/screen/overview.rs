@@ -1,9 +1,22 @@
 //! The overview: the root causes among the active findings.
 
+use crate::interval::process_groups::process_groups;
+use crate::state::State;
 use crate::state::layout::ListLines;
 use crate::state::panes::Band;
 use crate::state::rows::{Row, busiest_disks, busiest_nics};
 use crate::state::screen::{ScreenDefinition, rows_of};
+
+/// Columns from which panes that are stacked on other terminals stand side by side.
+const WIDE: u16 = 240;
+
+/// Rows from which there is room for panes of the other screens, and of the tasks then.
+const MIN_TALL_HEIGHT: u16 = 70;
+const MIN_TALL_TASKS: u16 = 15;
+
+fn is_tall(state: &State) -> bool {
+    state.setup.size.1 >= MIN_TALL_HEIGHT
+}
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "overview",
@@ -27,7 +40,12 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     list_lines: |_, _| ListLines::default(),
     bands: &[
         // A very tall terminal has a taller graph.
-        Band { panes: &["cpu", "who waits for whom"], rows: |state, _| (8, (state.setup.size.1 / 5).max(12)), priority: 0 },
+        Band {
+            panes: &["cpu", "who waits for whom"],
+            rows: |state, _| (8, (state.setup.size.1 / 5).max(12)),
+            priority: 0,
+            beside_previous_from: u16::MAX,
+        },
         Band {
             panes: &["cores", "load, memory, pressure"],
             // A tall terminal has the memory over time too.
@@ -36,18 +54,48 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
                 (7, (2 + rows_of(evaluation.interval.online_cpus())).clamp(least, 16))
             },
             priority: 3,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["disks"],
             rows: |state, evaluation| (6, (4 + rows_of(busiest_disks(state, &evaluation.interval).len())).clamp(10, 14)),
             priority: 2,
+            beside_previous_from: u16::MAX,
         },
         Band {
             panes: &["network"],
             rows: |_, evaluation| (4, (3 + rows_of(busiest_nics(&evaluation.interval).len())).clamp(7, 11)),
             priority: 4,
+            beside_previous_from: WIDE,
         },
-        Band { panes: &["tasks"], rows: |_, _| (5, u16::MAX), priority: 1 },
+        Band {
+            panes: &["tasks"],
+            // Where the terminal is tall enough for more panes, no more rows than there are groups.
+            rows: |state, evaluation| match is_tall(state) {
+                true => (5, (3 + rows_of(process_groups(&evaluation.interval).len())).max(MIN_TALL_TASKS)),
+                false => (5, u16::MAX),
+            },
+            priority: 1,
+            beside_previous_from: u16::MAX,
+        },
+        Band {
+            panes: &["hottest threads"],
+            rows: |state, _| if state.setup.size.0 >= WIDE { (5, MIN_TALL_TASKS) } else { (0, 0) },
+            priority: 1,
+            beside_previous_from: WIDE,
+        },
+        Band {
+            panes: &["threads by state", "pressure over time"],
+            rows: |state, _| if is_tall(state) { (8, u16::MAX) } else { (0, 0) },
+            priority: 5,
+            beside_previous_from: u16::MAX,
+        },
+        Band {
+            panes: &["cgroups by time", "memory over time"],
+            rows: |state, _| if is_tall(state) { (8, 20) } else { (0, 0) },
+            priority: 6,
+            beside_previous_from: u16::MAX,
+        },
     ],
     list_pane: None,
 };

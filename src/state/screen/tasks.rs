@@ -22,8 +22,8 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         ListLines { above: 2, below, ..ListLines::default() }
     },
     bands: &[
-        Band { panes: &["threads by state", "cgroups"], rows: |_, _| (8, 12), priority: 1 },
-        Band { panes: &["tasks"], rows: |_, _| (9, u16::MAX), priority: 0 },
+        Band { panes: &["threads by state", "cgroups"], rows: |_, _| (8, 12), priority: 1, beside_previous_from: u16::MAX },
+        Band { panes: &["tasks"], rows: |_, _| (9, u16::MAX), priority: 0, beside_previous_from: u16::MAX },
     ],
     list_pane: Some(2),
 };

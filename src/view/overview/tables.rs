@@ -181,6 +181,9 @@ const COMMAND_LINE: TaskSpec = TaskSpec::text("command line", 0, |line, cell| {
     }
 });
 
+/// Cells of what a group waits for at most, beside command lines.
+const MAX_WHERE_WIDTH: u16 = 80;
+
 /// Cells of the table from which it has command lines.
 const COMMAND_LINE_WIDTH: u16 = 150;
 
@@ -225,7 +228,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     let mut specs = TASK_COLUMNS.to_vec();
     if pane.width() >= COMMAND_LINE_WIDTH {
         specs.pop();
-        specs.extend([WHERE.width(pane.width() / 3), COMMAND_LINE]);
+        specs.extend([WHERE.width((pane.width() / 3).min(MAX_WHERE_WIDTH)), COMMAND_LINE]);
     }
     let table = Columns::new(&specs, pane.width());
     let mut groups = process_groups(interval);
