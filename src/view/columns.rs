@@ -315,6 +315,14 @@ fn drop_least_important<C>(shown: &mut Vec<ColumnSpec<C>>, width: u16) {
     }
 }
 
+/// Draws headings and rows that are a line each.
+fn draw_lines(pane: &mut Pane, lines: Vec<TableRow>) {
+    let theme = pane.theme();
+    let mut rows = lines.into_iter().map(|line| line.styled(1, theme));
+    let headings = rows.next().unwrap_or_default();
+    pane.render(SafeTable(Table::new(rows.collect::<Vec<Row>>(), [Constraint::Fill(1)]).header(headings)));
+}
+
 /// A table whose text is that of `SafeLine`s and literals.
 struct SafeTable(Table<'static>);
 

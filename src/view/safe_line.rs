@@ -211,7 +211,7 @@ mod tests {
         let line = SafeLine::new("日本 e\u{301}x", StyleRole::Plain);
         let seen = |first, cells| text(&line.clone().window(first, cells));
         // Half of a wide character is blank; a combining character stays with its letter.
-        assert_eq!([seen(1, 3), seen(2, 4), seen(5, 1), seen(5, 2)], [" … ", "… e\u{301}", "…", "e\u{301}x"]);
+        assert_eq!([seen(1, 3), seen(2, 4), seen(5, 1), seen(5, 2)], [" 本", "…  …", "…", "e\u{301}x"]);
         for first in 0..8 {
             assert!((0..8).all(|cells| line.clone().window(first, cells).width() <= cells), "{first}");
         }

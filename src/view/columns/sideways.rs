@@ -4,9 +4,8 @@
 //! last column. A sign in the line of the headings says on which side there is more.
 
 use ratatui::layout::{Constraint, Rect};
-use ratatui::widgets::{Row, Table};
 
-use super::{ColumnSpec, Columns, SafeTable, TableRow};
+use super::{ColumnSpec, Columns, TableRow, draw_lines};
 use crate::state::keys::Action;
 use crate::state::{ClickTarget, Sort, State};
 use crate::view::pane::Pane;
@@ -100,7 +99,7 @@ impl<C: Copy> Columns<C> {
     /// Draws headings and rows from the offset on; the first column stays.
     pub(super) fn draw_moved(&self, pane: &mut Pane, sort: Option<Sort>, rows: impl IntoIterator<Item = TableRow>) {
         let Some(sideways) = &self.sideways else { return };
-        let (theme, width) = (pane.theme(), pane.table_width());
+        let width = pane.table_width();
         let fixed = sideways.moved.first().map_or(0, |(_, place)| place.right() + 1).min(width / 2);
         let room = width - fixed;
         let rows = rows.into_iter().take(usize::from(pane.height().saturating_sub(1)));
@@ -123,12 +122,9 @@ impl<C: Copy> Columns<C> {
                     line
                 }
             };
-            lines.push(TableRow::line(line).selected(row.selected).styled(1, theme));
+            lines.push(TableRow::line(line).selected(row.selected));
         }
-        let mut lines = lines.into_iter();
-        let headings = lines.next().unwrap_or_default();
-        let table = Table::new(lines.collect::<Vec<Row>>(), [Constraint::Fill(1)]).header(headings);
-        pane.subarea(0, 0, width, u16::MAX).render(SafeTable(table));
+        draw_lines(&mut pane.subarea(0, 0, width, u16::MAX), lines);
         if offset > 0 {
             draw_sign(pane, fixed.saturating_sub(1), "‹", Action::MoveLeft);
         }
