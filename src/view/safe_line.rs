@@ -145,7 +145,7 @@ impl SafeLine {
         let mut texts = vec![String::new(); self.parts.len()];
         for (place, (index, grapheme, width)) in inside.iter().copied().enumerate() {
             let Some(text) = texts.get_mut(index) else { continue };
-            let is_cut = grapheme != " " && ((place == 0 && cuts_left) || (place == last && cuts_right));
+            let is_cut = width > 0 && grapheme != " " && ((place == 0 && cuts_left) || (place == last && cuts_right));
             match grapheme {
                 grapheme if !is_cut && !grapheme.is_empty() => text.push_str(grapheme),
                 _ => {
