@@ -8,6 +8,7 @@ pub mod device;
 pub mod format;
 pub mod latency_window;
 pub mod learned;
+pub mod request_latencies;
 pub mod reservoir;
 pub mod store;
 
@@ -26,6 +27,7 @@ use crate::units::Millis;
 pub use device::{DeviceIdentity, SizeClass};
 pub use latency_window::{DeviceLoad, LatencyWindow};
 pub use learned::{Confidence, LearnedBaseline};
+pub use request_latencies::{Quantiles, RequestStatus, RequestWindow};
 
 /// The latency of one operation of one device against its baseline, in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +51,8 @@ pub struct LatencyStatus {
     pub window_load: Option<DeviceLoad>,
     /// The highest load at which it was at its baseline; `None` if not known
     pub baseline_load: Option<BaselineLoad>,
+    /// p50 and p99 of single requests; `None` if no baseline of them has been learned
+    pub requests: Option<RequestStatus>,
 }
 
 impl LatencyStatus {
@@ -128,6 +132,9 @@ pub struct Observation {
     pub kib_per_second: f64,
     /// Mean number of requests in flight, of all operations
     pub outstanding: f64,
+    /// Of the single requests of this second, and of those before it that were too few; `None` if they are too few yet, or not
+    /// measured
+    pub quantiles: Option<Quantiles>,
     /// Seconds after 1970
     pub at_s: i64,
 }
@@ -180,6 +187,10 @@ impl Baselines {
                     learned_intervals: learned.map_or(0, |learned| learned.intervals),
                     window_load: load,
                     baseline_load: learned.and_then(LearnedBaseline::baseline_load).filter(|_| !provisional),
+                    requests: learned.and_then(LearnedBaseline::quantiles).map(|baseline| RequestStatus {
+                        baseline,
+                        window: window.request_window(span.id, operation, &baseline),
+                    }),
                 });
             }
         }
@@ -224,6 +235,7 @@ impl Baselines {
                     rate: load.total_rate(),
                     kib_per_second: load.kib_per_second(),
                     outstanding: load.outstanding(),
+                    quantiles: window.finished_quantiles(id, operation, size),
                     at_s,
                 };
                 if self.get(&observation.key).is_none_or(|learned| learned.would_change(&observation)) {

@@ -213,6 +213,7 @@ mod tests {
             rate: 10.0,
             kib_per_second: 40.0,
             outstanding: 0.01,
+            quantiles: None,
             at_s: 1,
         }
     }

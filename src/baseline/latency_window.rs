@@ -4,7 +4,8 @@
 
 use std::collections::VecDeque;
 
-use super::{MAX_UNCONTENDED_OUTSTANDING, MIN_COMPLETIONS};
+use super::request_latencies::{Quantiles, RequestLatencies, RequestWindow};
+use super::{MAX_UNCONTENDED_OUTSTANDING, MIN_COMPLETIONS, SizeClass};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -176,6 +177,7 @@ struct DiskWindow {
     accumulating: DeviceLoad,
     /// Load that becomes an observation now
     finished: Option<DeviceLoad>,
+    requests: RequestLatencies,
 }
 
 impl LatencyWindow {
@@ -190,10 +192,12 @@ impl LatencyWindow {
                 Some(window) => window,
                 None if load.is_idle() => continue,
                 None => {
-                    DiskWindow { id: span.id, recent: VecDeque::new(), accumulating: DeviceLoad::default(), finished: None }
+                    let requests = RequestLatencies::default();
+                    let accumulating = DeviceLoad::default();
+                    DiskWindow { id: span.id, recent: VecDeque::new(), accumulating, finished: None, requests }
                 }
             };
-            window.push(load);
+            window.push(load, span);
             if !window.is_idle() {
                 disks.push(window);
             }
@@ -204,12 +208,27 @@ impl LatencyWindow {
 
     /// The load by which an operation of a device is evaluated; `None` if a second had too few completions.
     pub fn window_load(&self, disk: DiskId, operation: Operation) -> Option<DeviceLoad> {
-        let window = self.windows.get(self.windows.binary_search_by_key(&disk, |window| window.id).ok()?)?;
+        let window = self.window(disk)?;
         let mut sum = DeviceLoad::default();
         window.recent.iter().rev().find_map(|load| {
             sum.add(load);
             (sum.completed(operation) >= MIN_COMPLETIONS).then_some(sum)
         })
+    }
+
+    /// The single requests by which an operation of a device is evaluated against that baseline; `None` if a second had too few.
+    pub(super) fn request_window(&self, disk: DiskId, operation: Operation, baseline: &Quantiles) -> Option<RequestWindow> {
+        self.window(disk)?.requests.window(operation, baseline)
+    }
+
+    /// What the observation of this operation and size that a device makes now says of single requests; `None` if they are too few
+    /// yet.
+    pub(super) fn finished_quantiles(&self, disk: DiskId, operation: Operation, size: SizeClass) -> Option<Quantiles> {
+        self.window(disk)?.requests.finished(operation, size)
+    }
+
+    fn window(&self, disk: DiskId) -> Option<&DiskWindow> {
+        self.windows.get(self.windows.binary_search_by_key(&disk, |window| window.id).ok()?)
     }
 
     /// Loads that become observations now, each second once.
@@ -219,16 +238,21 @@ impl LatencyWindow {
 }
 
 impl DiskWindow {
-    fn push(&mut self, load: DeviceLoad) {
+    fn push(&mut self, load: DeviceLoad, span: &DiskSpan) {
         self.recent.push_back(load);
         while self.recent.len() > 1 && self.recent.iter().map(|load| load.seconds).sum::<f64>() > MAX_WINDOW_S {
             self.recent.pop_front();
         }
+        self.requests.push(span, load.seconds, self.recent.len());
         self.accumulating.add(&load);
         self.finished = (self.accumulating.seconds >= MIN_OBSERVATION_S).then(|| std::mem::take(&mut self.accumulating));
+        if let Some(load) = &self.finished {
+            self.requests.finish_second(load);
+        }
     }
 
     fn is_idle(&self) -> bool {
-        self.recent.iter().all(DeviceLoad::is_idle) && self.accumulating.is_idle() && self.finished.is_none()
+        let has_load = self.recent.iter().any(|load| !load.is_idle()) || !self.accumulating.is_idle();
+        !has_load && self.finished.is_none() && !self.requests.is_learning()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::reservoir::{Day, Reservoir, is_valid_latency, median, unix_day};
-use super::{BaselineLoad, Drift, Observation};
+use super::{BaselineLoad, Drift, Observation, Quantiles};
 use crate::units::Millis;
 
 /// Latencies at about one request at a time: of today, of the last days with observations, and of the first days, as the reference
@@ -39,6 +39,9 @@ pub struct LearnedBaseline {
     /// Of the last days: the observations under more than light load
     #[serde(skip_serializing_if = "Vec::is_empty")]
     busy_days: Vec<BusyDay>,
+    /// Of the last days: p50 and p99 of single requests
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    quantile_days: Vec<QuantileDay>,
     /// The first days with observations
     early: Vec<Day>,
     today: Today,
@@ -54,12 +57,20 @@ struct Today {
     /// Under more load
     #[serde(skip_serializing_if = "Reservoir::is_empty")]
     taught_busy: Reservoir,
+    /// p50 and p99 of single requests, under light load
+    #[serde(skip_serializing_if = "Reservoir::is_empty")]
+    p50: Reservoir,
+    #[serde(skip_serializing_if = "Reservoir::is_empty")]
+    p99: Reservoir,
     /// All uncontended intervals, also those too slow to learn from
     seen: Reservoir,
 }
 
 /// Day (after 1970-01-01, in UTC), number and median in milliseconds of the observations under more than light load.
 type BusyDay = (i32, u32, f32);
+
+/// Day, number of observations with p50 and p99 of single requests, and the medians of both in milliseconds.
+type QuantileDay = (i32, u32, f32, f32);
 
 /// How reliable a baseline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +114,9 @@ const HIGHEST_LOADS_KEPT: usize = 3;
 /// Intervals above this multiple of the baseline are not learned.
 const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
 
+/// A p99 above this multiple of its baseline is not learned: a tail would become its own baseline.
+const MAX_LEARNABLE_TAIL_MULTIPLE: f64 = 4.0;
+
 /// The baseline is the median of this many days, so that one or two unusual days do not change it.
 const MEDIAN_DAYS: usize = 8;
 
@@ -137,6 +151,21 @@ impl LearnedBaseline {
             }
             None => None,
         }
+    }
+
+    /// p50 and p99 of single requests at one request at a time: medians of enough observations; `None` before that, and beside a
+    /// baseline that was set by the user, who knows better than what was learned.
+    pub fn quantiles(&self) -> Option<Quantiles> {
+        let past = self.quantile_days.iter().map(|day| day.1);
+        let is_enough = past.fold(self.today.p99.count(), u32::saturating_add) >= MIN_INTERVALS;
+        if !is_enough || self.by_hand_ms.is_some() {
+            return None;
+        }
+        let values = |today: &Reservoir, of_day: fn(&QuantileDay) -> f32| {
+            let past = self.quantile_days.iter().map(|day| (of_day(day), day.1.min(Day::MAX_WEIGHT)));
+            median(past.chain(today.values_ms().iter().map(|&ms| (ms, 1))).collect()).map(Millis)
+        };
+        Some(Quantiles { p50: values(&self.today.p50, |day| day.2)?, p99: values(&self.today.p99, |day| day.3)? })
     }
 
     /// Whether the baseline was set by the user or learned under light load.
@@ -229,6 +258,9 @@ impl LearnedBaseline {
         }
         let taught = if observation.light_load { &mut self.today.taught } else { &mut self.today.taught_busy };
         taught.push(observation.r#await.0 as f32);
+        if let Some(quantiles) = observation.quantiles.filter(|_| observation.light_load) {
+            self.add_quantiles(quantiles);
+        }
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
             self.first_s = observation.at_s;
@@ -237,8 +269,21 @@ impl LearnedBaseline {
         self.name = Some(observation.name.clone());
     }
 
+    fn add_quantiles(&mut self, quantiles: Quantiles) {
+        let is_tail = |known: Quantiles| quantiles.p99.0 > known.p99.0 * MAX_LEARNABLE_TAIL_MULTIPLE;
+        if self.quantiles().is_some_and(is_tail) {
+            return;
+        }
+        self.today.p50.push(quantiles.p50.0 as f32);
+        self.today.p99.push(quantiles.p99.0 as f32);
+    }
+
     /// Removes values that only a damaged file can have.
     pub(super) fn sanitized(mut self) -> LearnedBaseline {
+        self.today.p50 = self.today.p50.sanitized();
+        self.today.p99 = self.today.p99.sanitized();
+        self.quantile_days.retain(|day| is_valid_latency(day.2) && is_valid_latency(day.3));
+        self.quantile_days.truncate(MEDIAN_DAYS);
         self.today.taught = self.today.taught.sanitized();
         self.today.taught_busy = self.today.taught_busy.sanitized();
         self.today.seen = self.today.seen.sanitized();
@@ -326,6 +371,11 @@ impl LearnedBaseline {
             if busy.count() > 0 {
                 self.busy_days.push((over.day, busy.count(), busy_ms));
                 self.busy_days.drain(..self.busy_days.len().saturating_sub(MEDIAN_DAYS));
+            }
+            let (p50, p99) = (&self.today.p50, &self.today.p99);
+            if let Some((p50_ms, p99_ms)) = p50.weighted_median().zip(p99.weighted_median()) {
+                self.quantile_days.push((over.day, p99.count(), p50_ms as f32, p99_ms as f32));
+                self.quantile_days.drain(..self.quantile_days.len().saturating_sub(MEDIAN_DAYS));
             }
             self.days.push(over);
         }

@@ -1,6 +1,7 @@
 //! Learning of baselines, drift, confidence.
 
 mod edges;
+mod requests;
 mod store;
 
 use std::fs;

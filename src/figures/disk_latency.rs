@@ -1,7 +1,8 @@
 //! Distributions of the latencies of block requests: columns of the table `disk`, hidden unless selected, and unknown without the
 //! eBPF program that counts them. `interval/block_latency` computes the values.
 
-use super::{Cell, Column, ColumnList, Unit};
+use super::{Cell, Column, ColumnList, FigureInput, Unit};
+use crate::baseline;
 use crate::interval::block_latency::{LatencyHistogram, OperationLatency};
 use crate::interval::disk::{DiskSpan, Operation};
 
@@ -16,6 +17,8 @@ columns! {
         |_, disk| quantile(disk, Operation::Read, |known| &known.total, 0.95));
     READ_P99_SECONDS = latency("r_p99", "read_p99_seconds", "time within which 99 % of reads completed, queue included",
         |_, disk| quantile(disk, Operation::Read, |known| &known.total, 0.99));
+    READ_P99_BASELINE_SECONDS = latency("r_p99_base", "read_p99_baseline_seconds", "baseline of r_p99: one request at a time",
+        |input, disk| p99_baseline(input, disk, Operation::Read)).reference();
     READ_P99_9_SECONDS = latency("r_p99.9", "read_p99_9_seconds", "time within which 99.9 % of reads completed, queue included",
         |_, disk| quantile(disk, Operation::Read, |known| &known.total, 0.999));
     READ_MAX_SECONDS = latency("r_max", "read_max_seconds", "longest time of a read, queue included",
@@ -42,6 +45,8 @@ columns! {
         |_, disk| quantile(disk, Operation::Write, |known| &known.total, 0.95));
     WRITE_P99_SECONDS = latency("w_p99", "write_p99_seconds", "time within which 99 % of writes completed, queue included",
         |_, disk| quantile(disk, Operation::Write, |known| &known.total, 0.99));
+    WRITE_P99_BASELINE_SECONDS = latency("w_p99_base", "write_p99_baseline_seconds", "baseline of w_p99: one request at a time",
+        |input, disk| p99_baseline(input, disk, Operation::Write)).reference();
     WRITE_P99_9_SECONDS = latency("w_p99.9", "write_p99_9_seconds", "time within which 99.9 % of writes completed, queue included",
         |_, disk| quantile(disk, Operation::Write, |known| &known.total, 0.999));
     WRITE_MAX_SECONDS = latency("w_max", "write_max_seconds", "longest time of a write, queue included",
@@ -68,6 +73,8 @@ columns! {
         |_, disk| quantile(disk, Operation::Flush, |known| &known.total, 0.95));
     FLUSH_P99_SECONDS = latency("f_p99", "flush_p99_seconds", "time within which 99 % of flushes completed, queue included",
         |_, disk| quantile(disk, Operation::Flush, |known| &known.total, 0.99));
+    FLUSH_P99_BASELINE_SECONDS = latency("f_p99_base", "flush_p99_baseline_seconds", "baseline of f_p99: one request at a time",
+        |input, disk| p99_baseline(input, disk, Operation::Flush)).reference();
     FLUSH_P99_9_SECONDS = latency("f_p99.9", "flush_p99_9_seconds", "time within which 99.9 % of flushes completed, queue included",
         |_, disk| quantile(disk, Operation::Flush, |known| &known.total, 0.999));
     FLUSH_MAX_SECONDS = latency("f_max", "flush_max_seconds", "longest time of a flush, queue included",
@@ -128,6 +135,11 @@ pub(super) static READ_LATENCIES: ColumnList<DiskSpan> = READS;
 pub(super) static WRITE_LATENCIES: ColumnList<DiskSpan> = WRITES;
 pub(super) static FLUSH_LATENCIES: ColumnList<DiskSpan> = FLUSHES;
 pub(super) static DISCARD_LATENCIES: ColumnList<DiskSpan> = DISCARDS;
+
+fn p99_baseline(input: &FigureInput, disk: &DiskSpan, operation: Operation) -> Cell {
+    let status = baseline::find_status(input.latency_statuses, disk.id, operation);
+    status.and_then(|status| Some(status.requests?.baseline.p99)).into()
+}
 
 /// A latency by its quantile.
 const fn latency(

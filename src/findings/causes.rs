@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cgroups::limit_applies;
 use super::device_waiters::leads_to_device;
+use super::disk_latency::TAIL;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
@@ -194,7 +195,7 @@ fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
 
 /// Whether the latency is the device's own, not that of more load (`rules::disk::latency`).
 fn is_slower_device(latency: &Finding) -> bool {
-    has_evidence(latency, "cause", b"slower")
+    has_evidence(latency, "cause", b"slower") || has_evidence(latency, "cause", TAIL.as_bytes())
 }
 
 /// Whether the packets wait in this host's queue of that interface (`rules::network::network_latency`).

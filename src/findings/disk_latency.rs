@@ -7,6 +7,9 @@ use crate::findings::wait_chain::bottleneck::Bottleneck;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 
+/// The word in the evidence of disk-latency for its cause: a few requests are slow, and most are as fast as usual.
+pub const TAIL: &str = "tail";
+
 /// Whether some operation of the device is a `SlowOperation`.
 pub fn is_disk_slow(context: &RuleContext, span: &DiskSpan) -> bool {
     span.operations().any(|(operation, _)| SlowOperation::detect(context, span, operation).is_some())

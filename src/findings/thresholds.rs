@@ -98,6 +98,8 @@ thresholds! {
     latency_critical_multiple(DiskLatency): Multiple = 10.0,
     /// Multiple of a provisional baseline
     latency_provisional_multiple(DiskLatency): Multiple = 10.0,
+    /// Multiple of the baseline of p99, while p50 is at its baseline
+    latency_tail_multiple(DiskLatency): Multiple = 10.0,
     /// Seconds lost per second, (await − baseline) × completions, from which it matters
     latency_felt(DiskLatency, DiskDrift): SecondsPerSecond = 0.5,
     /// Mean number of blocked threads below which no thread waits for it, and it is a note

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::formatting::printable;
-use crate::baseline::{BaselineKey, LearnedBaseline};
+use crate::baseline::{BaselineKey, LearnedBaseline, Quantiles};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
 use crate::units::format;
@@ -24,20 +24,27 @@ pub struct BaselineRow<'a> {
 
 /// One line per baseline, below a heading.
 pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
-    let mut text =
-        String::from("DEVICE       OP      SIZE     BASELINE  INTERVALS  SINCE       CONFIRMED   CONFIDENCE   IDENTITY\n");
+    let mut text = String::from(
+        "DEVICE       OP      SIZE     BASELINE        P50        P99  INTERVALS  SINCE       CONFIRMED   CONFIDENCE   IDENTITY\n",
+    );
     for row in rows {
         let baseline = row.effective.map_or_else(
             || "-".to_owned(),
             |(ms, provisional)| format!("{}{}", if provisional { "~" } else { "" }, format::latency(ms)),
         );
+        let quantiles = row.learned.quantiles();
+        let quantile = |of: fn(&Quantiles) -> Millis| {
+            quantiles.as_ref().map_or_else(|| "-".to_owned(), |known| format::latency(of(known)))
+        };
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:<12} {:<7} {:<6} {baseline:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
+            "{:<12} {:<7} {:<6} {baseline:>10} {:>10} {:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
             row.device_name.as_deref().map_or_else(|| "-".to_owned(), printable),
             row.key.operation.as_str(),
             if row.key.operation == Operation::Flush { "-" } else { row.key.size.as_str() },
+            quantile(|known| known.p50),
+            quantile(|known| known.p99),
             row.learned.intervals,
             format_date(row.learned.first_s),
             format_date(row.learned.last_s),
@@ -63,6 +70,8 @@ pub fn json(rows: &[BaselineRow], now_s: i64) -> String {
             size: row.key.size.as_str(),
             baseline_seconds: row.effective.map(|(ms, _)| ms.0 / 1000.0),
             provisional: row.effective.is_none_or(|(_, provisional)| provisional),
+            p50_seconds: row.learned.quantiles().map(|known| known.p50.0 / 1000.0),
+            p99_seconds: row.learned.quantiles().map(|known| known.p99.0 / 1000.0),
             intervals: row.learned.intervals,
             since: rfc3339(row.learned.first_s),
             confirmed: rfc3339(row.learned.last_s),
@@ -85,6 +94,8 @@ struct JsonLine<'a> {
     size: &'static str,
     baseline_seconds: Option<f64>,
     provisional: bool,
+    p50_seconds: Option<f64>,
+    p99_seconds: Option<f64>,
     intervals: u32,
     since: Option<String>,
     confirmed: Option<String>,

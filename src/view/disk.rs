@@ -95,8 +95,13 @@ const MERGED: Spec = Spec::figure(&disk_operation::MERGED_RATIO, 7, |line, cell|
     line.operation_figure(cell, &disk_operation::MERGED_RATIO, 6, StyleRole::Dim);
 });
 
-const P99: Spec = Spec::figure(&disk_operation::P99_SECONDS, 5, |line, cell| {
-    line.operation_figure(cell, &disk_operation::P99_SECONDS, 5, StyleRole::Plain);
+const P99: Spec = Spec::figure(&disk_operation::P99_SECONDS, 6, |line, cell| {
+    if let Some(row) = &line.row {
+        let severity = line.status().and_then(|status| tail_severity(line.evaluation, status));
+        let value = format_figure(&disk_operation::P99_SECONDS, &line.input(), row, 5);
+        let mark = severity.map_or(" ", severity_symbol);
+        cell.text(safe!("{value}{mark}"), severity.map_or(StyleRole::Plain, StyleRole::from));
+    }
 })
 .min_table_width(60);
 
@@ -314,6 +319,14 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
     let severity = most.and_then(|most| Some(latency_finding_severity(evaluation, status.disk)?.min(most)));
     let mark = severity.map_or(if status.provisional { "~" } else { " " }, severity_symbol);
     (safe!("{}{mark}", format_number(times, 5)), severity.map_or(StyleRole::Plain, StyleRole::from))
+}
+
+/// The severity of the active latency finding of a device, if the p99 of this operation exceeds its baseline by enough for one.
+fn tail_severity(evaluation: &Evaluation, status: &LatencyStatus) -> Option<Severity> {
+    let requests = status.requests?;
+    let (_, p99_multiple) = requests.window?.quantiles.multiples(&requests.baseline)?;
+    let is_tail = p99_multiple >= evaluation.thresholds().latency_tail_multiple;
+    latency_finding_severity(evaluation, status.disk).filter(|_| is_tail)
 }
 
 /// The severity of the active latency finding of a device.

@@ -454,5 +454,6 @@ pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64
         size: SizeClass::Small,
         window_load: None,
         baseline_load: None,
+        requests: None,
     }
 }

@@ -341,11 +341,14 @@ pub struct Disk {
     pub in_flight: u32,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Operation {
     pub per_second: f64,
     pub await_ms: f64,
+    /// What eBPF measures of single requests: requests per second, and the latency of each of them in milliseconds
+    #[serde(default)]
+    pub measured: Vec<(f64, f64)>,
     #[serde(default = "four")]
     pub kib: f64,
 }

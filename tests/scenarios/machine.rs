@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::interval::wait_counts::GroupWaits;
+use stalltop::sample::block_io::{BlockIo, LatencyBucket, bucket_ns};
 use stalltop::sample::cgroup::owner::ContainerRuntime;
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::disk::Operation::{Flush, Read, Write};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
@@ -22,7 +24,7 @@ use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
     SocketWaiter, SubSample, ThreadWait, TracedProcess, WaitClass, WaitQueue, Waits,
 };
-use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
+use stalltop::sample::{Absent, Instant, Name, Reading, Sample, memory::Memory};
 use stalltop::units::Counter;
 
 use super::network::{Network, ifindex};
@@ -146,8 +148,11 @@ impl Machine {
         for disk in &phase.disk {
             let name = &disk.name;
             let mut queue = 0.0;
-            for (word, op) in [("reads", disk.reads), ("writes", disk.writes), ("flushes", disk.flushes)] {
+            for (word, op) in operations(disk) {
                 let Some(op) = op else { continue };
+                for (per_second, ms) in &op.measured {
+                    self.add(&format!("disk {name} {word} bucket {}", bucket(*ms)), per_second * seconds);
+                }
                 self.add(&format!("disk {name} {word}"), op.per_second * seconds);
                 self.add(&format!("disk {name} {word} sectors"), op.per_second * seconds * op.kib * 2.0);
                 self.add(&format!("disk {name} {word} ms"), op.per_second * seconds * op.await_ms);
@@ -256,6 +261,7 @@ impl Machine {
         sample.exits = phase.exits.as_ref().map(|ends| self.exits(phase, ends)).ok_or(Absent::NoPermission);
         sample.load = Ok(Load { one: phase.load, ..Load::default() });
         sample.disks = Ok(phase.disk.iter().map(|disk| self.disk(phase, disk)).collect());
+        sample.block_io = self.block_io(phase);
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
@@ -357,6 +363,33 @@ impl Machine {
             .busy_ms(self.read(&format!("disk {name} busy")).0, self.read(&format!("disk {name} queue")).0)
             .with(|disk| disk.discards = Some(OpCounters::default()))
             .build()
+    }
+
+    /// The histograms of the disks with measured requests; none where no disk has any.
+    fn block_io(&self, phase: &Phase) -> Reading<BlockIo> {
+        let mut buckets = Vec::new();
+        for disk in &phase.disk {
+            for ((word, op), operation) in operations(disk).into_iter().zip([Read, Write, Flush]) {
+                if op.is_none_or(|op| op.measured.is_empty()) {
+                    continue;
+                }
+                for bucket in 0..=u8::MAX {
+                    let completed = self.read(&format!("disk {} {word} bucket {bucket}", disk.name));
+                    let disk = disk_id(phase, &disk.name);
+                    let none = Counter(0);
+                    let row =
+                        LatencyBucket { disk, operation, bucket, completed, sequential: none, queued: none, on_device: none };
+                    buckets.extend((completed.0 > 0).then_some(row));
+                }
+            }
+        }
+        buckets.sort_by_key(|row| (row.disk, row.operation, row.bucket));
+        let is_measured =
+            |disk: &format::Disk| operations(disk).iter().any(|(_, op)| op.is_some_and(|op| !op.measured.is_empty()));
+        match phase.disk.iter().any(is_measured) {
+            true => Ok(BlockIo { since_boottime_ns: 1, buckets }),
+            false => Err(Absent::NotRead),
+        }
     }
 
     /// A scan of the connections, summed as the reader does.
@@ -603,6 +636,16 @@ impl Machine {
         };
         holders.map(thread).collect()
     }
+}
+
+fn operations(disk: &format::Disk) -> [(&'static str, Option<&format::Operation>); 3] {
+    [("reads", disk.reads.as_ref()), ("writes", disk.writes.as_ref()), ("flushes", disk.flushes.as_ref())]
+}
+
+/// The bucket of a latency.
+fn bucket(ms: f64) -> u8 {
+    let ns = (ms * 1e6) as u64;
+    (0..=u8::MAX).find(|bucket| bucket_ns(*bucket).contains(&ns)).unwrap_or(u8::MAX)
 }
 
 /// Threads at the end of a chain that wait for the lock themselves in other sub-samples.

@@ -5,3 +5,4 @@ pub mod drift;
 pub mod evidence;
 pub mod latency;
 pub mod stalled;
+pub mod tail;

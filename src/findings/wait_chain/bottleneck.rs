@@ -82,7 +82,7 @@ pub fn only_since_start(status: &LatencyStatus, times: f64) -> Option<&'static s
 const MIN_SERIAL_CONCURRENCY: f64 = 0.7;
 
 /// Below this multiple of its baseline a device is as fast as usual.
-const MAX_USUAL_MULTIPLE: f64 = 1.5;
+pub const MAX_USUAL_MULTIPLE: f64 = 1.5;
 
 /// What the system call of a thread needs from the device.
 enum RequiredIo {

@@ -39,6 +39,10 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
             }
         };
         page.labelled(label, words);
+        if let Some(known) = learned.quantiles() {
+            let (p50, p99) = (format::latency(known.p50), format::latency(known.p99));
+            page.labelled("", safe!("single requests: p50 {p50}, p99 {p99}"));
+        }
         if let Some(drift) = learned.drift() {
             let (was, times) = (format::latency(drift.reference), format_number(drift.multiple(), 4));
             page.labelled("", safe!("was {was} in the first days, now {times}× that"));

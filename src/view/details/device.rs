@@ -1,6 +1,8 @@
 //! The details pages of a disk, a network interface and a CPU.
 
 use super::{Page, Plot, graph_width};
+use crate::baseline::RequestStatus;
+use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
 use crate::findings::{Evaluation, Subject};
 use crate::ids::{CpuId, DiskId, NicId};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -79,6 +81,9 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         None => page.labelled("await", safe!("{time}")),
     }
     distribution(span, operation, page);
+    if let Some(requests) = status.and_then(|status| status.requests) {
+        page.labelled("their baseline", requests_against_baseline(&requests));
+    }
     let baseline = status.map(|status| status.baseline.0 as f32);
     graph(state, page, baseline.map(|base| base * 3.0), latency_label, &GraphFigure::DiskAwait(span.id, operation));
 }
@@ -97,6 +102,19 @@ fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
     if operation != Operation::Flush {
         let share = text::format_percent(known.sequential_share().map(|share| share.0), 4);
         page.labelled("sequential", safe!("{share}% of the requests"));
+    }
+}
+
+/// `p50 0.20 ms, p99 1.10 ms; now 1.00× and 9.80×`
+fn requests_against_baseline(requests: &RequestStatus) -> SafeText {
+    let baseline = &requests.baseline;
+    let (p50, p99) = (format::latency(baseline.p50), format::latency(baseline.p99));
+    match requests.window.and_then(|window| window.quantiles.multiples(baseline)) {
+        Some((p50_multiple, p99_multiple)) => {
+            let (p50_multiple, p99_multiple) = (format_number(p50_multiple, 5), format_number(p99_multiple, 5));
+            safe!("p50 {p50}, p99 {p99}; now {p50_multiple}× and {p99_multiple}× that")
+        }
+        None => safe!("p50 {p50}, p99 {p99}; now fewer than {MIN_TAIL_REQUESTS} requests a second"),
     }
 }
 

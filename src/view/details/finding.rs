@@ -137,13 +137,17 @@ fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, pag
     );
 }
 
-/// Of a latency finding: disk, operation and baseline, from which earlier multiples are computed.
+/// Of a latency finding about the mean: disk, operation and baseline, from which earlier multiples are computed.
 fn disk_and_baseline(evaluation: &Evaluation, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
     let (Kind::DiskLatency, Subject::Disk { id, .. }) = (finding.kind, &finding.subject) else { return None };
-    let word = finding.evidence.iter().find_map(|evidence| match &evidence.value {
-        Value::Text(word) if evidence.name == "operation" => Some(word.as_bytes()),
-        _ => None,
-    })?;
+    let word = |name: &str| {
+        finding.evidence.iter().find_map(|evidence| match &evidence.value {
+            Value::Text(word) if evidence.name == name => Some(word.as_bytes()),
+            _ => None,
+        })
+    };
+    // The value of a tail is no multiple of await.
+    let word = word("operation").filter(|_| word("measure").is_none())?;
     let of = |status: &&LatencyStatus| status.disk == *id && status.operation.plural().as_bytes() == word;
     let status = evaluation.latency_statuses.iter().find(of)?;
     Some((*id, status.operation, status.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)

@@ -1,6 +1,7 @@
 //! How long the requests of an operation took over time: a row for each class of latency, the darker the more requests, on a
 //! logarithmic scale, so that one request in a thousand is seen. Known where the eBPF program counts requests.
 
+use super::latency_status;
 use super::panes::name;
 use crate::findings::Evaluation;
 use crate::interval::block_latency::LatencyHistogram;
@@ -18,6 +19,9 @@ use crate::view::text::format_latency;
 use crate::view::theme::StyleRole;
 use crate::view::widgets::heat_map::HeatMap;
 
+/// Cells from which the frame has room for the baseline of the quantiles.
+const MIN_WIDTH_FOR_BASELINE: u16 = 110;
+
 /// Cells of the label of a row.
 const LABEL_WIDTH: u16 = 11;
 
@@ -32,7 +36,15 @@ pub fn draw(state: &State, evaluation: &Evaluation, (disk, operation): (&DiskSpa
     let columns = state.page_columns(width);
     let title = SafeLine::new(safe!("{} {}", name(evaluation, disk), operation.plural()), StyleRole::Bold)
         .with(safe!(" by latency, {}", shown_time(state, &columns)), StyleRole::Dim);
-    let note = disk.latency(operation).map(|known| SafeLine::new(quantiles(&known.total), StyleRole::Dim));
+    let note = disk.latency(operation).map(|known| {
+        let now = quantiles(&known.total);
+        let baseline = latency_status(evaluation, disk.id, operation).and_then(|status| Some(status.requests?.baseline));
+        let note = match baseline.filter(|_| pane.width() >= MIN_WIDTH_FOR_BASELINE) {
+            Some(known) => safe!("{now} (baseline p50 {}, p99 {})", format::latency(known.p50), format::latency(known.p99)),
+            None => now,
+        };
+        SafeLine::new(note, StyleRole::Dim)
+    });
     let mut inner = pane.framed(title, note.unwrap_or_default());
     let levels = |class: u8| -> Vec<Option<(f32, f32)>> {
         let shares = columns.means_and_maxima(&GraphFigure::DiskLatency(disk.id, operation, class));

@@ -11,7 +11,7 @@ use super::{BaselineFile, block_device_id, device_path};
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
 use crate::app::program::threads::Worker;
-use crate::baseline::{BaselineKey, DeviceIdentity, LatencyWindow, Observation, SizeClass};
+use crate::baseline::{BaselineKey, DeviceIdentity, LatencyWindow, Observation, Quantiles, SizeClass};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -88,7 +88,8 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
         let of_size = observations.iter().filter(|observation| observation.key == key);
         let mut latencies: Vec<f64> = of_size.map(|observation| observation.r#await.0).collect();
         latencies.small_sort_by(f64::total_cmp);
-        let baseline = baselines.get(&key).and_then(|learned| learned.latency());
+        let learned = baselines.get(&key);
+        let baseline = learned.and_then(|learned| Some((learned.latency()?, learned.quantiles())));
         text.push_str(&size_class_line(&name, size, &latencies, baseline));
     }
     stdio::print_localized(&text).map(|_| Exit::Success)
@@ -121,6 +122,8 @@ fn observation(name: &str, device: &DeviceIdentity, (size, elapsed): (SizeClass,
         // Single blocks: no load to compare with.
         kib_per_second: 0.0,
         outstanding: ms / 1000.0 / (READ_PERIOD.as_secs_f64() * READS_PER_OBSERVATION as f64),
+        // At most 55 reads of a size: too few for a p99.
+        quantiles: None,
         at_s: kernel::now().realtime_ns.div_euclid(1_000_000_000),
     }
 }
@@ -140,7 +143,7 @@ fn explain_open_error(error: &io::Error, root: bool) -> (String, &'static str) {
 }
 
 /// The result of one size class, in a line.
-fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Option<Millis>) -> String {
+fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Option<(Millis, Option<Quantiles>)>) -> String {
     let line = format!("{name} reads {:<6}", size.as_str());
     let (Some(lowest), Some(median), Some(highest)) = (latencies.first(), latencies.get(latencies.len() / 2), latencies.last())
     else {
@@ -155,14 +158,19 @@ fn size_class_line(name: &str, size: SizeClass, latencies: &[f64], baseline: Opt
     );
     match baseline {
         None => format!("{line}: not enough yet: learn again\n"),
-        Some(baseline) if *median > 2.0 * baseline.0 => {
+        Some((baseline, _)) if *median > 2.0 * baseline.0 => {
             let times = three_digits(median / baseline.0);
             format!(
                 "{line}: {times} times its baseline of {}, not learned: if the baseline is wrong, forget it first\n",
                 latency(baseline)
             )
         }
-        Some(baseline) => format!("{line}: its baseline is {}\n", latency(baseline)),
+        Some((baseline, quantiles)) => {
+            let of_requests = quantiles.map_or_else(String::new, |known| {
+                format!(", of single requests p50 {}, p99 {}", latency(known.p50), latency(known.p99))
+            });
+            format!("{line}: its baseline is {}{of_requests}\n", latency(baseline))
+        }
     }
 }
 
@@ -326,8 +334,11 @@ mod tests {
     #[test]
     fn the_result_of_each_size_class_is_a_line() {
         let line = |latencies: &[f64], baseline: Option<f64>| {
-            size_class_line("sda", SizeClass::Small, latencies, baseline.map(Millis))
+            size_class_line("sda", SizeClass::Small, latencies, baseline.map(|baseline| (Millis(baseline), None)))
         };
+        let quantiles = Quantiles { p50: Millis(5.1), p99: Millis(9.0) };
+        let with_quantiles = size_class_line("sda", SizeClass::Small, &[5.0], Some((Millis(5.2), Some(quantiles))));
+        assert!(with_quantiles.ends_with("its baseline is 5.20 ms, of single requests p50 5.10 ms, p99 9.00 ms\n"));
         assert!(line(&[], None).contains("other programs used the device"));
         assert!(line(&[5.0, 5.2, 5.3], None).contains("5.20 ms (5.00 ms to 5.30 ms, 3 times 5 reads): not enough yet"));
         assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.20 ms"));

@@ -8,6 +8,7 @@ use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::findings::rules::disk::tail::{SlowTail, p99_against_baseline, request_evidence};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::interval::disk::DiskSpan;
 use crate::units::Millis;
@@ -25,7 +26,10 @@ pub const DISK_LATENCY: Rule = Rule {
                if it is busy for half of the time or less and then has 8 requests or more at once: a burst. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
                which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
-               completed then. Otherwise: more load. p99: of the single requests of the last interval, where they are measured.",
+               completed then. Otherwise: more load. p99: of the single requests, where they are measured. A tail: p99 from 10× \
+               its own baseline while p50 is below 1.5× its, of at least 100 requests (of short intervals as many as give 100, up \
+               to a second), if the excess matters: Σ (latency − p99 of the baseline) of the requests above it ≥ 0.5 seconds per \
+               second. A warning at most. p50 and p99 are learned under light load, not beside a baseline that was set by hand.",
     caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
               latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
     next_steps: &[
@@ -49,6 +53,11 @@ fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
         let slow = span.operations().filter_map(|(operation, _)| SlowOperation::detect(context, span, operation));
         // One finding per device, about its worst operation.
         if let Some(worst) = slow.max_by(|a, b| a.rank().total_cmp(&b.rank())) {
+            found.push(worst.candidate(context, span));
+            continue;
+        }
+        let tails = span.operations().filter_map(|(operation, _)| SlowTail::detect(context, span, operation));
+        if let Some(worst) = tails.max_by(|a, b| a.p99_multiple.total_cmp(&b.p99_multiple)) {
             found.push(worst.candidate(context, span));
         }
     }
@@ -111,12 +120,23 @@ impl SlowOperation<'_> {
                 format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
             }
         };
+        // Of the last interval, whatever its number of requests: no judgement rests on it.
         let p99 = span.latency(self.operation).and_then(|known| known.total.quantile(0.99));
-        let tail = p99.map_or_else(String::new, |p99| format!(" (p99 {})", latency(p99)));
+        let requests = self.status.requests.and_then(|status| {
+            let window = status.window?;
+            Some((window, status.baseline, window.quantiles.multiples(&status.baseline)?.1))
+        });
+        let (tail, tail_multiple) = match (&requests, p99) {
+            (Some((window, baseline, times)), _) => {
+                (String::new(), format!(" ({})", p99_against_baseline(window, baseline, *times)))
+            }
+            (None, Some(p99)) => (format!(" (p99 {})", latency(p99)), String::new()),
+            (None, None) => Default::default(),
+        };
         let device = context.disk_name(span.id);
         let waited = if unwaited { "; no thread waits for it" } else { "" };
         let sentence = format!(
-            "{device}: {} {}{tail} = {} {against}, {load}{waited}",
+            "{device}: {} {}{tail} = {} {against}{tail_multiple}, {load}{waited}",
             self.operation.plural(),
             latency(Millis(self.await_ms)),
             multiple(self.multiple)
@@ -134,7 +154,10 @@ impl SlowOperation<'_> {
             evidence_optional("usual_completions_per_second", self.status.baseline_load.map(|usual| usual.rate)),
             evidence_number("lost_seconds_per_second", self.lost_seconds_per_second),
         ];
-        evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0)));
+        match &requests {
+            Some((window, baseline, _)) => evidence.extend(request_evidence(window, baseline)),
+            None => evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0))),
+        }
         evidence.extend(device_evidence(span));
         Candidate {
             severity,
@@ -161,7 +184,7 @@ fn costs_the_host(context: &RuleContext) -> bool {
 }
 
 /// Why a device is slower than its baseline.
-enum LatencyCause {
+pub enum LatencyCause {
     SameLoad,
     /// More requests are outstanding because fewer complete
     LowerThroughput {
@@ -179,14 +202,14 @@ enum LatencyCause {
 }
 
 /// Each request of a burst waits for those before it. The device costs no more time than it is busy.
-fn burst(span: &DiskSpan) -> Option<LatencyCause> {
+pub fn burst(span: &DiskSpan) -> Option<LatencyCause> {
     let (queue, busy) = (span.aqu_sz?, span.busy?.0);
     let at_once = if busy > 0.0 { queue / busy } else { 0.0 };
     (busy <= MAX_BURST_BUSY_SHARE && at_once >= MIN_BURST_REQUESTS).then_some(LatencyCause::Burst { at_once, busy })
 }
 
 impl LatencyCause {
-    fn as_str(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => "slower",
             LatencyCause::MoreLoad { .. } => "more load",
