@@ -11,6 +11,7 @@ pub mod cpu;
 mod cpu_frequency;
 pub mod delays;
 pub mod disk;
+pub mod elf;
 pub mod exits;
 pub mod fields;
 pub mod host;

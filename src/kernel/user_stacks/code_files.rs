@@ -79,7 +79,7 @@ impl CodeFiles {
         if let Some(known) = self.known.get(&identity) {
             return known.clone();
         }
-        let elf = ElfFile::read(file).map(Rc::new).ok_or(Absent::Malformed);
+        let elf = ElfFile::read(&file).map(Rc::new).ok_or(Absent::Malformed);
         self.bytes += elf.as_ref().map_or(0, |elf| elf.bytes());
         self.known.insert(identity, elf.clone());
         elf

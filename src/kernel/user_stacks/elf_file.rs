@@ -1,38 +1,20 @@
-//! What is needed of a program's or library's file: its unwind tables, its functions, and where it is mapped. It is read by read(2) and
-//! not mapped: a mapped file that another truncates would end this program (SIGBUS). It may be hostile: each size in it is bounded before
-//! memory is taken for it.
+//! What is needed of a program's or library's file: its unwind tables, its functions, and where it is mapped.
 
 use std::fs::File;
 use std::sync::Arc;
 
-use object::LittleEndian;
-use object::elf::{FileHeader64, PF_X, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::read::{ReadCache, SectionIndex};
+use crate::kernel::elf::{CodeSegment, ElfReader, SymbolTable, read_elf};
 
 /// Sections of a file that are read, in bytes: unwind tables first, then symbols. What does not fit is not read.
 const MAX_SECTION_BYTES: u64 = 32 << 20;
-/// Program headers and section headers: the kernel runs no program with more than 1,170 of the former. The count is a number in the file.
-const MAX_HEADERS: usize = 4096;
 /// Functions and their names, whose sum the sizes of the sections do not bound: symbols may share one name.
 const MAX_FUNCTION_BYTES: usize = 32 << 20;
-
-type Header = FileHeader64<LittleEndian>;
-type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
 
 /// A section with its address in the file.
 #[derive(Clone, Debug)]
 pub struct Section {
     pub address: u64,
     pub bytes: Arc<[u8]>,
-}
-
-/// A part of the file that is mapped executable.
-#[derive(Clone, Copy, Debug)]
-struct CodeSegment {
-    offset: u64,
-    address: u64,
-    length: u64,
 }
 
 #[derive(Debug, Default)]
@@ -45,42 +27,23 @@ pub struct ElfFile {
     pub functions: FunctionTable,
 }
 
-/// Reads sections as long as they fit.
-struct SectionReader<'a> {
-    data: &'a ReadCache<File>,
-    bytes_left: u64,
-}
-
 impl ElfFile {
     /// `None` if it is no 64-bit ELF file, or damaged, or with too many headers.
-    pub fn read(file: File) -> Option<ElfFile> {
-        let cache = ReadCache::new(file);
-        let data = &cache;
-        let header = Header::parse(data).ok()?;
-        let endian = header.endian().ok()?;
-        if header.phnum(endian, data).ok()? > MAX_HEADERS || header.shnum(endian, data).ok()? > MAX_HEADERS {
-            return None;
-        }
-        let segments = header.program_headers(endian, data).ok()?;
-        let code = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X != 0);
-        let code = code.map(|segment| CodeSegment {
-            offset: segment.p_offset(endian),
-            address: segment.p_vaddr(endian),
-            length: segment.p_filesz(endian),
-        });
-        let mut elf = ElfFile { code: code.collect(), ..ElfFile::default() };
-        if let Ok(sections) = header.sections(endian, data) {
-            let mut reader = SectionReader { data, bytes_left: MAX_SECTION_BYTES };
-            let mut section = |name: &[u8]| {
-                let (_, header) = sections.section_by_name(endian, name)?;
-                elf.is_too_large |= header.sh_size(endian) > reader.bytes_left;
-                Some(Section { address: header.sh_addr(endian), bytes: Arc::from(reader.read(header)?) })
-            };
-            elf.eh_frame = section(b".eh_frame");
-            elf.eh_frame_header = section(b".eh_frame_hdr");
-            elf.functions = functions(&sections, &mut reader).unwrap_or_default();
-        }
-        Some(elf)
+    pub fn read(file: &File) -> Option<ElfFile> {
+        read_elf(file, MAX_SECTION_BYTES, ElfFile::from_reader)
+    }
+
+    fn from_reader(reader: &mut ElfReader) -> ElfFile {
+        let mut elf = ElfFile { code: reader.code_segments().collect(), ..ElfFile::default() };
+        let mut section = |name: &[u8]| {
+            let section = reader.section(name)?;
+            elf.is_too_large |= section.is_too_large;
+            Some(Section { address: section.address, bytes: Arc::from(section.bytes?) })
+        };
+        elf.eh_frame = section(b".eh_frame");
+        elf.eh_frame_header = section(b".eh_frame_hdr");
+        elf.functions = functions(reader);
+        elf
     }
 
     /// What must be added to an address in the file to have that in memory, where the file is mapped executable from this offset on at
@@ -103,42 +66,15 @@ impl ElfFile {
     }
 }
 
-impl<'a> SectionReader<'a> {
-    fn read(&mut self, header: &<Header as FileHeader>::SectionHeader) -> Option<&'a [u8]> {
-        let size = header.sh_size(LittleEndian);
-        let left = self.bytes_left.checked_sub(size).filter(|_| header.sh_type(LittleEndian) != SHT_NOBITS)?;
-        let bytes = header.data(LittleEndian, self.data).ok()?;
-        self.bytes_left = left;
-        Some(bytes)
-    }
-}
-
 /// Those of the whole table of symbols; of a stripped file, or of one whose table is too large, those that it exports.
-fn functions(sections: &Sections, reader: &mut SectionReader) -> Option<FunctionTable> {
-    [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| {
-        let header = sections.iter().find(|header| header.sh_type(LittleEndian) == kind)?;
-        let strings = SectionIndex(usize::try_from(header.sh_link(LittleEndian)).ok()?);
-        let strings = sections.section(strings).ok()?;
-        let both = header.sh_size(LittleEndian).saturating_add(strings.sh_size(LittleEndian));
-        if both > reader.bytes_left {
-            return None;
+fn functions(reader: &mut ElfReader) -> FunctionTable {
+    for table in [SymbolTable::All, SymbolTable::Exported] {
+        if let Some(functions) = reader.functions(table, MAX_NAME_BYTES) {
+            let rows = functions.map(|function| (function.address, function.size, function.name));
+            return FunctionTable::new(rows, MAX_FUNCTION_BYTES);
         }
-        let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(reader.read(header)?).ok()?;
-        Some(function_table(symbols, reader.read(strings)?))
-    })
-}
-
-fn function_table(symbols: &[Sym64<LittleEndian>], strings: &[u8]) -> FunctionTable {
-    let is_function = |symbol: &&Sym64<LittleEndian>| {
-        matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && symbol.st_shndx(LittleEndian) != SHN_UNDEF
-    };
-    let function = |symbol: &Sym64<LittleEndian>| {
-        let name = strings.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
-        let name = name.get(..MAX_NAME_BYTES).unwrap_or(name);
-        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian), name)
-    };
-    FunctionTable::new(symbols.iter().filter(is_function).map(function), MAX_FUNCTION_BYTES)
+    }
+    FunctionTable::default()
 }
 
 /// The functions of a file by address.
@@ -230,8 +166,6 @@ fn name_of<'a>(names: &'a [u8], function: &Function) -> &'a [u8] {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     fn table(functions: &[(u64, u64, &str)]) -> FunctionTable {
@@ -258,43 +192,14 @@ mod tests {
 
     #[test]
     fn this_program_has_its_tables_and_functions() {
-        let elf = ElfFile::read(File::open("/proc/self/exe").unwrap()).unwrap();
+        let elf = ElfFile::read(&File::open("/proc/self/exe").unwrap()).unwrap();
         assert!(elf.eh_frame.is_some() && !elf.is_too_large, "{} bytes", elf.bytes());
         let has_functions = elf.functions.functions.iter().any(|function| {
             let name = name_of(&elf.functions.names, function);
             elf.functions.begins_at(function.address) && name.windows(9).any(|part| part == b"elf_file5")
         });
         assert!(has_functions || elf.functions.functions.is_empty(), "stripped, or with the functions of this module");
-        assert!(ElfFile::read(File::open("Cargo.toml").unwrap()).is_none());
-    }
-
-    /// A header, and the first section header, in which the number of sections stands when that in the header is 0.
-    fn elf_with_sections(count: u64) -> Option<ElfFile> {
-        let mut header = [0_u8; 128];
-        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-        // e_type, e_machine, e_version; e_shoff; e_ehsize; e_shentsize; sh_size
-        put(16, &[2, 0, 62, 0, 1]);
-        put(40, &[64]);
-        put(52, &[64]);
-        put(58, &[64]);
-        put(64 + 32, &count.to_le_bytes());
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&header).unwrap();
-        // Sparse: it takes no room on the disk.
-        file.set_len(1 << 40).unwrap();
-        ElfFile::read(file)
-    }
-
-    #[test]
-    fn a_file_with_a_huge_table_is_refused() {
-        if tempfile::tempfile().unwrap().set_len(1 << 40).is_err() {
-            return println!("skipped: no file of 1 TiB here");
-        }
-        assert!(elf_with_sections(1).is_some());
-        for count in [MAX_HEADERS as u64 + 1, 1 << 33, u64::MAX] {
-            assert!(elf_with_sections(count).is_none(), "{count}");
-        }
+        assert!(ElfFile::read(&File::open("Cargo.toml").unwrap()).is_none());
     }
 
     #[test]
