@@ -200,6 +200,11 @@ impl ReportData {
         self.latency_maps.of_disk(disk, &name)
     }
 
+    /// Disks whose single requests were measured, and of which no map is kept.
+    pub fn disks_without_latency_map(&self) -> usize {
+        self.latency_maps.left_out_disks()
+    }
+
     /// All charts in the order of the page.
     pub fn charts(&self) -> Vec<Chart> {
         let steps = self.steps.len();

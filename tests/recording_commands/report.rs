@@ -295,6 +295,42 @@ fn a_page_maps_the_latencies_of_single_requests() {
 }
 
 #[test]
+fn a_page_says_of_how_many_disks_it_has_no_map() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, page) = (folder.path().join("disks.stalltop"), folder.path().join("page.html"));
+    let made = |disks: u32| {
+        let _ = (fs::remove_file(&file), fs::remove_file(&page));
+        let sample = |second: u64| {
+            let numbers = 0..disks;
+            let disk = |minor: u32| {
+                let name = format!("sd{minor}");
+                synthetic::disk(name.as_str()).id(8, minor).reads(synthetic::operations(second * 100, 4, second * 100))
+            };
+            let bucket = |minor: u32| LatencyBucket {
+                disk: DiskId { major: 8, minor },
+                operation: Operation::Read,
+                bucket: 80,
+                completed: Counter(second * 100),
+                sequential: Counter(0),
+                queued: Counter(0),
+                on_device: Counter(0),
+            };
+            let block_io = BlockIo { since_boottime_ns: 1, buckets: numbers.clone().map(bucket).collect() };
+            let sample = synthetic::sample_at(support::instant(second * 1000));
+            let sample = numbers.fold(sample, |sample, minor| sample.disk(disk(minor)));
+            sample.with(|sample| sample.block_io = Ok(block_io)).shared()
+        };
+        support::record_into(&file, "disks", &(0..=10).map(sample).collect::<Vec<_>>(), ["", ""]);
+        report(&file, &page)
+    };
+    assert!(!made(32).contains("are kept"), "all of them");
+    let sentence = |more: &str| format!("Latencies of {more}: measured, not drawn; only those of the first 32 disks are kept.");
+    assert!(made(33).contains(&sentence("1 more disk")));
+    let text = made(40);
+    assert_eq!(text.matches(&sentence("8 more disks")).count(), 1);
+}
+
+#[test]
 fn existing_files_are_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let recording = lab("16-idle-pool");

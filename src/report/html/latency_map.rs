@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
 use crate::interval::block_latency::LatencyHistogram;
 use crate::report::formatting::{latency, pluralize, short_number};
-use crate::report::report_data::latency_maps::{Column, LatencyMap};
+use crate::report::report_data::latency_maps::{Column, LatencyMap, MAX_DISKS};
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
 use crate::report::report_data::steps::Step;
 use crate::report::report_data::{Chart, ReportData};
@@ -39,6 +39,8 @@ pub struct RenderedMaps {
     pub drawn: Vec<RenderedMap>,
     /// Maps that would have made the page too large
     left_out: usize,
+    /// Disks whose requests were measured, and of which no map was kept
+    disks_left_out: usize,
 }
 
 pub struct RenderedMap {
@@ -55,8 +57,12 @@ impl RenderedMaps {
         let intervals = |steps: usize| pluralize(steps * frame.steps.intervals_per_step(), "interval");
         let drawn = self.drawn.first().map(|drawn| intervals(drawn.steps_per_column));
         html! {
-            @if drawn.is_some() || self.left_out > 0 {
+            @if drawn.is_some() || self.left_out > 0 || self.disks_left_out > 0 {
                 p.note {
+                    @if self.disks_left_out > 0 {
+                        "Latencies of " (pluralize(self.disks_left_out, "more disk")) ": measured, not drawn; only those of the first "
+                        (MAX_DISKS) " disks are kept. "
+                    }
                     @if self.left_out > 0 { (pluralize(self.left_out, "more map")) " of latency: not drawn, the page would be too large. " }
                     @if let Some(intervals) = drawn {
                         "In a map of latency a column is " (intervals) ", and a cell has the requests that completed in it and took about"
@@ -83,7 +89,7 @@ pub fn render_all(frame: &PlotContext, data: &ReportData, charts: &[Chart]) -> R
     });
     let mut drawn: Vec<RenderedMap> = rendered.collect();
     drawn.small_sort_by(|a, b| (a.chart, a.operation).cmp(&(b.chart, b.operation)));
-    RenderedMaps { left_out: maps.len() - drawn.len(), drawn }
+    RenderedMaps { left_out: maps.len() - drawn.len(), drawn, disks_left_out: data.disks_without_latency_map() }
 }
 
 /// A column of a drawing.

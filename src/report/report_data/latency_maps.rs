@@ -1,7 +1,7 @@
 //! How long the requests of a disk took over time: for each operation the histograms of single requests, which the eBPF program
 //! counts, added up to at most `MAX_COLUMNS` columns of one or more steps of the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -13,7 +13,7 @@ use crate::sample::Sample;
 const MAX_COLUMNS: usize = 120;
 
 /// Disks that are kept: the first ones with measured requests. A page shows fewer.
-const MAX_DISKS: usize = 32;
+pub const MAX_DISKS: usize = 32;
 
 /// Whether single requests were measured in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ impl Coverage {
 pub struct LatencyMaps {
     steps_per_column: usize,
     disks: BTreeMap<DiskId, BTreeMap<Operation, Vec<Column>>>,
+    /// With measured requests, beyond `MAX_DISKS`
+    left_out: BTreeSet<DiskId>,
 }
 
 /// The requests of one operation of one disk.
@@ -66,7 +68,7 @@ pub struct Column {
 impl LatencyMaps {
     /// For a report with that many steps; there may be more, if there are gaps.
     pub fn new(steps: usize) -> LatencyMaps {
-        LatencyMaps { steps_per_column: steps.div_ceil(MAX_COLUMNS).max(1), disks: BTreeMap::new() }
+        LatencyMaps { steps_per_column: steps.div_ceil(MAX_COLUMNS).max(1), disks: BTreeMap::new(), left_out: BTreeSet::new() }
     }
 
     /// Adds the requests of a disk in an interval of that step.
@@ -81,6 +83,9 @@ impl LatencyMaps {
         // A disk whose requests are never measured takes no place.
         let has_place = || self.disks.len() < MAX_DISKS && (coverage != Coverage::Whole || !disk.latencies.is_empty());
         if !self.disks.contains_key(&disk.id) && !has_place() {
+            if !disk.latencies.is_empty() {
+                self.left_out.insert(disk.id);
+            }
             return;
         }
         let operations = self.disks.entry(disk.id).or_default();
@@ -103,6 +108,11 @@ impl LatencyMaps {
                 column.unmeasured = column.unmeasured.saturating_add(span.completed.saturating_sub(measured));
             }
         }
+    }
+
+    /// Disks with measured requests of which nothing is kept.
+    pub fn left_out_disks(&self) -> usize {
+        self.left_out.len()
     }
 
     /// The maps of a disk: one for each operation of which requests were measured.
@@ -196,6 +206,10 @@ mod tests {
         for minor in 0..100 {
             maps.add(&reads(minor, 1, 1), Coverage::Whole, 1000);
         }
-        assert_eq!(maps.disks.len(), MAX_DISKS);
+        assert_eq!((maps.disks.len(), maps.left_out_disks()), (MAX_DISKS, 100 - MAX_DISKS));
+        maps.add(&reads(99, 1, 1), Coverage::Whole, 1001);
+        maps.add(&reads(200, 1, 0), Coverage::Whole, 1001);
+        maps.add(&reads(201, 1, 0), Coverage::Incomplete, 1001);
+        assert_eq!(maps.left_out_disks(), 100 - MAX_DISKS, "each once, and none without measured requests");
     }
 }
