@@ -68,8 +68,11 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
         return Err(TraceError::NotPossible("captured files have no kernel"));
     }
     let files = TaskFiles::open(root).map_err(TraceError::NoProc)?;
-    if let Some((_, why)) = obstacle(root) {
-        return Err(TraceError::NotPossible(why));
+    match obstacle(root) {
+        // No privilege makes up for that.
+        Some((Absent::NoSuchFile, why)) => return Err(TraceError::Probe(why.to_owned())),
+        Some((_, why)) => return Err(TraceError::NotPossible(why)),
+        None => {}
     }
     if !files.is_in_initial_pid_namespace() {
         return Err(TraceError::NotPossible(

@@ -97,6 +97,38 @@ fn without_proc_there_is_one_line_and_a_code() {
     }
 }
 
+/// As on a kernel without CONFIG_DEBUG_INFO_BTF: its programs need the types by which tracepoints have arguments (tp_btf).
+#[test]
+fn without_the_types_of_the_kernel_a_trace_says_what_is_missing_and_the_rest_works() {
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    let hidden = |command: &str| format!("mount -t tmpfs none /sys/kernel/btf || exit 99; exec '{program}' {command}");
+    let flags = ["--mount"];
+    let Some(mut command) = shell_in(&flags, &hidden("trace --for 1s 1")) else { return };
+    let (code, stdout, stderr) = run(&mut command);
+    if code == 99 {
+        return println!("skipped: /sys/kernel/btf cannot be hidden here");
+    }
+    let line = "stalltop: cannot trace: the kernel does not describe its types (/sys/kernel/btf/vmlinux): Linux 5.15 or later with \
+                CONFIG_DEBUG_INFO_BTF is needed\n";
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (6, "", line));
+
+    let Some(mut command) = shell_in(&flags, &hidden("doctor")) else { return };
+    let (code, stdout, stderr) = run(&mut command);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("eBPF")).collect();
+    assert!(lines.len() >= 6, "{stdout}");
+    for line in &lines {
+        assert!(line.contains("the kernel does not describe its types (/sys/kernel/btf/vmlinux)"), "{line}");
+    }
+    assert!(lines.iter().any(|line| line.contains("a mutex of Rust") && line.contains("stalltop trace")), "{stdout}");
+
+    let Some(mut command) = shell_in(&flags, &hidden("check --json --probes auto --for 500ms -i 200ms")) else { return };
+    let (code, stdout, stderr) = run(&mut command);
+    assert!((0..=2).contains(&code), "{code} {stdout}{stderr}");
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert!(said["figures"]["busy_ratio"].is_number(), "{said}");
+}
+
 #[test]
 fn a_file_system_that_never_answers_hangs_nothing() {
     if !is_root() {

@@ -319,10 +319,15 @@ fn trace_line(root: &Root, probes: ProbeMode) -> String {
                 return "eBPF      wake-ups show which thread holds a mutex of Rust that others queue for; stalltop trace can tell which thread wakes which\n"
                     .to_owned();
             }
-            Err(why) => format!("{}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15", printable(&why.to_string())),
+            Err(why) => {
+                let why = printable(&why.to_string());
+                format!("{why}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15 with CONFIG_DEBUG_INFO_BTF")
+            }
         },
     };
-    format!("eBPF      stalltop trace cannot tell which thread wakes which: {why}\n")
+    format!(
+        "eBPF      wake-ups do not show which thread holds a mutex of Rust, and stalltop trace cannot tell which thread wakes which: {why}\n"
+    )
 }
 
 /// Which configuration files are read.
