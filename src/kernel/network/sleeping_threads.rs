@@ -18,7 +18,7 @@ use crate::sample::waits::Syscall;
 use crate::sample::{Absent, Reading};
 use crate::units::SmallSort;
 
-/// Threads whose system call is read in one search.
+/// Threads whose system call is read in one search; of a process all or none.
 const MAX_THREADS: usize = 1024;
 /// The event of epoll(7) for a socket that can be written to.
 const EPOLLOUT: u32 = 0x4;
@@ -38,7 +38,7 @@ pub struct SleepingThreads {
     pub polling: Vec<u32>,
 }
 
-/// By the inode of the socket; `None`: the system calls of its process are not readable.
+/// By the inode of the socket; `None`: the system calls of its process are not readable, or it has too many threads.
 pub type ThreadsBySocket = FxHashMap<u32, Option<SleepingThreads>>;
 
 /// The threads of the owners of these sockets that sleep in a call on one of them.
@@ -64,7 +64,11 @@ pub fn search_threads(
         if files.list_threads(pid, &mut tids).is_err() {
             continue;
         }
-        let Some(rest) = left.checked_sub(tids.len()) else { return found };
+        let Some(rest) = left.checked_sub(tids.len()) else {
+            // The processes that follow may have fewer.
+            found.extend(wanted.into_iter().map(|inode| (inode, None)));
+            continue;
+        };
         left = rest;
         let mut epolls: FxHashMap<u64, FxHashSet<u32>> = FxHashMap::default();
         for &tid in &tids {
@@ -205,7 +209,51 @@ fn parse_writable_watches(text: &[u8]) -> FxHashSet<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    /// Adds a process whose threads are all in one system call, and which has these descriptors open.
+    fn add_process(root: &Path, pid: u32, threads: u32, syscall: &str, sockets: &[(u32, u32)]) {
+        let directory = root.join(format!("proc/{pid}"));
+        for tid in pid..pid + threads {
+            let task = directory.join(format!("task/{tid}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("syscall"), syscall).unwrap();
+        }
+        fs::create_dir_all(directory.join("fd")).unwrap();
+        for (descriptor, inode) in sockets {
+            std::os::unix::fs::symlink(format!("socket:[{inode}]"), directory.join(format!("fd/{descriptor}"))).unwrap();
+        }
+        let zeros = " 0".repeat(18);
+        fs::write(directory.join("stat"), format!("{pid} (server) S{zeros} 77 0\n")).unwrap();
+        fs::write(directory.join("comm"), "server\n").unwrap();
+    }
+
+    fn search(root: &Path, sockets: &[u32]) -> ThreadsBySocket {
+        let root = Root::at_directory(root.to_owned());
+        let mut owners = SocketOwners::default();
+        owners.search_now(&root, sockets.iter().copied());
+        let mut files = TaskFiles::open(&root).unwrap();
+        search_threads(&owners, sockets.iter().copied(), &root, &mut files, b"x86_64")
+    }
+
+    fn sending(tids: &[u32]) -> Option<Option<SleepingThreads>> {
+        Some(Some(SleepingThreads { sending: tids.to_vec(), ..SleepingThreads::default() }))
+    }
+
+    const SEND_ON_5: &str = "44 0x5 0x7f0000000000 0x1 0x4000 0x0 0x0 0x7ffd0000 0x7f000000\n";
+
+    #[test]
+    fn a_process_with_too_many_threads_is_unknown_and_the_search_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        add_process(folder.path(), 100, MAX_THREADS as u32 + 1, SEND_ON_5, &[(5, 11)]);
+        add_process(folder.path(), 5000, 2, SEND_ON_5, &[(5, 12)]);
+        let found = search(folder.path(), &[11, 12]);
+        assert_eq!(found.get(&11), Some(&None));
+        assert_eq!(found.get(&12).cloned(), sending(&[5000, 5001]));
+    }
 
     #[test]
     fn the_descriptors_of_a_poll_call_are_read_from_the_memory_of_its_process() {
