@@ -25,7 +25,7 @@ const EPOLLOUT: u32 = 0x4;
 /// `struct pollfd` of poll(2): an int, two shorts.
 const POLLFD_BYTES: usize = 8;
 /// Descriptors of one poll call that are read.
-const MAX_POLLED: usize = 64;
+const MAX_POLLED: usize = 1024;
 
 /// Threads asleep in system calls on one socket, by tid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct SleepingThreads {
     pub polling: Vec<u32>,
 }
 
-/// By the inode of the socket; `None`: the system calls of its process are not readable, or it has too many threads.
+/// By the inode of the socket; `None`: no thread was found, but not all were read.
 pub type ThreadsBySocket = FxHashMap<u32, Option<SleepingThreads>>;
 
 /// The threads of the owners of these sockets that sleep in a call on one of them.
@@ -70,7 +70,10 @@ pub fn search_threads(
             continue;
         };
         left = rest;
-        let mut epolls: FxHashMap<u64, FxHashSet<u32>> = FxHashMap::default();
+        let mut epolls: FxHashMap<u64, Option<FxHashSet<u32>>> = FxHashMap::default();
+        // Threads of one process often poll the same descriptors.
+        let mut sockets: FxHashMap<u64, Option<u32>> = FxHashMap::default();
+        let mut is_whole = true;
         for &tid in &tids {
             let mut add = |inode: u32, tids: fn(&mut SleepingThreads) -> &mut Vec<u32>| {
                 if let Some(threads) = found.entry(inode).or_insert_with(|| Some(SleepingThreads::default())) {
@@ -87,13 +90,15 @@ pub fn search_threads(
                     }
                 }
                 Ok(Some((SocketCall::Epoll, [descriptor, _]))) => {
-                    let watched = epolls.entry(descriptor).or_insert_with(|| read_writable_watches(root, pid, descriptor));
-                    for &inode in wanted.intersection(watched) {
-                        add(inode, |threads| &mut threads.polling);
+                    match epolls.entry(descriptor).or_insert_with(|| read_writable_watches(root, pid, descriptor)) {
+                        Some(watched) => {
+                            wanted.intersection(watched).for_each(|&inode| add(inode, |threads| &mut threads.polling));
+                        }
+                        None => is_whole = false,
                     }
                 }
                 Ok(Some((SocketCall::Poll, [address, count]))) => {
-                    let polled = match read_polled(pid, address, count) {
+                    let (polled, are_all) = match read_polled(pid, address, count) {
                         Ok(polled) => polled,
                         // It has returned, or ended.
                         Err(Errno::EFAULT | Errno::ESRCH) => continue,
@@ -107,10 +112,10 @@ pub fn search_threads(
                             continue;
                         }
                     };
+                    is_whole &= are_all;
                     for (descriptor, events) in polled {
-                        let Some(inode) = socket_of(pid, descriptor, files).filter(|inode| wanted.contains(inode)) else {
-                            continue;
-                        };
+                        let inode = *sockets.entry(descriptor).or_insert_with(|| socket_of(pid, descriptor, files));
+                        let Some(inode) = inode.filter(|inode| wanted.contains(inode)) else { continue };
                         if events & libc::POLLOUT != 0 {
                             add(inode, |threads| &mut threads.polling);
                         }
@@ -124,6 +129,11 @@ pub fn search_threads(
                 }
                 Err(Absent::NoPermission) => found.extend(wanted.iter().map(|&inode| (inode, None))),
                 _ => {}
+            }
+        }
+        if !is_whole {
+            for inode in wanted {
+                found.entry(inode).or_insert(None);
             }
         }
     }
@@ -167,13 +177,13 @@ fn socket_of(pid: u32, descriptor: u64, files: &TaskFiles) -> Option<u32> {
     parse_socket_inode(target.as_bytes())
 }
 
-/// The descriptors and events of a poll call.
-fn read_polled(pid: u32, address: u64, count: u64) -> Result<Vec<(u64, i16)>, Errno> {
-    let count = usize::try_from(count).map_or(MAX_POLLED, |count| count.min(MAX_POLLED));
+/// The descriptors and events of a poll call, and whether these are all.
+fn read_polled(pid: u32, address: u64, count: u64) -> Result<(Vec<(u64, i16)>, bool), Errno> {
     let mut bytes = [0; MAX_POLLED * POLLFD_BYTES];
-    let bytes = bytes.get_mut(..count * POLLFD_BYTES).unwrap_or_default();
+    let all = usize::try_from(count).unwrap_or(usize::MAX);
+    let bytes = bytes.get_mut(..all.min(MAX_POLLED) * POLLFD_BYTES).unwrap_or_default();
     let length = read_mapped(pid, address, bytes)?;
-    Ok(parse_polled(bytes.get(..length).unwrap_or_default()))
+    Ok((parse_polled(bytes.get(..length).unwrap_or_default()), length / POLLFD_BYTES == all))
 }
 
 /// A negative descriptor is ignored by poll.
@@ -186,9 +196,10 @@ fn parse_polled(bytes: &[u8]) -> Vec<(u64, i16)> {
     structs.iter().filter_map(polled).collect()
 }
 
-fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> FxHashSet<u32> {
+/// `None` if they are not readable.
+fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> Option<FxHashSet<u32>> {
     let text = root.read_once(format!("proc/{pid}/fdinfo/{descriptor}"));
-    text.map(|text| parse_writable_watches(&text)).unwrap_or_default()
+    text.map(|text| parse_writable_watches(&text)).ok()
 }
 
 /// The inodes that an epoll instance watches for EPOLLOUT. Before Linux 4.13 the file has no inodes: none.
@@ -255,6 +266,43 @@ mod tests {
         assert_eq!(found.get(&12).cloned(), sending(&[5000, 5001]));
     }
 
+    /// A thread of this process that polls so many descriptors, the last of which is the socket with inode 11.
+    fn search_polled(count: usize) -> Option<Option<SleepingThreads>> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut list = vec![libc::pollfd { fd: 3, events: libc::POLLIN, revents: 0 }; count];
+        *list.last_mut().unwrap() = libc::pollfd { fd: 9, events: libc::POLLOUT, revents: 0 };
+        let call = format!("7 {:#x} {count:#x} 0xffffffff 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n", list.as_ptr() as usize);
+        add_process(folder.path(), std::process::id(), 1, &call, &[(9, 11)]);
+        search(folder.path(), &[11]).get(&11).cloned()
+    }
+
+    #[test]
+    fn a_long_list_of_poll_is_read_and_one_that_is_too_long_is_unknown() {
+        if read_polled(std::process::id(), 0, 1) == Err(Errno::ENOSYS) {
+            return println!("skipped: no process_vm_readv here");
+        }
+        let polling = SleepingThreads { polling: vec![std::process::id()], ..SleepingThreads::default() };
+        assert_eq!(search_polled(200), Some(Some(polling)));
+        assert_eq!(search_polled(2000), Some(None));
+    }
+
+    #[test]
+    fn what_an_epoll_instance_watches_is_unknown_if_it_is_not_readable() {
+        let folder = tempfile::tempdir().unwrap();
+        add_process(
+            folder.path(),
+            100,
+            1,
+            "232 0x4 0x7f0000000000 0x10 0xffffffff 0x0 0x0 0x7ffd0000 0x7f000000\n",
+            &[(9, 11)],
+        );
+        assert_eq!(search(folder.path(), &[11]).get(&11), Some(&None));
+        let watches = folder.path().join("proc/100/fdinfo");
+        fs::create_dir_all(&watches).unwrap();
+        fs::write(watches.join("4"), "tfd:        9 events:       19 data:                9  pos:0 ino:b sdev:8\n").unwrap();
+        assert_eq!(search(folder.path(), &[11]).get(&11), None, "it waits to read");
+    }
+
     #[test]
     fn the_descriptors_of_a_poll_call_are_read_from_the_memory_of_its_process() {
         let pollfd = |fd, events| libc::pollfd { fd, events, revents: 0 };
@@ -263,7 +311,7 @@ mod tests {
         let address = list.as_ptr() as u64;
         match read_polled(std::process::id(), address, 3) {
             Err(Errno::ENOSYS) => return println!("skipped: no process_vm_readv here"),
-            polled => assert_eq!(polled, Ok(expected)),
+            polled => assert_eq!(polled, Ok((expected, true))),
         }
         assert_eq!(read_polled(std::process::id(), 8, 3), Err(Errno::EFAULT));
     }
