@@ -1,4 +1,5 @@
-//! Sends requests to the collector, one at a time, each by a connection of its own. What may succeed later is tried again.
+//! Sends requests to the collector, metrics and findings independently, one of each at a time and by a connection of its own. What may
+//! succeed later is tried again.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::endpoint::Endpoint;
-use super::outbox::{Body, Outbox};
+use super::outbox::{Outbox, RequestKind};
 use crate::app::program::stdio;
 use crate::report::otlp::{rejected_findings, rejected_points};
 
@@ -36,51 +37,58 @@ enum Refusal {
 
 /// Sends what comes into the outbox, without end.
 pub async fn deliver_all(endpoint: &Endpoint, outbox: &Outbox) {
+    tokio::join!(deliver_kind(endpoint, outbox, RequestKind::Logs), deliver_kind(endpoint, outbox, RequestKind::Metrics));
+}
+
+async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind) {
+    let what = match kind {
+        RequestKind::Logs => "findings",
+        RequestKind::Metrics => "metrics",
+    };
     let mut failing = false;
     loop {
-        let body = outbox.take().await;
-        let result = deliver(endpoint, &body).await;
+        let request = outbox.take(kind).await;
+        let result = deliver(endpoint, kind, &request).await;
         // The first of several failures is printed, and the end of them.
         let was_failing = std::mem::replace(&mut failing, result.is_err());
+        let report = |why: &str, then: &str| {
+            if !was_failing {
+                stdio::print_stderr(&format!("cannot send {what} to {}: {why}; {then}", endpoint.url));
+            }
+        };
         match result {
-            Ok(()) if was_failing => stdio::print_stderr(&format!("metrics and findings are sent to {} again", endpoint.url)),
+            Ok(()) if was_failing => stdio::print_stderr(&format!("{what} are sent to {} again", endpoint.url)),
             Ok(()) => {}
-            Err(Refusal::Never(why)) => report(endpoint, was_failing, &why, "what is refused is dropped"),
+            Err(Refusal::Never(why)) => report(&why, "what is refused is dropped"),
             Err(Refusal::Later(why)) => {
-                report(endpoint, was_failing, &why, "it is tried again every 5 s");
-                outbox.put_back(body);
+                report(&why, "it is tried again every 5 s");
+                outbox.put_back(kind, request);
                 sleep(RETRY_PAUSE).await;
             }
         }
     }
 }
 
-fn report(endpoint: &Endpoint, was_failing: bool, why: &str, then: &str) {
-    if !was_failing {
-        stdio::print_stderr(&format!("cannot send metrics to {}: {why}; {then}", endpoint.url));
-    }
-}
-
-async fn deliver(endpoint: &Endpoint, body: &Body) -> Result<(), Refusal> {
-    let (kind, bytes) = match body {
-        Body::Logs(bytes) => ("logs", bytes),
-        Body::Metrics(bytes) => ("metrics", bytes),
+async fn deliver(endpoint: &Endpoint, kind: RequestKind, request: &[u8]) -> Result<(), Refusal> {
+    let signal = match kind {
+        RequestKind::Logs => "logs",
+        RequestKind::Metrics => "metrics",
     };
-    let answer = timeout(REQUEST_TIMEOUT, post(endpoint, kind, bytes)).await;
+    let answer = timeout(REQUEST_TIMEOUT, post(endpoint, signal, request)).await;
     let (status, answer) = answer
         .map_err(|_| Refusal::Later("no answer within 10 s".to_owned()))?
         .map_err(|error| Refusal::Later(error.to_string()))?;
     if status.is_success() {
-        let rejected = match body {
-            Body::Logs(_) => rejected_findings(&answer),
-            Body::Metrics(_) => rejected_points(&answer),
+        let rejected = match kind {
+            RequestKind::Logs => rejected_findings(&answer),
+            RequestKind::Metrics => rejected_points(&answer),
         };
         return match rejected {
             None => Ok(()),
-            Some((number, why)) => Err(Refusal::Never(format!("the collector rejected {number} of the {kind}: {why}"))),
+            Some((number, why)) => Err(Refusal::Never(format!("the collector rejected {number} of the {signal}: {why}"))),
         };
     }
-    let why = format!("the collector answers {status} to /v1/{kind}");
+    let why = format!("the collector answers {status} to /v1/{signal}");
     let is_temporary = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
@@ -90,12 +98,12 @@ async fn deliver(endpoint: &Endpoint, body: &Body) -> Result<(), Refusal> {
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-async fn post(endpoint: &Endpoint, kind: &str, body: &[u8]) -> Result<(StatusCode, Bytes), AnyError> {
+async fn post(endpoint: &Endpoint, signal: &str, body: &[u8]) -> Result<(StatusCode, Bytes), AnyError> {
     let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // It ends with the connection.
     tokio::spawn(connection);
-    let mut request = Request::post(endpoint.path(kind))
+    let mut request = Request::post(endpoint.path(signal))
         .header(HOST, endpoint.authority())
         .header(USER_AGENT, concat!("stalltop/", env!("CARGO_PKG_VERSION")))
         .header(CONTENT_TYPE, "application/x-protobuf");
@@ -106,4 +114,72 @@ async fn post(endpoint: &Endpoint, kind: &str, body: &[u8]) -> Result<(StatusCod
     let status = response.status();
     let answer = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await?;
     Ok((status, answer.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream as StdStream};
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// A collector that takes metrics but no logs; sends the path of each request.
+    fn collector() -> (Endpoint, Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let (sender, paths) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let path = answer(stream.unwrap());
+                if sender.send(path).is_err() {
+                    return;
+                }
+            }
+        });
+        (endpoint, paths)
+    }
+
+    fn answer(mut stream: StdStream) -> String {
+        let mut head = Vec::new();
+        // The bodies of the test have one byte.
+        while !head.windows(4).rev().skip(1).any(|end| end == b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        let path = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap().to_owned();
+        let status = if path == "/v1/logs" { "503 Service Unavailable" } else { "200 OK" };
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").unwrap();
+        path
+    }
+
+    #[test]
+    fn metrics_are_sent_while_the_collector_refuses_findings() {
+        let (endpoint, paths) = collector();
+        let outbox = Outbox::default();
+        outbox.add_logs(vec![1]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut seen = Vec::new();
+        runtime.block_on(async {
+            let next = async {
+                // Less than the pause before findings are tried again.
+                for _ in 0..400 {
+                    if let Ok(path) = paths.try_recv() {
+                        seen.push(path);
+                        outbox.set_metrics(vec![2]);
+                    }
+                    if seen.len() == 4 {
+                        return;
+                    }
+                    sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::select! {
+                () = deliver_all(&endpoint, &outbox) => {}
+                () = next => {}
+            }
+        });
+        assert_eq!(seen, ["/v1/logs", "/v1/metrics", "/v1/metrics", "/v1/metrics"]);
+    }
 }

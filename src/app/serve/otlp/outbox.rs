@@ -1,4 +1,5 @@
-//! What waits to be sent. It is bounded: of metrics only the newest are kept, and of findings a limited number of requests.
+//! What waits to be sent. It is bounded: of metrics only the newest are kept, and of findings a limited number of requests. Each kind is
+//! taken on its own: one that the collector refuses does not hold up the other.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,18 +9,20 @@ use tokio::sync::Notify;
 /// Requests with findings; the oldest are dropped. One a second at most.
 const MAX_LOG_REQUESTS: usize = 600;
 
-/// The body of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
-    Logs(Vec<u8>),
-    Metrics(Vec<u8>),
+/// What a request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Findings
+    Logs,
+    Metrics,
 }
 
 /// Shared by the thread that samples and the one that sends.
 #[derive(Debug, Default)]
 pub struct Outbox {
     content: Mutex<Content>,
-    filled: Notify,
+    logs_added: Notify,
+    metrics_set: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +35,7 @@ impl Outbox {
     /// Replaces metrics that have not been sent yet: totals only grow, so that the newer ones have all.
     pub fn set_metrics(&self, request: Vec<u8>) {
         self.lock().metrics = Some(request);
-        self.filled.notify_one();
+        self.metrics_set.notify_one();
     }
 
     pub fn add_logs(&self, request: Vec<u8>) {
@@ -42,31 +45,37 @@ impl Outbox {
         }
         content.logs.push_back(request);
         drop(content);
-        self.filled.notify_one();
+        self.logs_added.notify_one();
     }
 
-    /// Waits for the next request.
-    pub async fn take(&self) -> Body {
+    /// Waits for the next request of that kind.
+    pub async fn take(&self, kind: RequestKind) -> Vec<u8> {
         loop {
-            if let Some(body) = self.try_take() {
-                return body;
+            if let Some(request) = self.try_take(kind) {
+                return request;
             }
-            self.filled.notified().await;
+            match kind {
+                RequestKind::Logs => self.logs_added.notified().await,
+                RequestKind::Metrics => self.metrics_set.notified().await,
+            }
         }
     }
 
-    fn try_take(&self) -> Option<Body> {
+    fn try_take(&self, kind: RequestKind) -> Option<Vec<u8>> {
         let mut content = self.lock();
-        content.logs.pop_front().map(Body::Logs).or_else(|| content.metrics.take().map(Body::Metrics))
+        match kind {
+            RequestKind::Logs => content.logs.pop_front(),
+            RequestKind::Metrics => content.metrics.take(),
+        }
     }
 
-    /// Puts back what could not be sent, to be the next. Metrics only if there are no newer ones.
-    pub fn put_back(&self, body: Body) {
+    /// Puts back what could not be sent, to be the next of its kind. Metrics only if there are no newer ones.
+    pub fn put_back(&self, kind: RequestKind, request: Vec<u8>) {
         let mut content = self.lock();
-        match body {
-            Body::Logs(request) if content.logs.len() < MAX_LOG_REQUESTS => content.logs.push_front(request),
-            Body::Logs(_) => {}
-            Body::Metrics(request) => {
+        match kind {
+            RequestKind::Logs if content.logs.len() < MAX_LOG_REQUESTS => content.logs.push_front(request),
+            RequestKind::Logs => {}
+            RequestKind::Metrics => {
                 content.metrics.get_or_insert(request);
             }
         }
@@ -79,6 +88,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use super::RequestKind::{Logs, Metrics};
     use super::*;
 
     #[test]
@@ -89,25 +99,20 @@ mod tests {
         for number in 0..=MAX_LOG_REQUESTS {
             outbox.add_logs(vec![u8::from(number == 0)]);
         }
-        let mut taken = Vec::new();
-        while let Some(body) = outbox.try_take() {
-            taken.push(body);
-        }
-        assert_eq!(taken.len(), MAX_LOG_REQUESTS + 1);
-        assert_eq!(taken.first(), Some(&Body::Logs(vec![0])), "the oldest was dropped");
-        assert_eq!(taken.last(), Some(&Body::Metrics(vec![2])));
+        let taken: Vec<Vec<u8>> = std::iter::from_fn(|| outbox.try_take(Logs)).collect();
+        assert_eq!(taken.len(), MAX_LOG_REQUESTS);
+        assert_eq!(taken.first(), Some(&vec![0]), "the oldest was dropped");
+        assert_eq!([outbox.try_take(Metrics), outbox.try_take(Metrics)], [Some(vec![2]), None]);
     }
 
     #[test]
     fn what_could_not_be_sent_comes_next_unless_it_is_outdated() {
         let outbox = Outbox::default();
         outbox.add_logs(vec![2]);
-        outbox.put_back(Body::Logs(vec![1]));
-        assert_eq!(outbox.try_take(), Some(Body::Logs(vec![1])));
-        assert_eq!(outbox.try_take(), Some(Body::Logs(vec![2])));
+        outbox.put_back(Logs, vec![1]);
+        assert_eq!([outbox.try_take(Logs), outbox.try_take(Logs)], [Some(vec![1]), Some(vec![2])]);
         outbox.set_metrics(vec![4]);
-        outbox.put_back(Body::Metrics(vec![3]));
-        assert_eq!(outbox.try_take(), Some(Body::Metrics(vec![4])));
-        assert_eq!(outbox.try_take(), None);
+        outbox.put_back(Metrics, vec![3]);
+        assert_eq!([outbox.try_take(Metrics), outbox.try_take(Metrics)], [Some(vec![4]), None]);
     }
 }
