@@ -99,7 +99,7 @@ impl Transport {
 
     /// Runs it to its end, with that standard input; returns its standard output, or why it has failed.
     pub fn run(&self, host: &str, remote: &str, input: Option<&[u8]>, patience: Duration) -> Result<Vec<u8>, String> {
-        const MAX_OUTPUT_BYTES: u64 = 1 << 16;
+        const MAX_OUTPUT_BYTES: usize = 1 << 16;
         let mut command = self.command(host, remote);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let (mut process, mut output) = self.spawn(&mut command, patience).map_err(|error| error.to_string())?;
@@ -107,9 +107,14 @@ impl Transport {
         let mut bytes = Vec::new();
         let read = std::thread::scope(|scope| {
             // What it has not read when it ends, it does not need.
-            scope.spawn(|| stdin.zip(input).map(|(mut stdin, input)| stdin.write_all(input)));
-            let read = (&mut output).take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
-            if read.is_err() {
+            let writer = scope.spawn(|| stdin.zip(input).map(|(mut stdin, input)| stdin.write_all(input)));
+            let read = (&mut output).take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes);
+            let until = Instant::now() + END_TIMEOUT;
+            let is_whole = read.is_ok() && bytes.len() <= MAX_OUTPUT_BYTES;
+            while is_whole && !writer.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if !writer.is_finished() {
                 // The thread that writes ends with it.
                 process.kill_group();
             }
@@ -118,6 +123,7 @@ impl Transport {
         output.read_last_words();
         let status = process.end();
         match (read, status) {
+            (Ok(_), _) if bytes.len() > MAX_OUTPUT_BYTES => Err("it prints more than 64 KiB".to_owned()),
             (Ok(_), Some(status)) if status.success() => Ok(bytes),
             (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => Err(format!("no answer in {} s", patience.as_secs())),
             (_, status) => Err(output.words().text().unwrap_or_else(|| {
@@ -364,6 +370,26 @@ mod tests {
     fn a_silent_command_is_given_up_and_killed() {
         let (bytes, _) = output_of("sleep 1000", Duration::from_millis(50));
         assert_eq!(bytes.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// The script stands in place of the host.
+    fn run(script: &str, input: &[u8]) -> Result<Vec<u8>, String> {
+        Transport::new(Some("sh -c")).run(script, "", Some(input), Duration::from_secs(60))
+    }
+
+    #[test]
+    fn a_command_that_does_not_read_its_input_is_killed() {
+        let input = vec![0; 1 << 20];
+        assert_eq!(run("exec 1>&-; sleep 1000", &input), Err("the command was killed".to_owned()));
+        assert_eq!(run("cat | wc -c", &input).map(|text| text.trim_ascii().to_vec()), Ok(b"1048576".to_vec()));
+        assert_eq!(run("echo enough", &input), Ok(b"enough\n".to_vec()));
+    }
+
+    #[test]
+    fn a_command_that_prints_without_end_has_failed() {
+        assert_eq!(run("yes", &vec![0; 1 << 20]), Err("it prints more than 64 KiB".to_owned()));
+        assert_eq!(run("head -c 65537 /dev/zero", b""), Err("it prints more than 64 KiB".to_owned()));
+        assert_eq!(run("head -c 65536 /dev/zero", b"").map(|bytes| bytes.len()), Ok(1 << 16));
     }
 
     #[test]
