@@ -66,8 +66,10 @@ struct Queue {
 /// An address at which threads have waited for a while.
 #[derive(Debug, Default)]
 struct Standing {
-    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there; 0: a holder of another such mutex waits there
-    since_ns: u64,
+    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there
+    since_ns: Option<u64>,
+    /// CLOCK_BOOTTIME when a holder of another such mutex was last seen to wait there
+    chained_at_ns: Option<u64>,
     /// CLOCK_BOOTTIME when two threads were last seen there
     last_ns: u64,
     /// tids of the threads that were seen to wait there
@@ -77,8 +79,24 @@ struct Standing {
 impl Standing {
     /// Whether a thread that woke another one there may hold the mutex. The mutex for which the holder of another one waits may be held
     /// by a thread that is never seen to wait for it.
-    fn may_hold(&self, tid: u32) -> bool {
-        self.since_ns == 0 || self.members.contains(&tid)
+    fn may_hold(&self, tid: u32, now_ns: u64) -> bool {
+        self.is_chained(now_ns) || self.members.contains(&tid)
+    }
+
+    /// Whether a holder of another such mutex waits there.
+    fn is_chained(&self, now_ns: u64) -> bool {
+        self.chained_at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < FORGET_NS)
+    }
+
+    /// Whether it is to be watched: one for which the holder of another mutex waits at once.
+    fn stands(&self, now_ns: u64) -> bool {
+        self.is_chained(now_ns) || self.since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= STANDING_NS)
+    }
+
+    /// However few threads wait there: it leads on to what all wait for.
+    fn chain(&mut self, now_ns: u64) {
+        self.chained_at_ns = Some(now_ns);
+        self.last_ns = now_ns;
     }
 }
 
@@ -122,9 +140,8 @@ impl LockWakers {
     /// Ends the sub-sample: calls `record` with each mutex, the thread that is taken for its holder, and what that does.
     pub fn read_holders(&mut self, files: &mut TaskFiles, now_ns: u64, mut record: impl FnMut(FutexLock, BlockedWait)) {
         self.note_standing(now_ns);
-        let is_standing = |since: u64| now_ns.saturating_sub(since) >= STANDING_NS;
         let mut standing: Vec<Place> =
-            self.standing.iter().filter(|(_, queue)| is_standing(queue.since_ns)).map(|(&place, _)| place).collect();
+            self.standing.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
         if !standing.is_empty() && self.cost.allows(now_ns) {
             self.probe.request();
         }
@@ -143,7 +160,7 @@ impl LockWakers {
         }
         // Mutexes for which the holder of another mutex waits come first, then those that are watched and were released.
         let waiters = |place: &Place| self.queues.get(place).map_or(0, |queue| queue.tids.len());
-        let is_chained = |place: &Place| self.standing.get(place).is_some_and(|queue| queue.since_ns == 0);
+        let is_chained = |place: &Place| self.standing.get(place).is_some_and(|queue| queue.is_chained(now_ns));
         let has_wake_ups = |place: &Place| {
             let number = self.watched.iter().position(|watched| watched.is_some_and(|lock| lock.place == *place));
             number.is_some_and(|number| probe.read(number).wake_ups > 0)
@@ -159,15 +176,13 @@ impl LockWakers {
             // What wakes a thread from now on shows whether the holder was the right one.
             probe.clear_first_waker(number);
             watched.holder = None;
-            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, standing));
+            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, standing), now_ns);
             let Some(holder) = holder else { continue };
             watched.holder = Some(holder.task.tid);
             let (pid, address) = watched.place;
             if let Some(next) = futex_address(&self.machine, &holder, |call| call.is_likely_mutex() && !call.is_shared_futex())
             {
-                // However few wait there: it leads on to what all wait for.
-                let next = self.standing.entry((pid, next)).or_default();
-                (next.since_ns, next.last_ns) = (0, now_ns);
+                self.standing.entry((pid, next)).or_default().chain(now_ns);
             }
             let (group, field) = (queue.group, OwnerField::Waker(watched.checks));
             let waiters = u32::try_from(queue.tids.len()).unwrap_or(u32::MAX);
@@ -183,7 +198,7 @@ impl LockWakers {
     fn note_standing(&mut self, now_ns: u64) {
         for (&place, queue) in &self.queues {
             if queue.tids.len() >= MIN_WAITERS {
-                self.standing.entry(place).or_insert(Standing { since_ns: now_ns, ..Standing::default() });
+                self.standing.entry(place).or_default().since_ns.get_or_insert(now_ns);
             }
             let Some(standing) = self.standing.get_mut(&place) else { continue };
             if standing.members.len() > MAX_MEMBERS.max(2 * queue.tids.len()) {
@@ -236,13 +251,14 @@ impl WatchedLock {
         machine: &Name,
         read: impl Fn() -> LockWakes,
         (queue, standing): (&Queue, &Standing),
+        now_ns: u64,
     ) -> Option<BlockedWait> {
         let (pid, address) = self.place;
         let before = read();
         if before.first_waker.is_some() {
             return None;
         }
-        let mut threads = [before.woken, before.waker.filter(|&tid| standing.may_hold(tid))];
+        let mut threads = [before.woken, before.waker.filter(|&tid| standing.may_hold(tid, now_ns))];
         if queue.tids.len() == 1 {
             // The thread that was woken last may have released the mutex while none waited.
             threads.reverse();
@@ -333,12 +349,27 @@ mod tests {
             wakers.clear_waiters();
             (0..waiters).for_each(|tid| wakers.add_waiter(0, (LOCK.0, tid), LOCK.1));
             wakers.note_standing(ms * 1_000_000);
-            wakers.standing.get(&LOCK).map(|queue| queue.since_ns / 1_000_000)
+            wakers.standing.get(&LOCK).and_then(|queue| queue.since_ns).map(|since_ns| since_ns / 1_000_000)
         };
         assert_eq!(
             [at(100, 3), at(200, 4), at(300, 2), at(1000, 1), at(1100, 5), at(2100, 0)],
             [None, Some(200), Some(200), Some(200), Some(200), None]
         );
+    }
+
+    #[test]
+    fn a_queue_that_leads_on_stands_at_once_and_only_while_it_does() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let mut queue = Standing { since_ns: Some(ms(5000)), members: FxHashSet::from_iter([1]), ..Standing::default() };
+        assert!(!queue.stands(ms(5500)));
+        queue.chain(ms(5500));
+        assert!(queue.stands(ms(5600)) && queue.may_hold(2, ms(5600)));
+        let after = ms(6400);
+        assert!(queue.stands(after), "it has stood for a second since it was first seen");
+        assert!(queue.may_hold(1, after) && !queue.may_hold(2, after), "a thread that never waited there hands out work");
+        let mut other = Standing::default();
+        other.chain(ms(5500));
+        assert!(other.stands(ms(5600)) && !other.stands(after));
     }
 
     #[test]
