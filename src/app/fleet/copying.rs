@@ -4,9 +4,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::sys::utsname::uname;
@@ -54,7 +53,8 @@ impl RemoteCopies {
         let Some(file) = &options.copy else { return Ok((copies, remotes)) };
         let program = Program::read(file.as_deref())?;
         let probe = probe_script(&options.remote);
-        let states = in_parallel(hosts, |host| HostState::of(transport.run(host, &probe, None, PROBE_PATIENCE)));
+        let answers = in_parallel(hosts, |host| transport.run(host, &probe, None, PROBE_PATIENCE));
+        let states: Vec<HostState> = answers.into_iter().map(HostState::of).collect();
         let mut lacking: Vec<&String> = Vec::new();
         for (host, state) in hosts.iter().zip(&states) {
             match state {
@@ -240,23 +240,23 @@ fn question(program: &Program, lacking: &[&String], hosts: usize) -> String {
 }
 
 /// Calls `work` for each item on some threads; the results are in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+fn in_parallel<T: Sync, R: Send + Sync>(items: &[T], work: impl Fn(&T) -> Result<R, String> + Sync) -> Vec<Result<R, String>> {
     let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+    let results: Vec<OnceLock<Result<R, String>>> = items.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
         let worker = || {
-            let mut own = Vec::new();
             while let at = next.fetch_add(1, Ordering::SeqCst)
-                && let Some(item) = items.get(at)
+                && let (Some(item), Some(result)) = (items.get(at), results.get(at))
             {
-                own.push((at, work(item)));
+                let _ = result.set(work(item));
             }
-            own
         };
         let workers: Vec<_> = (0..items.len().min(MAX_PARALLEL)).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+        // Of a thread that panicked the result is missing.
+        workers.into_iter().for_each(|worker| drop(worker.join()));
     });
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    let missing = || Err("stalltop failed in its thread for this host".to_owned());
+    results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect()
 }
 
 #[cfg(test)]
@@ -285,7 +285,17 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<u32> = (0..100).collect();
-        assert_eq!(in_parallel(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
-        assert!(in_parallel(&[] as &[u32], |item| *item).is_empty());
+        let expected: Vec<Result<u32, String>> = items.iter().map(|item| Ok(item * 2)).collect();
+        assert_eq!(in_parallel(&items, |item| Ok(item * 2)), expected);
+        assert!(in_parallel(&[] as &[u32], |item| Ok(*item)).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_panics_loses_no_result_of_another_item() {
+        let items: Vec<u32> = (0..40).collect();
+        let results = in_parallel(&items, |item| if *item == 3 { panic!("a test") } else { Ok(*item) });
+        let found: Vec<Option<u32>> = results.into_iter().map(Result::ok).collect();
+        let expected: Vec<Option<u32>> = items.iter().map(|&item| (item != 3).then_some(item)).collect();
+        assert_eq!(found, expected);
     }
 }
