@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::inbox::Inbox;
 use super::trigger::TriggerCause;
 use crate::app::program::exit::Failure;
-use crate::app::program::{priority, privileges, threads};
+use crate::app::program::{priority, privileges, stdio, threads};
 use crate::cli::pressure_trigger::PressureTrigger;
 use crate::kernel::pressure::parse_pressure;
 
@@ -81,7 +81,7 @@ impl PressureTriggers {
         let body = move || {
             // It must run when nothing else does.
             priority::raise();
-            wait(self.registered, &inbox);
+            wait(self.registered, &inbox, stdio::print_stderr);
         };
         threads::spawn("pressure", body).map(drop)
     }
@@ -129,32 +129,54 @@ fn total_stall(trigger: PressureTrigger) -> Option<Duration> {
     line.map(|line| Duration::from_micros(line.total_us.0))
 }
 
-/// Passes on each event, until no trigger is left.
-fn wait(mut registered: Vec<RegisteredTrigger>, inbox: &Inbox) {
+/// Passes on each event, until no trigger is left. Says which trigger is lost, and why.
+fn wait(mut registered: Vec<RegisteredTrigger>, inbox: &Inbox, say: impl Fn(&str)) {
     while !registered.is_empty() {
         let mut fds: Vec<PollFd> = registered.iter().map(|one| PollFd::new(one.file.as_fd(), PollFlags::POLLPRI)).collect();
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
-            Err(_) => return,
+            Err(error) => {
+                registered
+                    .iter()
+                    .for_each(|one| say(&format!("the pressure trigger '{}' is lost: poll: {error}", one.trigger)));
+                break;
+            }
         }
         let events: Vec<PollFlags> = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty())).collect();
         drop(fds);
-        for (one, _) in registered.iter_mut().zip(&events).filter(|(_, events)| events.contains(PollFlags::POLLPRI)) {
-            if one.confirm() {
+        for (one, events) in registered.iter_mut().zip(&events) {
+            if events.contains(PollFlags::POLLPRI) && !is_lost(*events) && one.confirm() {
                 // Where the inbox is full, enough has triggered.
                 inbox.add(TriggerCause::Pressure(one.trigger));
             }
         }
         let mut events = events.into_iter();
-        // The trigger is gone: PSI was switched off.
-        registered.retain(|_| events.next().is_some_and(|events| !events.contains(PollFlags::POLLERR)));
+        registered.retain(|one| {
+            let is_lost = events.next().is_none_or(is_lost);
+            if is_lost {
+                say(&format!(
+                    "the pressure trigger '{}' is lost: the kernel has removed it, as when PSI is disabled",
+                    one.trigger
+                ));
+            }
+            !is_lost
+        });
     }
+    say("no pressure trigger is left: armed without them");
+}
+
+/// The kernel reports POLLPRI with it.
+fn is_lost(events: PollFlags) -> bool {
+    events.intersects(PollFlags::POLLERR | PollFlags::POLLNVAL)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+    use crate::app::sampling::SamplerControl;
 
     /// A total of this machine's last hour is no event.
     #[test]
@@ -165,5 +187,19 @@ mod tests {
         let file = || File::open("/dev/null").unwrap();
         let mut now = RegisteredTrigger { trigger, file: file(), unconfirmed: Some((Instant::now(), before)) };
         assert_eq!([now.confirm(), now.confirm()], [false, true]);
+    }
+
+    #[test]
+    fn a_trigger_that_is_lost_is_said_and_triggers_nothing() {
+        // Without a reader the end to write to has POLLERR, as a trigger that the kernel has removed.
+        let file = File::from(nix::unistd::pipe().unwrap().1);
+        let registered = vec![RegisteredTrigger { trigger: PressureTrigger::DEFAULT, file, unconfirmed: None }];
+        let (control, commands) = SamplerControl::for_test();
+        let said = RefCell::new(Vec::new());
+        wait(registered, &Inbox::new(control), |line| said.borrow_mut().push(line.to_owned()));
+        let said = said.into_inner();
+        assert!(said[0].starts_with(&format!("the pressure trigger '{}' is lost", PressureTrigger::DEFAULT)), "{said:?}");
+        assert_eq!(said.last().map(String::as_str), Some("no pressure trigger is left: armed without them"));
+        assert!(commands.try_recv().is_err());
     }
 }
