@@ -7,12 +7,16 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::tool::{ToolError, ToolResult};
 
 /// Time that a command has beyond the seconds for which it samples.
 const GRACE_SECONDS: u64 = 60;
+
+/// What a command may print, 16 MiB.
+const MAX_OUTPUT_BYTES: u64 = 1 << 24;
 
 /// A longer line of standard error is cut.
 const MAX_ERROR_CHARS: usize = 300;
@@ -73,8 +77,21 @@ pub async fn run_one(arguments: Vec<OsString>, seconds: u64, exits: &[i32]) -> T
 async fn finish(mut command: Command, seconds: u64) -> Result<std::process::Output, ToolError> {
     command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let limit = seconds.saturating_add(GRACE_SECONDS);
-    let output = tokio::time::timeout(Duration::from_secs(limit), command.spawn()?.wait_with_output());
-    output.await.map_err(|_| ToolError::TimedOut(limit))?.map_err(ToolError::from)
+    let mut child = command.spawn()?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let output = tokio::time::timeout(Duration::from_secs(limit), async {
+        let (stdout, stderr) = tokio::try_join!(read_output(stdout), read_output(stderr))?;
+        Ok(std::process::Output { status: child.wait().await?, stdout, stderr })
+    });
+    output.await.map_err(|_| ToolError::TimedOut(limit))?
+}
+
+async fn read_output(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut bytes).await?;
+    }
+    if bytes.len() as u64 > MAX_OUTPUT_BYTES { Err(ToolError::TooLong) } else { Ok(bytes) }
 }
 
 /// The last line of standard error.
@@ -84,4 +101,20 @@ fn failure(what: &str, stderr: &[u8]) -> ToolError {
     let line: String = line.chars().filter(|c| !c.is_control()).take(MAX_ERROR_CHARS).collect();
     let line = line.strip_prefix("stalltop: ").unwrap_or(&line);
     ToolError::Command(format!("{what}: {line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_prints_without_end_is_killed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for script in ["exec yes", "exec yes >&2"] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdout(Stdio::piped());
+            let error = runtime.block_on(finish(command, 60)).unwrap_err();
+            assert_eq!(error.to_string(), "the answer is longer than 16 MiB: narrow 'columns' or 'rows'", "{script}");
+        }
+    }
 }

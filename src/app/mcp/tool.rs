@@ -25,6 +25,8 @@ pub enum ToolError {
     Command(String),
     /// After so many seconds
     TimedOut(u64),
+    /// The command printed more than is read
+    TooLong,
     Os(std::io::Error),
     /// The command printed something else than JSON
     Malformed(serde_json::Error),
@@ -35,6 +37,7 @@ impl fmt::Display for ToolError {
         match self {
             ToolError::Argument(line) | ToolError::Command(line) => f.write_str(line),
             ToolError::TimedOut(seconds) => write!(f, "no answer within {seconds} s"),
+            ToolError::TooLong => f.write_str("the answer is longer than 16 MiB: narrow 'columns' or 'rows'"),
             ToolError::Os(error) => write!(f, "cannot run the command: {error}"),
             ToolError::Malformed(error) => write!(f, "the command printed no JSON: {error}"),
         }
