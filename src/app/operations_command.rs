@@ -2,13 +2,14 @@
 //! the last total. Neither sampling nor recording waits for it.
 //!
 //! It is run by `/bin/sh -c`, one at a time (`child_process`); its standard input and standard error are /dev/null. The first word
-//! of its output must be a number; 4 KiB of it are read. It has the privileges of the user who records.
+//! of its output must be a number; 4 KiB of it are read. It must end with exit code 0: a client that cannot connect may print 0. It has the privileges of the user who records.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::process::{ChildStdout, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -161,6 +162,12 @@ impl CommandRunner {
         if !child.wait_until(deadline).map_err(CommandError::Os)? {
             return Err(CommandError::TimedOut);
         }
+        let status = child.end().map_err(CommandError::Os)?;
+        // One that writes without end is ended by SIGPIPE when no more is read.
+        let was_cut = text.len() >= MAX_OUTPUT_BYTES && status.signal() == Some(libc::SIGPIPE);
+        if !status.success() && !was_cut {
+            return Err(CommandError::Failed(status));
+        }
         parse_total(&text).ok_or(CommandError::NotANumber(text))
     }
 }
@@ -197,6 +204,7 @@ fn read_output(mut output: ChildStdout, deadline: Deadline) -> Result<Vec<u8>, C
 enum CommandError {
     Os(io::Error),
     TimedOut,
+    Failed(ExitStatus),
     /// The output
     NotANumber(Vec<u8>),
 }
@@ -206,7 +214,7 @@ impl CommandError {
         match self {
             CommandError::Os(error) => Absent::Os(error.raw_os_error().unwrap_or(libc::EIO)),
             CommandError::TimedOut => Absent::Os(libc::ETIMEDOUT),
-            CommandError::NotANumber(_) => Absent::Malformed,
+            CommandError::Failed(_) | CommandError::NotANumber(_) => Absent::Malformed,
         }
     }
 }
@@ -216,6 +224,7 @@ impl fmt::Display for CommandError {
         match self {
             CommandError::Os(error) => write!(f, "{error}"),
             CommandError::TimedOut => write!(f, "it took longer than {} s and was killed", COMMAND_TIMEOUT.as_secs()),
+            CommandError::Failed(status) => write!(f, "it failed ({status})"),
             CommandError::NotANumber(text) if text.is_empty() => f.write_str("it printed nothing"),
             CommandError::NotANumber(text) => {
                 let start: String = String::from_utf8_lossy(text).chars().take(40).collect();
@@ -280,7 +289,13 @@ mod tests {
             Err("it printed '\u{1b}]0;x\u{7}', which is not a number".to_owned())
         );
         assert_eq!(total("echo 7; exec yes"), Ok(7), "output without end: 4 KiB are read");
-        assert!(total("exit 3").is_err() && total("no-such-command-anywhere").is_err());
+        assert!(total("no-such-command-anywhere").is_err());
+    }
+
+    #[test]
+    fn the_total_of_a_command_that_failed_is_not_used() {
+        assert_eq!(total("echo 0; exit 3"), Err("it failed (exit status: 3)".to_owned()));
+        assert!(total("echo 7; kill -9 $$").is_err());
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub struct RunQueues {
 /// Bucket (`block_io::bucket_ns`) and waits in it: those in which something was counted, sorted
 pub type Waits = Vec<(u8, Counter)>;
 
-/// The waits of all threads of a process. A pid that another process has taken begins again at 0.
+/// The waits of all threads with this pid. Another process that takes the pid begins again at 0 if a reading found none with it, and
+/// otherwise goes on from the counts of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessWaits {
     pub pid: u32,
