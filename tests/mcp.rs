@@ -226,3 +226,13 @@ fn another_host_is_diagnosed_by_ssh() {
         client.cancel().await.unwrap();
     });
 }
+
+#[test]
+fn arguments_that_a_tool_does_not_have_are_refused() {
+    with_client(&[], None, |client| async move {
+        let error = call(&client, "explain", json!({ "kinds": "idle-but-blocked" })).await.unwrap_err();
+        assert_eq!(error, "no argument 'kinds': the tool has kind");
+        let error = call(&client, "diagnose", json!({ "seconds": 1, "detail": "yes" })).await.unwrap_err();
+        assert_eq!(error, "detail: neither true nor false");
+    });
+}

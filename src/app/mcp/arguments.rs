@@ -35,6 +35,27 @@ pub fn number(arguments: &Arguments, name: &str, default: u64, (least, most): (u
     }
 }
 
+/// `true` or `false`; `false` if it is missing.
+pub fn flag(arguments: &Arguments, name: &str) -> Result<bool, ToolError> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(value)) => Ok(*value),
+        Some(_) => Err(ToolError::Argument(format!("{name}: neither true nor false"))),
+    }
+}
+
+/// Fails if there is an argument that the tool does not have.
+pub fn check_names(arguments: &Arguments, properties: &Value) -> Result<(), ToolError> {
+    let known = || properties.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    match arguments.keys().find(|name| !known().any(|known| known == *name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known: Vec<&str> = known().collect();
+            Err(ToolError::Argument(format!("no argument '{name}': the tool has {}", known.join(", "))))
+        }
+    }
+}
+
 /// The machine or recording that the tool reads: `recording`, `host`, or else this machine.
 pub fn source(arguments: &Arguments, access: &Access) -> Result<Source, ToolError> {
     match (text(arguments, "recording")?, text(arguments, "host")?) {
@@ -117,5 +138,16 @@ mod tests {
         assert_eq!(error(json!({ "seconds": 0 })), "seconds: not a whole number from 1 to 60");
         assert_eq!(error(json!({ "seconds": "5" })), "seconds: not a whole number from 1 to 60");
         assert_eq!(number(&arguments(json!({})), "seconds", 5, (1, 60)).unwrap(), 5);
+        assert!(flag(&arguments(json!({ "detail": true })), "detail").unwrap());
+        let error = flag(&arguments(json!({ "detail": "yes" })), "detail").unwrap_err().to_string();
+        assert_eq!(error, "detail: neither true nor false");
+    }
+
+    #[test]
+    fn an_argument_that_the_tool_does_not_have_is_refused() {
+        let properties = json!({ "page": {}, "seconds": {} });
+        assert!(check_names(&arguments(json!({ "page": 2 })), &properties).is_ok());
+        let error = check_names(&arguments(json!({ "page": 2, "second": 1 })), &properties).unwrap_err().to_string();
+        assert_eq!(error, "no argument 'second': the tool has page, seconds");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answer::page;
-use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, number, source, time_options};
+use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, flag, number, source, time_options};
 use super::program::{recording, run_one};
 use super::tool::{Access, Arguments, ToolResult};
 
@@ -32,7 +32,7 @@ const EXITS: [i32; 4] = [0, 1, 2, 3];
 pub async fn diagnose(arguments: &Arguments, access: &Access) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, MAX_SECONDS))?;
     let number = number(arguments, "page", 1, (1, u64::MAX))?;
-    let detail = arguments.get("detail").and_then(Value::as_bool).unwrap_or(false);
+    let detail = flag(arguments, "detail")?;
     let found = check(arguments, access, seconds).await?;
     let findings = found["findings"].as_array().into_iter().flatten();
     let findings: Vec<Value> = findings.map(|finding| if detail { finding.clone() } else { brief(finding) }).collect();

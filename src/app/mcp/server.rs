@@ -8,6 +8,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::Mutex;
 
+use super::arguments::check_names;
 use super::compare::compare;
 use super::diagnose::diagnose;
 use super::explain::explain;
@@ -34,6 +35,10 @@ impl Server {
     }
 
     async fn call(&self, name: &str, arguments: &Arguments) -> Option<ToolResult> {
+        let tool = TOOLS.iter().find(|tool| tool.name == name)?;
+        if let Err(error) = check_names(arguments, &(tool.arguments)()) {
+            return Some(Err(error));
+        }
         let _running = self.running.lock().await;
         let access = &self.access;
         Some(match name {
