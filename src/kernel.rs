@@ -187,7 +187,7 @@ impl Sampler {
     /// program may load it and sees all tasks by their numbers in the initial pid namespace. `program` is this one. With
     /// `max_cpu_share`, of one CPU, it is not attached while that would take more.
     pub fn enable_lock_wakers(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
-        let can_load = self.root.is_host() && probe::block_latencies::obstacle(&self.root).is_none();
+        let can_load = self.root.is_host() && probe::load_obstacle(&self.root).is_none();
         if can_load && self.is_in_initial_pid_namespace() {
             self.scanner.follow_likely_mutexes();
             self.waits.enable_lock_wakers(program, self.host.machine.clone(), max_cpu_share);
@@ -203,7 +203,7 @@ impl Sampler {
     }
 
     /// Waits until the program counts, for `--probes on`; why it does not.
-    pub fn wait_for_block_latencies(&mut self) -> Result<(), String> {
+    pub fn wait_for_block_latencies(&mut self) -> Result<(), probe::probe_error::ProbeError> {
         self.block_latencies.wait_until_attached(&self.root)
     }
 

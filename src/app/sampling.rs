@@ -167,7 +167,7 @@ fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
         ProbeMode::On => {
             sampler.enable_block_latencies(program(), None);
             if let Err(why) = sampler.wait_for_block_latencies() {
-                print_stderr(&format!("latencies of single disk requests are not measured: {}", printable(&why)));
+                print_stderr(&format!("latencies of single disk requests are not measured: {}", printable(&why.to_string())));
             }
         }
     }

@@ -1,5 +1,7 @@
-//! The eBPF programs of assets/probe. Here the task iterator, which says which threads wait for locks inside the kernel, and which
-//! threads hold those (`waits/kernel_lock_owners.rs` uses it); `block` has the histograms of block requests. `doctor` tries both.
+//! The eBPF programs of assets/probe, and what they need of a machine. Here the task iterator, which says which threads wait for locks
+//! inside the kernel, and which threads hold those (`waits/kernel_lock_owners.rs` uses it). `block` has the histograms of block requests,
+//! `file_systems` those of calls on files, `run_queue` those of waits for a CPU, and `query` those of a database's queries; `wakes` says
+//! which thread wakes which, and `lock_wakers` which thread was woken last at a mutex. `doctor` tries them.
 //!
 //! A child process (`loader_process`) relocates the object file to the running kernel by BTF, which takes 30 MB, and passes the
 //! program's descriptor. Nothing is pinned: a program is unloaded when its last descriptor is closed.
@@ -10,6 +12,7 @@ pub mod file_systems;
 pub mod loader_process;
 pub mod lock_wakers;
 pub mod on_demand;
+pub mod probe_error;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]
 pub mod program_loader;
 pub mod query;
@@ -22,8 +25,34 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use crate::kernel::root::Root;
 use crate::kernel::sys;
+use crate::sample::Absent;
 use loader_process::{LoaderProcess, ProbeProgram};
+use probe_error::ProbeError;
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Why programs cannot be loaded here, before it is tried: the reason, and in words.
+pub fn load_obstacle(root: &Root) -> Option<(Absent, &'static str)> {
+    if !root.exists("sys/kernel/btf/vmlinux") {
+        return Some((Absent::NoSuchFile, "the kernel does not describe its types (/sys/kernel/btf/vmlinux)"));
+    }
+    let held = sys::capget().map_or(0, |sets| sets.effective);
+    let has = |capability: u32| held & 1 << capability != 0;
+    let is_permitted = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
+    (!is_permitted).then_some((Absent::NoPermission, "no permission"))
+}
+
+/// One more than the highest number of a CPU. Of an unknown number of CPUs, several may share a shard: then it is the largest.
+pub fn possible_cpus(root: &Root) -> u32 {
+    let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
+    let last: Option<u32> = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse().ok());
+    last.map_or(u32::MAX, |last| last.saturating_add(1))
+}
 
 /// The loaded and attached iterator. Dropping it unloads the program.
 #[derive(Debug)]
@@ -68,16 +97,14 @@ pub enum LockKind {
 
 impl TaskIterator {
     /// Loads and attaches it, and waits for that. `program` is this one.
-    pub fn load(program: &Path) -> Result<TaskIterator, String> {
-        let mut loader = LoaderProcess::spawn(program, ProbeProgram::TaskIterator)
-            .map_err(|why| format!("its loader cannot be started: {why}"))?;
-        loader.wait_for_result().and_then(|loaded| TaskIterator::attach(loaded.descriptors))
+    pub fn load(program: &Path) -> Result<TaskIterator, ProbeError> {
+        TaskIterator::attach(LoaderProcess::load(program, ProbeProgram::TaskIterator)?.descriptors)
     }
 
     /// Attaches a loaded program.
-    fn attach(descriptors: Vec<OwnedFd>) -> Result<TaskIterator, String> {
-        let [program] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| "its loader did not send one program".to_owned())?;
-        let link = sys::bpf_link_create(program.as_fd()).map_err(|why| format!("the kernel refuses the probe: {why}"))?;
+    fn attach(descriptors: Vec<OwnedFd>) -> Result<TaskIterator, ProbeError> {
+        let [program] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
+        let link = sys::bpf_link_create(program.as_fd()).map_err(|why| ProbeError::Refused(why.into()))?;
         Ok(TaskIterator { link })
     }
 

@@ -15,7 +15,8 @@ use self::open_intervals::OpenIntervals;
 use self::processes::TracedProcesses;
 pub use self::processes::{MAX_PROCESSES, MIN_FUTEX_WAITERS, WaitingProcesses, waiting_processes};
 use super::fields::{lines, parse_u64};
-use super::probe::block_latencies::obstacle;
+use super::probe::load_obstacle;
+use super::probe::probe_error::ProbeError;
 use super::probe::wakes::{WakesProbe, clock_ns};
 use super::root::Root;
 use super::task::files::TaskFiles;
@@ -33,8 +34,8 @@ const SLICE_NS: u64 = 100_000_000;
 pub enum TraceError {
     #[error("{0}")]
     NotPossible(&'static str),
-    #[error("{0}")]
-    Probe(String),
+    #[error(transparent)]
+    Probe(ProbeError),
     #[error("there is no process {0}")]
     NoProcess(u32),
     #[error("it cannot be seen when process {0} ends: {1}")]
@@ -68,9 +69,9 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
         return Err(TraceError::NotPossible("captured files have no kernel"));
     }
     let files = TaskFiles::open(root).map_err(TraceError::NoProc)?;
-    match obstacle(root) {
+    match load_obstacle(root) {
         // No privilege makes up for that.
-        Some((Absent::NoSuchFile, why)) => return Err(TraceError::Probe(why.to_owned())),
+        Some((Absent::NoSuchFile, why)) => return Err(TraceError::Probe(ProbeError::NotPossible(why))),
         Some((_, why)) => return Err(TraceError::NotPossible(why)),
         None => {}
     }
@@ -90,7 +91,7 @@ pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), TraceError> {
 }
 
 fn refused(why: io::Error) -> TraceError {
-    TraceError::Probe(format!("the kernel refuses the probe: {why}"))
+    TraceError::Probe(ProbeError::Refused(why))
 }
 
 impl WakeTrace {

@@ -285,7 +285,7 @@ fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
                 .to_owned()
         }
         Err(why) => {
-            let why = printable(&why);
+            let why = printable(&why.to_string());
             format!(
                 "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: root, or CAP_BPF and CAP_PERFMON\n"
             )
@@ -302,7 +302,7 @@ fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
         Ok(()) => "eBPF      latencies of single disk requests are measured: p50, p99 and others of each disk and operation\n"
             .to_owned(),
         Err(why) => {
-            let why = printable(&why);
+            let why = printable(&why.to_string());
             format!(
                 "eBPF      latencies of single disk requests are not measured: {why}: root, or CAP_BPF and CAP_PERFMON, and a kernel with CONFIG_DEBUG_INFO_BTF\n"
             )

@@ -23,7 +23,7 @@ use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::mounts::MountTable;
 use crate::kernel::probe::file_systems::{FileSystemsLayout, FileSystemsProbe, SLOTS, TaskFilter, device_at};
 use crate::kernel::probe::run_queue::{PROCESS_SLOTS, RunQueueLayout, RunQueueProbe};
-use crate::kernel::probe::{block_latencies, loader_process};
+use crate::kernel::probe::{load_obstacle, loader_process, possible_cpus, probe_error::ProbeError};
 use crate::kernel::task::files::is_in_initial_pid_namespace;
 use crate::kernel::task::parse_stat;
 use crate::kernel::{self, Root};
@@ -47,9 +47,9 @@ pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure>
     mounts.refresh(root).map_err(|why| Failure::new(Exit::NoProc, "cannot read the mount table", why, ""))?;
     let only = options.mount.as_deref().map(|directory| device_of(&mounts, directory)).transpose()?;
     permitted(root)?;
-    let layout = FileSystemsLayout::new(block_latencies::possible_cpus(root), filter);
+    let layout = FileSystemsLayout::new(possible_cpus(root), filter);
     let program = loader_process::own_executable();
-    let mut probe = FileSystemsProbe::attach(&program, layout, mounts, only).map_err(|why| refused(&why))?;
+    let mut probe = FileSystemsProbe::attach(&program, layout, mounts, only).map_err(|why| refused(&why.to_string()))?;
     if !probe.missing().is_empty() {
         print_stderr(&format!("not counted, since this kernel lacks the tracepoints: {}", probe.missing().join(", ")));
     }
@@ -85,8 +85,9 @@ pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure>
 pub fn run_queue(root: &Root, options: &RunQueue) -> Result<Exit, Failure> {
     let process = options.pid.map(|pid| process_with(root, pid)).transpose()?;
     permitted(root)?;
-    let layout = RunQueueLayout::new(block_latencies::possible_cpus(root), options.pid);
-    let mut probe = RunQueueProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why))?;
+    let layout = RunQueueLayout::new(possible_cpus(root), options.pid);
+    let mut probe =
+        RunQueueProbe::attach(&loader_process::own_executable(), layout).map_err(|why| refused(&why.to_string()))?;
     let unread = |why| Failure::new(Exit::NoProc, "cannot read /proc", why, "");
     let mut older = probe.read(root, kernel::now).map_err(unread)?;
     let mut tell_uncounted = tell_once(|count| {
@@ -154,7 +155,7 @@ fn next_end(now: Duration, length: Duration) -> Duration {
 /// The lines of `doctor`: attaches the programs of each command, and detaches them again.
 pub fn doctor_lines(root: &Root) -> String {
     let program = loader_process::own_executable();
-    let cpus = block_latencies::possible_cpus(root);
+    let cpus = possible_cpus(root);
     let attach_file_systems = || {
         let layout = FileSystemsLayout::new(cpus, TaskFilter::default());
         let probe = FileSystemsProbe::attach(&program, layout, MountTable::default(), None)?;
@@ -169,9 +170,9 @@ pub fn doctor_lines(root: &Root) -> String {
 }
 
 /// `attach` returns what is not counted.
-fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> Result<Vec<String>, String>) -> String {
-    let attached = match block_latencies::obstacle(root) {
-        Some((_, why)) => Err(why.to_owned()),
+fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> Result<Vec<String>, ProbeError>) -> String {
+    let attached = match load_obstacle(root) {
+        Some((_, why)) => Err(ProbeError::NotPossible(why)),
         None => attach(),
     };
     match attached {
@@ -181,14 +182,14 @@ fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> 
             format!("eBPF      {what} can be counted ({command}), without {missing}\n")
         }
         Err(why) => {
-            let why = printable(&why);
+            let why = printable(&why.to_string());
             format!("eBPF      {what} cannot be counted: {why}: {REMEDY}\n")
         }
     }
 }
 
 fn permitted(root: &Root) -> Result<(), Failure> {
-    match block_latencies::obstacle(root) {
+    match load_obstacle(root) {
         None => Ok(()),
         Some((_, why)) => Err(refused(why)),
     }

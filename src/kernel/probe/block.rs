@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::FxHashMap;
 
+use super::probe_error::ProbeError;
 use crate::ids::DiskId;
 use crate::kernel::sys::{self, SharedWords};
 use crate::sample::Name;
@@ -110,9 +111,8 @@ struct CachedOperation {
 
 impl BlockProbe {
     /// Maps the memory of the program: of its descriptor and those of its two maps, as the loader sends them.
-    pub fn new(layout: BlockLayout, descriptors: Vec<OwnedFd>) -> io::Result<BlockProbe> {
-        let [program, histograms, devices] = <[OwnedFd; 3]>::try_from(descriptors)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its loader did not send its maps"))?;
+    pub fn new(layout: BlockLayout, descriptors: Vec<OwnedFd>) -> Result<BlockProbe, ProbeError> {
+        let [program, histograms, devices] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(BlockProbe {
             histograms: SharedWords::map(histograms.as_fd(), layout.histograms() as usize * HISTOGRAM_WORDS)?,
             devices: SharedWords::map(devices.as_fd(), TABLE_PLACES * DEVICE_WORDS)?,

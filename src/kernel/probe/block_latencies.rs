@@ -9,9 +9,10 @@ use nix::time::ClockId;
 
 use super::block::{BlockLayout, BlockProbe};
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
+use super::probe_error::ProbeError;
+use super::{load_obstacle, possible_cpus};
 use crate::kernel::root::Root;
 use crate::kernel::scan::read_clock_ns;
-use crate::kernel::sys;
 use crate::sample::block_io::BlockIo;
 use crate::sample::disk::Disk;
 use crate::sample::{Absent, Reading};
@@ -22,10 +23,6 @@ const NS_PER_REQUEST: u64 = 125;
 const MAX_EXPENSIVE_SAMPLES: u32 = 3;
 /// For so long; then it is tried again.
 const DETACHED_NS: u64 = 60_000_000_000;
-
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// The program, in whatever state it is.
 #[derive(Debug)]
@@ -58,46 +55,24 @@ impl Default for BlockLatencies {
     }
 }
 
-/// Why the program cannot be loaded here, before it is tried: the reason, and in words.
-pub fn obstacle(root: &Root) -> Option<(Absent, &'static str)> {
-    if !root.exists("sys/kernel/btf/vmlinux") {
-        return Some((Absent::NoSuchFile, "the kernel does not describe its types (/sys/kernel/btf/vmlinux)"));
-    }
-    let held = sys::capget().map_or(0, |sets| sets.effective);
-    let has = |capability: u32| held & 1 << capability != 0;
-    let is_permitted = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
-    (!is_permitted).then_some((Absent::NoPermission, "no permission"))
-}
-
 /// The layout of the maps for this machine.
 pub fn layout(root: &Root) -> BlockLayout {
     let devices = root.list_directory("sys/block").map_or(0, |names| u32::try_from(names.len()).unwrap_or(u32::MAX));
     BlockLayout::new(possible_cpus(root), devices)
 }
 
-/// One more than the highest number of a CPU. Of an unknown number of CPUs, several may share a shard: then it is the largest.
-pub fn possible_cpus(root: &Root) -> u32 {
-    let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
-    let last: Option<u32> = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse().ok());
-    last.map_or(u32::MAX, |last| last.saturating_add(1))
-}
-
 /// Loads and attaches the program, and waits for that: for `doctor`. `program` is this one.
-pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), String> {
-    if let Some((_, why)) = obstacle(root) {
-        return Err(why.to_owned());
+pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), ProbeError> {
+    if let Some((_, why)) = load_obstacle(root) {
+        return Err(ProbeError::NotPossible(why));
     }
     let layout = layout(root);
-    let mut loader = LoaderProcess::spawn(program, ProbeProgram::Block(layout))
-        .map_err(|why| format!("its loader cannot be started: {why}"))?;
-    attach(layout, loader.wait_for_result()).map(drop)
+    attach(layout, LoaderProcess::load(program, ProbeProgram::Block(layout))).map(drop)
 }
 
-fn attach(layout: BlockLayout, loaded: Result<Loaded, String>) -> Result<Box<BlockProbe>, String> {
-    let refused = |why: std::io::Error| format!("the kernel refuses the probe: {why}");
-    let mut probe = BlockProbe::new(layout, loaded?.descriptors).map_err(refused)?;
-    probe.attach().map_err(refused)?;
+fn attach(layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<Box<BlockProbe>, ProbeError> {
+    let mut probe = BlockProbe::new(layout, loaded?.descriptors)?;
+    probe.attach().map_err(ProbeError::Refused)?;
     Ok(Box::new(probe))
 }
 
@@ -105,7 +80,7 @@ impl BlockLatencies {
     /// Starts the loader, which is `program`; does not wait. With a share, the program is detached while it takes more of a CPU.
     pub fn start(root: &Root, program: PathBuf, max_cpu_share: Option<f64>) -> BlockLatencies {
         let layout = layout(root);
-        let (state, loader) = match obstacle(root) {
+        let (state, loader) = match load_obstacle(root) {
             Some((why, _)) => (State::Off(why), None),
             None => match LoaderProcess::spawn(&program, ProbeProgram::Block(layout)) {
                 Ok(loader) => (State::Loading(layout), Some(loader)),
@@ -141,7 +116,7 @@ impl BlockLatencies {
         let _ = self.attach_loaded(layout, loaded);
     }
 
-    fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Loaded, String>) -> Result<(), String> {
+    fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<(), ProbeError> {
         let attached = attach(layout, loaded);
         self.last = (0, boottime_ns());
         let (state, result) = match attached {
@@ -153,13 +128,15 @@ impl BlockLatencies {
     }
 
     /// Waits until it is loaded, and attaches it; why that is not possible.
-    pub fn wait_until_attached(&mut self, root: &Root) -> Result<(), String> {
+    pub fn wait_until_attached(&mut self, root: &Root) -> Result<(), ProbeError> {
         match (&self.state, &mut self.loader) {
             (State::Loading(layout), Some(loader)) => {
                 let (layout, loaded) = (*layout, loader.wait_for_result());
                 self.attach_loaded(layout, loaded)
             }
-            (State::Off(why), _) => Err(obstacle(root).map_or_else(|| why.to_string(), |(_, words)| words.to_owned())),
+            (State::Off(why), _) => {
+                Err(load_obstacle(root).map_or(ProbeError::NotRead(*why), |(_, words)| ProbeError::NotPossible(words)))
+            }
             _ => Ok(()),
         }
     }

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use nix::errno::Errno;
 use rustc_hash::FxHashSet;
 
 use super::block::device_number;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
+use super::probe_error::ProbeError;
 use super::slot_table::SlotTable;
 use crate::ids::DiskId;
 use crate::kernel::mounts::{Mount, MountTable};
@@ -117,19 +117,16 @@ impl FileSystemsProbe {
         layout: FileSystemsLayout,
         mounts: MountTable,
         only: Option<DiskId>,
-    ) -> Result<FileSystemsProbe, String> {
-        let mut loader = LoaderProcess::spawn(program, ProbeProgram::FileSystems(layout))
-            .map_err(|why| format!("its loader cannot be started: {why}"))?;
-        let Loaded { descriptors, missing, refused } = loader.wait_for_result()?;
+    ) -> Result<FileSystemsProbe, ProbeError> {
+        let Loaded { descriptors, missing, refused } = LoaderProcess::load(program, ProbeProgram::FileSystems(layout))?;
         let mut descriptors = descriptors.into_iter();
         let (Some(counts), Some(places)) = (descriptors.next(), descriptors.next()) else {
-            return Err("its loader did not send its maps".to_owned());
+            return Err(ProbeError::Descriptors);
         };
-        let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
         Ok(FileSystemsProbe {
             layout,
-            counts: SharedWords::map(counts.as_fd(), layout.counts() as usize * COUNTS_WORDS).map_err(unmapped)?,
-            slots: SlotTable::map(places.as_fd(), TABLE_PLACES, SLOTS).map_err(unmapped)?,
+            counts: SharedWords::map(counts.as_fd(), layout.counts() as usize * COUNTS_WORDS)?,
+            slots: SlotTable::map(places.as_fd(), TABLE_PLACES, SLOTS)?,
             _links: descriptors.collect(),
             missing,
             refused,

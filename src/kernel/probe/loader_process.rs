@@ -21,6 +21,7 @@ use nix::unistd::alarm;
 
 use super::block::BlockLayout;
 use super::file_systems::FileSystemsLayout;
+use super::probe_error::ProbeError;
 use super::program_loader;
 use super::query::QueryLayout;
 use super::run_queue::RunQueueLayout;
@@ -147,6 +148,11 @@ pub struct LoaderProcess {
 }
 
 impl LoaderProcess {
+    /// Runs `program`, which is this one, and waits for what it loads.
+    pub fn load(program: &Path, wanted: ProbeProgram) -> Result<Loaded, ProbeError> {
+        LoaderProcess::spawn(program, wanted).map_err(ProbeError::Spawn)?.wait_for_result()
+    }
+
     /// Starts `program`, which is this one; does not wait.
     pub fn spawn(program: &Path, wanted: ProbeProgram) -> io::Result<LoaderProcess> {
         let (socket, theirs) =
@@ -163,15 +169,15 @@ impl LoaderProcess {
     }
 
     /// The result; `None` while the child is still loading. Does not wait.
-    pub fn try_result(&mut self) -> Option<Result<Loaded, String>> {
+    pub fn try_result(&mut self) -> Option<Result<Loaded, ProbeError>> {
         let answer = match receive_result(&self.socket) {
             Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
-            Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
-            Err(why) => Err(format!("its loader cannot be read from: {why}")),
+            Err(Errno::EAGAIN) => Err(ProbeError::Timeout(LOAD_TIMEOUT.as_secs())),
+            Err(why) => Err(ProbeError::Socket(why)),
             Ok((descriptors, why)) => match (descriptors.is_empty(), why.is_empty()) {
                 (false, _) => Ok(Loaded::from_text(descriptors, &why)),
-                (true, true) => Err("its loader ended without an error message".to_owned()),
-                (true, false) => Err(why),
+                (true, true) => Err(ProbeError::NoMessage),
+                (true, false) => Err(ProbeError::NotLoaded(why)),
             },
         };
         Some(answer)
@@ -183,7 +189,7 @@ impl LoaderProcess {
     }
 
     /// Waits for the result.
-    pub fn wait_for_result(&mut self) -> Result<Loaded, String> {
+    pub fn wait_for_result(&mut self) -> Result<Loaded, ProbeError> {
         loop {
             if let Some(answer) = self.try_result() {
                 return answer;
@@ -239,9 +245,9 @@ mod tests {
 
     #[test]
     fn a_loader_that_sends_nothing_or_cannot_start_is_an_error() {
-        let silent = LoaderProcess::spawn(Path::new("/bin/true"), ProbeProgram::TaskIterator).unwrap().wait_for_result();
-        assert_eq!(silent.unwrap_err(), "its loader ended without an error message");
-        assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop"), ProbeProgram::TaskIterator).is_err());
+        let load = |program| LoaderProcess::load(Path::new(program), ProbeProgram::TaskIterator).unwrap_err();
+        assert!(matches!(load("/bin/true"), ProbeError::NoMessage));
+        assert!(matches!(load("/nonexistent/stalltop"), ProbeError::Spawn(_)));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use super::probe_error::ProbeError;
 use crate::kernel::sys::{self, SharedWords};
 
 /// Futexes that are watched at most: `LOCKS` in lock_wakers.bpf.c
@@ -50,9 +51,8 @@ pub struct LockWakes {
 
 impl LockWakersProbe {
     /// Maps the memory of the program: of the descriptors that the loader sends.
-    pub fn new(descriptors: Vec<OwnedFd>) -> io::Result<LockWakersProbe> {
-        let [program, locks] = <[OwnedFd; 2]>::try_from(descriptors)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its loader did not send its map"))?;
+    pub fn new(descriptors: Vec<OwnedFd>) -> Result<LockWakersProbe, ProbeError> {
+        let [program, locks] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(LockWakersProbe { program, link: None, locks: SharedWords::map(locks.as_fd(), MAX_LOCKS * LOCK_WORDS)? })
     }
 

@@ -6,19 +6,20 @@ use std::path::PathBuf;
 use super::TaskIterator;
 use super::loader_process::{LoaderProcess, ProbeProgram};
 use super::lock_wakers::LockWakersProbe;
+use super::probe_error::ProbeError;
 
 /// A loaded program.
 pub trait LoadedProbe: Sized {
     const PROGRAM: ProbeProgram;
 
     /// From what the loader sends.
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String>;
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError>;
 }
 
 impl LoadedProbe for TaskIterator {
     const PROGRAM: ProbeProgram = ProbeProgram::TaskIterator;
 
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String> {
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError> {
         TaskIterator::attach(descriptors)
     }
 }
@@ -26,8 +27,8 @@ impl LoadedProbe for TaskIterator {
 impl LoadedProbe for LockWakersProbe {
     const PROGRAM: ProbeProgram = ProbeProgram::LockWakers;
 
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, String> {
-        LockWakersProbe::new(descriptors).map_err(|why| format!("the kernel refuses the probe: {why}"))
+    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError> {
+        LockWakersProbe::new(descriptors)
     }
 }
 

@@ -7,13 +7,11 @@ pub mod database;
 mod function_offsets;
 mod uprobes;
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use nix::errno::Errno;
-
 use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::probe_error::ProbeError;
 use crate::kernel::sys::SharedWords;
 use crate::kernel::sys_admin::{self, with_sys_admin};
 use crate::sample::block_io::BUCKETS;
@@ -71,28 +69,27 @@ pub struct QueryProbe {
 impl QueryProbe {
     /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one, `pid` the process of
     /// the server. Blocks where the file system of the server's program does not answer.
-    pub fn attach(program: &Path, pid: u32, server: &DatabaseServer) -> Result<QueryProbe, String> {
+    pub fn attach(program: &Path, pid: u32, server: &DatabaseServer) -> Result<QueryProbe, ProbeError> {
         let layout = QueryLayout { pid, database: server.database };
         let functions = layout.database.functions().len();
         let Received { totals, preemptors, mut links, programs } = Received::from(load(program, layout)?, functions)?;
-        let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
         links.extend(
             with_sys_admin(|| uprobes::attach(layout, &server.executable, &programs))
                 .map_err(not_permitted)?
-                .map_err(no_uprobes)?,
+                .map_err(ProbeError::NoUprobes)?,
         );
         Ok(QueryProbe {
             has_cache: layout.database.has_query_cache(),
-            totals: SharedWords::map(totals.as_fd(), TOTALS_WORDS).map_err(unmapped)?,
-            preemptors: SharedWords::map(preemptors.as_fd(), PREEMPTORS * PREEMPTOR_WORDS).map_err(unmapped)?,
+            totals: SharedWords::map(totals.as_fd(), TOTALS_WORDS)?,
+            preemptors: SharedWords::map(preemptors.as_fd(), PREEMPTORS * PREEMPTOR_WORDS)?,
             _links: links,
         })
     }
 
     /// Whether a server could be counted, without one: for `doctor`.
-    pub fn try_to_load(program: &Path) -> Result<(), String> {
+    pub fn try_to_load(program: &Path) -> Result<(), ProbeError> {
         sys_admin::check_permitted().map_err(not_permitted)?;
-        uprobes::events().map_err(no_uprobes)?;
+        uprobes::events().map_err(ProbeError::NoUprobes)?;
         let database = Database::PostgreSql { activity: 0, lock_wait: None, states: StateNumbers::Before18 };
         load(program, QueryLayout { pid: 0, database }).map(drop)
     }
@@ -151,35 +148,29 @@ struct Received {
 
 impl Received {
     /// An error unless it is all of that.
-    fn from(descriptors: Vec<OwnedFd>, functions: usize) -> Result<Received, String> {
-        let sent = descriptors.len();
+    fn from(descriptors: Vec<OwnedFd>, functions: usize) -> Result<Received, ProbeError> {
         let mut descriptors = descriptors.into_iter();
         match (descriptors.next(), descriptors.next()) {
             (Some(totals), Some(preemptors)) if descriptors.len() == TRACEPOINTS + functions => {
                 let links = descriptors.by_ref().take(TRACEPOINTS).collect();
                 Ok(Received { totals, preemptors, links, programs: descriptors.collect() })
             }
-            _ => Err(format!("its loader sent {sent} descriptors for {functions} functions")),
+            _ => Err(ProbeError::Descriptors),
         }
     }
 }
 
 /// Runs the loader: the descriptors that it sends.
-fn load(program: &Path, layout: QueryLayout) -> Result<Vec<OwnedFd>, String> {
+fn load(program: &Path, layout: QueryLayout) -> Result<Vec<OwnedFd>, ProbeError> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return Err("the registers with the arguments of functions are known on x86-64 and aarch64 alone".to_owned());
+        let why = "the registers with the arguments of functions are known on x86-64 and aarch64 alone";
+        return Err(ProbeError::NotPossible(why));
     }
-    let mut loader = LoaderProcess::spawn(program, ProbeProgram::Query(layout))
-        .map_err(|why| format!("its loader cannot be started: {why}"))?;
-    Ok(loader.wait_for_result()?.descriptors)
+    Ok(LoaderProcess::load(program, ProbeProgram::Query(layout))?.descriptors)
 }
 
-fn not_permitted(_: Absent) -> String {
-    "functions of programs are probed as root only (CAP_SYS_ADMIN)".to_owned()
-}
-
-fn no_uprobes(why: io::Error) -> String {
-    format!("functions of the server cannot be probed (CONFIG_UPROBE_EVENTS, Linux 5.15): {why}")
+fn not_permitted(_: Absent) -> ProbeError {
+    ProbeError::NotPossible("functions of programs are probed as root only (CAP_SYS_ADMIN)")
 }
 
 #[cfg(test)]
@@ -213,8 +204,7 @@ mod tests {
         let all = received(2 + TRACEPOINTS + 3, 3).unwrap();
         assert_eq!((all.links.len(), all.programs.len()), (TRACEPOINTS, 3));
         for count in [0, 1, 2, 2 + TRACEPOINTS + 2, 2 + TRACEPOINTS + 4] {
-            let why = received(count, 3).unwrap_err();
-            assert_eq!(why, format!("its loader sent {count} descriptors for 3 functions"));
+            assert!(matches!(received(count, 3), Err(ProbeError::Descriptors)), "{count}");
         }
     }
 }

@@ -6,10 +6,10 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use nix::errno::Errno;
 use rustc_hash::FxHashMap;
 
 use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::probe_error::ProbeError;
 use super::slot_table::SlotTable;
 use crate::ids::CpuId;
 use crate::kernel::fields::parse_u32;
@@ -73,17 +73,15 @@ pub struct RunQueueProbe {
 
 impl RunQueueProbe {
     /// Loads and attaches the program, which takes a third of a second, and waits for that. `program` is this one.
-    pub fn attach(program: &Path, layout: RunQueueLayout) -> Result<RunQueueProbe, String> {
-        let mut loader = LoaderProcess::spawn(program, ProbeProgram::RunQueue(layout))
-            .map_err(|why| format!("its loader cannot be started: {why}"))?;
-        let [cpus, processes, places, link] = <[OwnedFd; 4]>::try_from(loader.wait_for_result()?.descriptors)
-            .map_err(|_| "its loader did not send its maps".to_owned())?;
-        let unmapped = |why: Errno| format!("its maps cannot be read: {why}");
+    pub fn attach(program: &Path, layout: RunQueueLayout) -> Result<RunQueueProbe, ProbeError> {
+        let loaded = LoaderProcess::load(program, ProbeProgram::RunQueue(layout))?;
+        let [cpus, processes, places, link] =
+            <[OwnedFd; 4]>::try_from(loaded.descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(RunQueueProbe {
             layout,
-            cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * BUCKETS).map_err(unmapped)?,
-            processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * BUCKETS).map_err(unmapped)?,
-            table: SlotTable::map(places.as_fd(), TABLE_PLACES, PROCESS_SLOTS).map_err(unmapped)?,
+            cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * BUCKETS)?,
+            processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * BUCKETS)?,
+            table: SlotTable::map(places.as_fd(), TABLE_PLACES, PROCESS_SLOTS)?,
             names: FxHashMap::default(),
             uncounted: 0,
             _link: link,

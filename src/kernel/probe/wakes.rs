@@ -11,6 +11,7 @@ use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::probe_error::ProbeError;
 use crate::kernel::fields::{lines, parse_u64};
 use crate::kernel::scan::read_clock_ns;
 use crate::kernel::sys::{self, SharedWords};
@@ -74,16 +75,14 @@ pub enum LastState {
 
 impl WakesProbe {
     /// Loads the programs, and waits for that. `program` is this one.
-    pub fn load(program: &Path) -> Result<WakesProbe, String> {
-        let mut loader =
-            LoaderProcess::spawn(program, ProbeProgram::Wakes).map_err(|why| format!("its loader cannot be started: {why}"))?;
-        WakesProbe::new(loader.wait_for_result()?.descriptors).map_err(|why| format!("the kernel refuses the probe: {why}"))
+    pub fn load(program: &Path) -> Result<WakesProbe, ProbeError> {
+        WakesProbe::new(LoaderProcess::load(program, ProbeProgram::Wakes)?.descriptors)
     }
 
     /// Maps the memory of the programs: of the descriptors that the loader sends.
-    pub fn new(descriptors: Vec<OwnedFd>) -> io::Result<WakesProbe> {
-        let [waking, switched, control, threads, futexes, edges] = <[OwnedFd; 6]>::try_from(descriptors)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its loader did not send its maps"))?;
+    pub fn new(descriptors: Vec<OwnedFd>) -> Result<WakesProbe, ProbeError> {
+        let [waking, switched, control, threads, futexes, edges] =
+            <[OwnedFd; 6]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(WakesProbe {
             control: SharedWords::map(control.as_fd(), CONTROL_WORDS)?,
             threads: SharedWords::map(threads.as_fd(), THREADS * THREAD_WORDS)?,

@@ -12,7 +12,7 @@ use crate::cli::probe::query::Query;
 use crate::interval::query::QueryInterval;
 use crate::kernel::probe::query::QueryProbe;
 use crate::kernel::probe::query::database::{CommandArgument, Database, DatabaseServer};
-use crate::kernel::probe::{block_latencies, loader_process};
+use crate::kernel::probe::{load_obstacle, loader_process};
 use crate::kernel::{self, Root};
 use crate::report;
 use crate::sample::Name;
@@ -31,7 +31,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     let pid = options.pid;
     let process = process_with(root, pid)?;
     let refused = |why: &str| Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY);
-    if let Some((_, why)) = block_latencies::obstacle(root) {
+    if let Some((_, why)) = load_obstacle(root) {
         return Err(refused(why));
     }
     let failed =
@@ -58,7 +58,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     if !is_running(root, process) {
         return Err(failed("it has ended", ""));
     }
-    let probe = probe.map_err(|why| refused(&why))?;
+    let probe = probe.map_err(|why| refused(&why.to_string()))?;
     let name = root.read_once(format!("proc/{pid}/comm")).unwrap_or_default();
     let server = (Name::from(name.trim_ascii_end()), pid);
     let mut older = probe.read(kernel::now);
