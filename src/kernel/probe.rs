@@ -11,6 +11,7 @@ pub mod block_latencies;
 pub mod file_systems;
 pub mod loader_process;
 pub mod lock_wakers;
+mod map_words;
 pub mod on_demand;
 pub mod probe_error;
 #[cfg_attr(target_arch = "x86", path = "probe/unsupported_loader.rs")]

@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::FxHashMap;
 
+use super::map_words::{device_hash, device_number, join_halves};
 use super::probe_error::ProbeError;
+use super::slot_table::MAX_PROBES;
 use crate::ids::DiskId;
 use crate::kernel::sys::{self, SharedWords};
 use crate::sample::Name;
@@ -29,9 +31,8 @@ pub struct BlockLayout {
 
 /// Operations of a device, in the order of the program's.
 const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
-/// `TABLE_PLACES` and `MAX_PROBES` in block.bpf.c
+/// `TABLE_PLACES` in block.bpf.c
 const TABLE_PLACES: usize = 128;
-const MAX_PROBES: usize = 8;
 /// `struct device`, in words of 64 bits: number and slot, then the end of the last request of each operation
 const DEVICE_WORDS: usize = 8;
 /// `struct histograms`: the number of requests, then the buckets
@@ -194,12 +195,12 @@ impl BlockProbe {
                 continue;
             }
             let number = device_number(disk.id);
-            let places = (0..MAX_PROBES).map(|probe| (first_place(number) + probe) % TABLE_PLACES);
+            let places = (0..MAX_PROBES).map(|probe| (device_hash(number) as usize + probe) % TABLE_PLACES);
             let free = places.into_iter().find(|place| self.devices.get(place * DEVICE_WORDS) == 0);
             let Some((place, slot)) = free.and_then(|place| Some((place, self.take_slot()?))) else { continue };
             let words = place * DEVICE_WORDS;
             self.devices.fill(words + 1..words + 1 + OPERATIONS.len(), NO_SECTOR);
-            self.devices.set(words, two_halves(number, slot));
+            self.devices.set(words, join_halves(number, slot));
             let device = TrackedDevice { name: disk.name.clone(), slot, place, operations: Default::default() };
             self.tracked.insert(disk.id, device);
         }
@@ -225,25 +226,6 @@ fn clear(histograms: &SharedWords, layout: BlockLayout, slot: u32) {
             histograms.fill(at..at + HISTOGRAM_WORDS, 0);
         }
     }
-}
-
-/// `find_device` in block.bpf.c
-fn first_place(number: u32) -> usize {
-    (number >> 20).wrapping_mul(31).wrapping_add(number) as usize % TABLE_PLACES
-}
-
-/// `dev_t` of the kernel
-pub(super) fn device_number(id: DiskId) -> u32 {
-    id.major << 20 | id.minor & 0xf_ffff
-}
-
-/// Two numbers of 32 bits, the first one at the lower address.
-pub(super) fn two_halves(first: u32, second: u32) -> u64 {
-    let mut bytes = [0; 8];
-    let (low, high) = bytes.split_at_mut(4);
-    low.copy_from_slice(&first.to_ne_bytes());
-    high.copy_from_slice(&second.to_ne_bytes());
-    u64::from_ne_bytes(bytes)
 }
 
 /// The word with which the histograms of an operation begin.

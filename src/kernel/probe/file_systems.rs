@@ -11,8 +11,8 @@ use std::path::Path;
 
 use rustc_hash::FxHashSet;
 
-use super::block::device_number;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
+use super::map_words::{device_hash, device_number};
 use super::probe_error::ProbeError;
 use super::slot_table::SlotTable;
 use crate::ids::DiskId;
@@ -181,9 +181,7 @@ impl FileSystemsProbe {
         };
         for mount in &shown {
             let number = device_number(mount.device);
-            // `slot_of` in file_systems.bpf.c
-            let hash = (number >> 20).wrapping_mul(31).wrapping_add(number);
-            self.uncounted += usize::from(self.slots.add(number, hash, clear).is_none());
+            self.uncounted += usize::from(self.slots.add(number, device_hash(number), clear).is_none());
         }
         let at = now();
         let file_systems =

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustc_hash::FxHashMap;
 
-use super::block::two_halves;
+use super::map_words::join_halves;
 use crate::kernel::sys::SharedWords;
 
 /// The table, and the slots that are free.
@@ -20,7 +20,7 @@ pub struct SlotTable {
 }
 
 /// `MAX_PROBES` in the programs
-const MAX_PROBES: usize = 8;
+pub const MAX_PROBES: usize = 8;
 
 impl SlotTable {
     /// The table in the memory of a map with so many places. Slots are below `slots`.
@@ -53,7 +53,7 @@ impl SlotTable {
             (slot < self.slots).then_some(slot)
         })?;
         clear(slot);
-        self.places.set(place, two_halves(number, slot));
+        self.places.set(place, join_halves(number, slot));
         self.known.insert(number, (slot, place));
         Some(slot)
     }

@@ -11,6 +11,7 @@ use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::map_words::split_halves;
 use super::probe_error::ProbeError;
 use crate::kernel::fields::{lines, parse_u64};
 use crate::kernel::scan::read_clock_ns;
@@ -25,6 +26,39 @@ const EDGES: usize = 32_768;
 const THREAD_WORDS: usize = 16;
 const FUTEX_WORDS: usize = 16;
 const EDGE_WORDS: usize = 8;
+/// `struct thread`, in words
+mod thread_words {
+    pub const KEY: usize = 0;
+    pub const SINCE: usize = 1;
+    /// And `woken_at`
+    pub const STATE: usize = 2;
+    pub const RUN_NS: usize = 3;
+    pub const RUNNABLE_NS: usize = 4;
+}
+/// `struct futex`
+mod futex_words {
+    pub const KEY: usize = 0;
+    pub const ADDRESS: usize = 1;
+    /// And `command`
+    pub const TGID: usize = 2;
+    pub const WAITS: usize = 3;
+    pub const LOCK_VALUES: usize = 4;
+    pub const TIMEOUTS: usize = 5;
+    pub const OTHER_VALUES: usize = 6;
+    pub const WAKES: usize = 9;
+    pub const PASSED_ON: usize = 10;
+    pub const PASSED_ON_NS: usize = 11;
+}
+/// `struct edge`
+mod edge_words {
+    pub const KEY: usize = 0;
+    pub const COUNT: usize = 1;
+    pub const BLOCKED_NS: usize = 2;
+    pub const HELD_NS: usize = 3;
+    pub const RUN_NS: usize = 4;
+    pub const RUNNABLE_NS: usize = 5;
+    pub const WAIT_NS: usize = 6;
+}
 /// `struct control`
 const SINCE: usize = 0;
 const WATCHED: usize = 8;
@@ -137,8 +171,8 @@ impl WakesProbe {
     /// What the threads, by pid and tid, had been doing when it was detached. Those without an event in the trace are missing.
     pub fn last_states(&self) -> FxHashMap<(u32, u32), LastState> {
         let state = |(place, thread): (usize, (u32, u32))| {
-            let (since, (state, _)) =
-                (self.threads.get(place * THREAD_WORDS + 1), halves(self.threads.get(place * THREAD_WORDS + 2)));
+            let word = |at: usize| self.threads.get(place * THREAD_WORDS + at);
+            let (since, (state, _)) = (word(thread_words::SINCE), split_halves(word(thread_words::STATE)));
             let open_ns = self.detached_ns.saturating_sub(since);
             let last = match state {
                 _ if since < self.attached_ns => LastState::NoEvent,
@@ -174,7 +208,7 @@ impl WakesProbe {
     /// The places of the table that have a thread, with its pid and tid: not those of other processes with the same bit.
     fn traced_threads(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
         let thread = |place: usize| {
-            let key = self.threads.get(place * THREAD_WORDS);
+            let key = self.threads.get(place * THREAD_WORDS + thread_words::KEY);
             (place, ((key >> 32) as u32, key as u32))
         };
         (0..THREADS).map(thread).filter(|(_, (pid, _))| self.pids.contains(pid))
@@ -187,8 +221,9 @@ impl WakesProbe {
             let word = |at: usize| self.threads.get(place * THREAD_WORDS + at);
             indexes.insert(place as u64, wakes.threads.len());
             // It has woken another one, but was not switched.
-            let has_event = word(1) != 0;
-            let times = has_event.then(|| ThreadTimes { run_ns: word(3), runnable_ns: word(4) });
+            let has_event = word(thread_words::SINCE) != 0;
+            let times = has_event
+                .then(|| ThreadTimes { run_ns: word(thread_words::RUN_NS), runnable_ns: word(thread_words::RUNNABLE_NS) });
             wakes.threads.push(TracedThread { pid, tid, name: "".into(), times });
         }
         indexes
@@ -199,21 +234,21 @@ impl WakesProbe {
         let mut indexes = FxHashMap::default();
         for place in 0..FUTEXES {
             let word = |at: usize| self.futexes.get(place * FUTEX_WORDS + at);
-            if word(0) == 0 {
+            if word(futex_words::KEY) == 0 {
                 continue;
             }
             indexes.insert(place as u64, wakes.futexes.len());
-            let (pid, _) = halves(word(2));
+            let (pid, _) = split_halves(word(futex_words::TGID));
             wakes.futexes.push(TracedFutex {
-                address: word(1),
+                address: word(futex_words::ADDRESS),
                 pid: (pid != 0).then_some(pid),
-                waits: word(3),
-                lock_values: word(4),
-                with_timeout: word(5),
-                other_values: word(6),
-                wake_ups: word(9),
-                passed_on: word(10),
-                passed_on_ns: word(11),
+                waits: word(futex_words::WAITS),
+                lock_values: word(futex_words::LOCK_VALUES),
+                with_timeout: word(futex_words::TIMEOUTS),
+                other_values: word(futex_words::OTHER_VALUES),
+                wake_ups: word(futex_words::WAKES),
+                passed_on: word(futex_words::PASSED_ON),
+                passed_on_ns: word(futex_words::PASSED_ON_NS),
             });
         }
         indexes
@@ -221,7 +256,7 @@ impl WakesProbe {
 
     fn read_edge(&self, place: usize, threads: &FxHashMap<u64, usize>, futexes: &FxHashMap<u64, usize>) -> Option<TracedWait> {
         let word = |at: usize| self.edges.get(place * EDGE_WORDS + at);
-        let key = word(0);
+        let key = word(edge_words::KEY);
         if key == 0 {
             return None;
         }
@@ -234,17 +269,17 @@ impl WakesProbe {
                 uninterruptible: what & IN_D != 0,
             }),
         };
-        let wait_ns = word(6);
+        let wait_ns = word(edge_words::WAIT_NS);
         Some(TracedWait {
             thread,
             place: place_of(key & PLACE_MASK)?,
             waker: waker.flatten(),
-            count: word(1),
-            blocked_ns: word(2),
+            count: word(edge_words::COUNT),
+            blocked_ns: word(edge_words::BLOCKED_NS),
             held: HeldTime {
-                total_ns: word(3),
-                run_ns: word(4),
-                runnable_ns: word(5),
+                total_ns: word(edge_words::HELD_NS),
+                run_ns: word(edge_words::RUN_NS),
+                runnable_ns: word(edge_words::RUNNABLE_NS),
                 wait_ns,
                 wait: if wait_ns > 0 { place_of(key >> HOLD_SHIFT & PLACE_MASK) } else { None },
             },
@@ -255,12 +290,6 @@ impl WakesProbe {
 /// CLOCK_MONOTONIC, which the programs read, too.
 pub fn clock_ns() -> io::Result<u64> {
     read_clock_ns(ClockId::CLOCK_MONOTONIC).ok_or_else(|| io::Error::other("CLOCK_MONOTONIC cannot be read"))
-}
-
-/// Two numbers of 32 bits, the first one at the lower address.
-fn halves(word: u64) -> (u32, u32) {
-    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
-    (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
 }
 
 /// Events during which the program was running already on that CPU: `recursion_misses` of its descriptor.
