@@ -14,4 +14,4 @@ mod table;
 mod tool;
 
 pub use server::Server;
-pub use tool::Access;
+pub use tool::AllowedTargets;

@@ -21,14 +21,14 @@ pub struct FileLockQueue {
     /// Pid of the process that /proc/locks named as holder at the sample
     pub holder: u32,
     /// What the holder did in the interval
-    pub activity: HolderActivity,
+    pub activity: FileLockHolderActivity,
     /// File and holder of the lock that the holder waits for itself, if that is another one
     pub next: Option<(Option<Name>, u32)>,
 }
 
 /// What the holder of a lock does meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HolderActivity {
+pub enum FileLockHolderActivity {
     /// Its threads are on storage or in memory reclaim
     OnStorage,
     /// Its threads run
@@ -69,7 +69,7 @@ pub fn file_lock_queues(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedT
         if newer.tasks.as_ref().is_ok_and(|tasks| tasks.process(holder).is_none()) {
             continue;
         }
-        let activity = HolderActivity::new(newer, counts, blocked, holder);
+        let activity = FileLockHolderActivity::new(newer, counts, blocked, holder);
         found.push(FileLockQueue {
             group: id.clone(),
             label: waiters_label(newer, counts, group, id),
@@ -110,8 +110,8 @@ fn waiters_label(newer: &Sample, counts: &WaitCounts, group: u16, id: &GroupId) 
     }
 }
 
-impl HolderActivity {
-    fn new(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedThread], holder: u32) -> HolderActivity {
+impl FileLockHolderActivity {
+    fn new(newer: &Sample, counts: &WaitCounts, blocked: &[BlockedThread], holder: u32) -> FileLockHolderActivity {
         let threads = counts.process_threads(holder);
         let least = counts.sub_samples.len().max(1) as f64 * MIN_ACTIVITY_SHARE;
         let is_in = |classes: &[WaitClass]| {
@@ -134,11 +134,11 @@ impl HolderActivity {
                 && !is_on_storage()
         };
         match () {
-            () if stands() => HolderActivity::InStandingQueue,
-            () if is_in(&[WaitClass::Lock]) => HolderActivity::InQueue,
-            () if is_in(&[WaitClass::Disk, WaitClass::Memory]) || is_on_storage() => HolderActivity::OnStorage,
-            () if is_in(&[WaitClass::Running]) => HolderActivity::Running,
-            () => HolderActivity::Asleep,
+            () if stands() => FileLockHolderActivity::InStandingQueue,
+            () if is_in(&[WaitClass::Lock]) => FileLockHolderActivity::InQueue,
+            () if is_in(&[WaitClass::Disk, WaitClass::Memory]) || is_on_storage() => FileLockHolderActivity::OnStorage,
+            () if is_in(&[WaitClass::Running]) => FileLockHolderActivity::Running,
+            () => FileLockHolderActivity::Asleep,
         }
     }
 }

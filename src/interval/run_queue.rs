@@ -2,7 +2,7 @@
 
 use super::block_latency::LatencyHistogram;
 use crate::ids::CpuId;
-use crate::sample::run_queue::{RunQueues, Waits};
+use crate::sample::run_queue::{RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name};
 use crate::units::{Counter, Millis};
 
@@ -18,12 +18,12 @@ pub struct RunQueueInterval {
     /// Sorted by CPU
     pub cpus: Vec<(CpuId, LatencyHistogram)>,
     /// Those with waits, the longest total first
-    pub processes: Vec<ProcessSpan>,
+    pub processes: Vec<ProcessRunQueueWaits>,
 }
 
 /// The waits of one process.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ProcessSpan {
+pub struct ProcessRunQueueWaits {
     pub pid: u32,
     /// `None` if it ended before it could be read
     pub name: Option<Name>,
@@ -42,16 +42,20 @@ impl RunQueueInterval {
         let processes = newer.processes.iter().map(|now| {
             let before = older.processes.binary_search_by_key(&now.pid, |known| known.pid).ok();
             let before = before.and_then(|place| older.processes.get(place));
-            ProcessSpan { pid: now.pid, name: now.name.clone(), waits: grown(before.map(|known| &known.waits), &now.waits) }
+            ProcessRunQueueWaits {
+                pid: now.pid,
+                name: now.name.clone(),
+                waits: grown(before.map(|known| &known.waits), &now.waits),
+            }
         });
-        let mut processes: Vec<ProcessSpan> = processes.filter(|process| process.waits.requests() > 0).collect();
+        let mut processes: Vec<ProcessRunQueueWaits> = processes.filter(|process| process.waits.requests() > 0).collect();
         processes.sort_by(|a, b| b.waits.total().0.total_cmp(&a.waits.total().0));
         let all = LatencyHistogram::sum(cpus.iter().map(|(_, waits)| waits));
         (seconds > 0.0).then_some(RunQueueInterval { at: newer.at, seconds, all, cpus, processes })
     }
 }
 
-fn grown(before: Option<&Waits>, now: &Waits) -> LatencyHistogram {
+fn grown(before: Option<&WaitHistogram>, now: &WaitHistogram) -> LatencyHistogram {
     let was = |bucket: u8| {
         let found = before.and_then(|waits| waits.iter().find(|(known, _)| *known == bucket));
         found.map_or(Counter(0), |(_, count)| *count)

@@ -238,7 +238,7 @@ impl WaitCounter {
                 if thread.state == TaskState::Blocked && !in_file_lock {
                     let in_own_mmap_lock =
                         thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_own_mmap_lock(wchan.as_bytes()));
-                    let waiter = kernel_lock_owners::Waiter { group, pid: of.pid, in_own_mmap_lock };
+                    let waiter = kernel_lock_owners::KernelLockWaiter { group, pid: of.pid, in_own_mmap_lock };
                     self.kernel_lock_owners.add_waiter(thread.tid, waiter);
                 }
                 let waiter = Waiter { pid: of.pid, syscall: thread.wait.syscall().ok(), in_file_lock };

@@ -9,20 +9,20 @@ mod names;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-pub use logs::{FindingLog, rejected_findings};
+pub use logs::{FindingLogRecords, rejected_findings};
 pub use metrics::{metrics_request, rejected_points};
 pub use names::names_table;
 
 /// Where the telemetry comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct TelemetryResource {
     /// Name of the host
     pub host: String,
     /// Version of the program
     pub version: &'static str,
 }
 
-impl Source {
+impl TelemetryResource {
     fn resource(&self) -> Resource {
         let attributes = vec![
             attribute("service.name", "stalltop"),

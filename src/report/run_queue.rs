@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::formatting::{latency, printable, rfc3339, three_digits};
 use super::json::to_line;
 use crate::interval::block_latency::LatencyHistogram;
-use crate::interval::run_queue::{ProcessSpan, RunQueueInterval};
+use crate::interval::run_queue::{ProcessRunQueueWaits, RunQueueInterval};
 use crate::sample::Name;
 use crate::units::Millis;
 
@@ -52,7 +52,7 @@ pub fn table(interval: &RunQueueInterval, time: &str) -> String {
 
 /// An object for all CPUs, each CPU and each process, each a line.
 pub fn json(interval: &RunQueueInterval) -> String {
-    let row = |cpu: Option<u32>, process: Option<&ProcessSpan>, waits: &LatencyHistogram| {
+    let row = |cpu: Option<u32>, process: Option<&ProcessRunQueueWaits>, waits: &LatencyHistogram| {
         let seconds = |value: Option<Millis>| value.map(|value| value.0 / 1000.0);
         let [p50, p95, p99, p999] = QUANTILES.map(|share| seconds(waits.quantile(share)));
         to_line(&RowJson {

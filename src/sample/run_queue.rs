@@ -10,13 +10,13 @@ use crate::units::Counter;
 pub struct RunQueues {
     pub at: Instant,
     /// Sorted by CPU
-    pub cpus: Vec<(CpuId, Waits)>,
+    pub cpus: Vec<(CpuId, WaitHistogram)>,
     /// Sorted by pid
     pub processes: Vec<ProcessWaits>,
 }
 
 /// Bucket (`block_io::bucket_ns`) and waits in it: those in which something was counted, sorted
-pub type Waits = Vec<(u8, Counter)>;
+pub type WaitHistogram = Vec<(u8, Counter)>;
 
 /// The waits of all threads with this pid. Another process that takes the pid begins again at 0 if a reading found none with it, and
 /// otherwise goes on from the counts of the first.
@@ -25,5 +25,5 @@ pub struct ProcessWaits {
     pub pid: u32,
     /// `None` if it ended before it could be read
     pub name: Option<Name>,
-    pub waits: Waits,
+    pub waits: WaitHistogram,
 }

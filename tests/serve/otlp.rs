@@ -25,7 +25,7 @@ mod with_otlp {
     use stalltop::findings::Evaluator;
     use stalltop::recording::Replayer;
     use stalltop::report::openmetrics::{Exporter, SamplingStatus};
-    use stalltop::report::otlp::{FindingLog, Source, metrics_request};
+    use stalltop::report::otlp::{FindingLogRecords, TelemetryResource, metrics_request};
 
     use super::*;
     use crate::server::{PATIENCE, Server};
@@ -80,8 +80,8 @@ mod with_otlp {
         }
     }
 
-    fn source() -> Source {
-        Source { host: "web1".to_owned(), version: "1.2.3" }
+    fn source() -> TelemetryResource {
+        TelemetryResource { host: "web1".to_owned(), version: "1.2.3" }
     }
 
     /// Attributes by their names.
@@ -173,7 +173,7 @@ mod with_otlp {
     #[test]
     fn findings_are_log_records_when_they_begin_and_end() {
         let Some(mut collector) = Collector::start(&[]) else { return };
-        let (mut log, mut requests) = (FindingLog::default(), Vec::new());
+        let (mut log, mut requests) = (FindingLogRecords::default(), Vec::new());
         replay("tests/recordings/lab/15-lock-convoy.stalltop", |evaluation| {
             requests.extend(log.request(evaluation, &source()))
         });

@@ -8,7 +8,7 @@ mod with_protocol {
     use rmcp::ServiceExt;
     use rmcp::transport::stdio;
 
-    use crate::app::mcp::{Access, Server};
+    use crate::app::mcp::{AllowedTargets, Server};
     use crate::app::program::exit::{Exit, Failure};
     use crate::cli::Mcp;
 
@@ -30,7 +30,7 @@ mod with_protocol {
             [] => vec![PathBuf::from("."), PathBuf::from(SERVICE_DIRECTORY)],
             given => given.to_vec(),
         };
-        let server = Server::new(Access { directories, hosts: options.hosts.clone() });
+        let server = Server::new(AllowedTargets { directories, hosts: options.hosts.clone() });
         let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Failed, CANNOT, error, "");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
         let ended = runtime.block_on(async {

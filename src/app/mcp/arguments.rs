@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::program::Source;
-use super::tool::{Access, Arguments, ToolError};
+use super::program::ToolTarget;
+use super::tool::{AllowedTargets, Arguments, ToolError};
 use serde_json::Value;
 
 /// Seconds for which a machine is evaluated.
@@ -57,20 +57,20 @@ pub fn check_names(arguments: &Arguments, properties: &Value) -> Result<(), Tool
 }
 
 /// The machine or recording that the tool reads: `recording`, `host`, or else this machine.
-pub fn source(arguments: &Arguments, access: &Access) -> Result<Source, ToolError> {
+pub fn source(arguments: &Arguments, access: &AllowedTargets) -> Result<ToolTarget, ToolError> {
     match (text(arguments, "recording")?, text(arguments, "host")?) {
         (Some(_), Some(_)) => Err(ToolError::Argument("recording and host: give one of them".into())),
-        (Some(file), None) => Ok(Source::Recording(recording(Path::new(file), access)?)),
-        (None, Some(host)) if access.hosts.iter().any(|allowed| allowed == host) => Ok(Source::Host(host.to_owned())),
+        (Some(file), None) => Ok(ToolTarget::Recording(recording(Path::new(file), access)?)),
+        (None, Some(host)) if access.hosts.iter().any(|allowed| allowed == host) => Ok(ToolTarget::Host(host.to_owned())),
         (None, Some(host)) => {
             Err(ToolError::Argument(format!("host '{host}' is not allowed: start 'stalltop mcp --host {host}' to allow it")))
         }
-        (None, None) => Ok(Source::ThisMachine),
+        (None, None) => Ok(ToolTarget::ThisMachine),
     }
 }
 
 /// A recording in one of the directories; a path without one is looked for in all of them.
-pub fn recording(file: &Path, access: &Access) -> Result<PathBuf, ToolError> {
+pub fn recording(file: &Path, access: &AllowedTargets) -> Result<PathBuf, ToolError> {
     let candidates = access.directories.iter().filter_map(|directory| {
         let path = directory.join(file).canonicalize().ok()?;
         path.starts_with(directory.canonicalize().ok()?).then_some(path)
@@ -114,10 +114,10 @@ mod tests {
         std::fs::write(inside.join("a.stalltop"), "").unwrap();
         std::fs::write(folder.path().join("b.stalltop"), "").unwrap();
         std::os::unix::fs::symlink(folder.path().join("b.stalltop"), inside.join("link.stalltop")).unwrap();
-        let access = Access { directories: vec![inside.clone()], hosts: Vec::new() };
+        let access = AllowedTargets { directories: vec![inside.clone()], hosts: Vec::new() };
         let source = |file: &str| source(&arguments(json!({ "recording": file })), &access);
-        assert!(matches!(source("a.stalltop"), Ok(Source::Recording(_))));
-        assert!(matches!(source(inside.join("a.stalltop").to_str().unwrap()), Ok(Source::Recording(_))));
+        assert!(matches!(source("a.stalltop"), Ok(ToolTarget::Recording(_))));
+        assert!(matches!(source(inside.join("a.stalltop").to_str().unwrap()), Ok(ToolTarget::Recording(_))));
         for outside in ["../b.stalltop", "link.stalltop", "/etc/passwd", "missing.stalltop"] {
             assert!(matches!(source(outside), Err(ToolError::Argument(_))), "{outside}");
         }
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn only_hosts_that_the_user_named_are_connected_to() {
-        let access = Access { directories: Vec::new(), hosts: vec!["db1".into()] };
-        assert!(matches!(source(&arguments(json!({ "host": "db1" })), &access), Ok(Source::Host(_))));
+        let access = AllowedTargets { directories: Vec::new(), hosts: vec!["db1".into()] };
+        assert!(matches!(source(&arguments(json!({ "host": "db1" })), &access), Ok(ToolTarget::Host(_))));
         assert!(source(&arguments(json!({ "host": "-oProxyCommand=x" })), &access).is_err());
         assert!(source(&arguments(json!({ "host": "db1", "recording": "a" })), &access).is_err());
-        assert!(matches!(source(&arguments(json!({})), &access), Ok(Source::ThisMachine)));
+        assert!(matches!(source(&arguments(json!({})), &access), Ok(ToolTarget::ThisMachine)));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::answer::page;
 use super::arguments::{number, recording, required};
 use super::program::run_one;
-use super::tool::{Access, Arguments, ToolResult};
+use super::tool::{AllowedTargets, Arguments, ToolResult};
 
-pub async fn compare(arguments: &Arguments, access: &Access) -> ToolResult {
+pub async fn compare(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
     let base = recording(Path::new(required(arguments, "base")?), access)?;
     let new = recording(Path::new(required(arguments, "new")?), access)?;
     let words = vec!["compare".into(), "--json".into(), "--".into(), base.into_os_string(), new.into_os_string()];

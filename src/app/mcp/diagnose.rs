@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answer::page;
 use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, flag, number, source, time_options};
 use super::program::{recording, run_one};
-use super::tool::{Access, Arguments, ToolResult};
+use super::tool::{AllowedTargets, Arguments, ToolResult};
 
 /// The figures of the host that an answer has.
 const FIGURES: [&str; 9] = [
@@ -29,7 +29,7 @@ const MAX_NEXT: usize = 2;
 /// `check` without findings, with a warning, with a critical one, and with too few samples for a verdict.
 const EXITS: [i32; 4] = [0, 1, 2, 3];
 
-pub async fn diagnose(arguments: &Arguments, access: &Access) -> ToolResult {
+pub async fn diagnose(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, MAX_SECONDS))?;
     let number = number(arguments, "page", 1, (1, u64::MAX))?;
     let detail = flag(arguments, "detail")?;
@@ -56,7 +56,7 @@ pub async fn diagnose(arguments: &Arguments, access: &Access) -> ToolResult {
 }
 
 /// The JSON object of `check`.
-async fn check(arguments: &Arguments, access: &Access, seconds: u64) -> ToolResult {
+async fn check(arguments: &Arguments, access: &AllowedTargets, seconds: u64) -> ToolResult {
     let mut words = vec!["check".into(), "--json".into()];
     match recording(source(arguments, access)?, seconds).await? {
         None => words.push(format!("--for={seconds}s").into()),

@@ -23,7 +23,7 @@ const MAX_ERROR_CHARS: usize = 300;
 
 /// What a tool reads.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum ToolTarget {
     ThisMachine,
     Recording(PathBuf),
     Host(String),
@@ -37,11 +37,11 @@ pub struct Recording {
 }
 
 /// The recording of a source; `None` of this machine. Of a host so many seconds are recorded.
-pub async fn recording(source: Source, seconds: u64) -> Result<Option<Recording>, ToolError> {
+pub async fn recording(source: ToolTarget, seconds: u64) -> Result<Option<Recording>, ToolError> {
     match source {
-        Source::ThisMachine => Ok(None),
-        Source::Recording(path) => Ok(Some(Recording { path, _temporary: None })),
-        Source::Host(host) => {
+        ToolTarget::ThisMachine => Ok(None),
+        ToolTarget::Recording(path) => Ok(Some(Recording { path, _temporary: None })),
+        ToolTarget::Host(host) => {
             let (file, path) = tempfile::NamedTempFile::with_suffix(".stalltop")?.into_parts();
             let mut command = Command::new("ssh");
             command.args(["-o", "BatchMode=yes", "-T", "--", &host, "stalltop", "record", "-"]);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::page;
 use super::arguments::number;
-use super::tool::{Access, Arguments, ToolResult};
+use super::tool::{AllowedTargets, Arguments, ToolResult};
 use crate::recording::{Inspection, Replayer};
 use crate::units::time::rfc3339;
 
@@ -15,7 +15,7 @@ use crate::units::time::rfc3339;
 const MAX_FILES: usize = 1000;
 
 /// Reads the header and the index of each recording on the page; blocks.
-pub fn recordings(arguments: &Arguments, access: &Access) -> ToolResult {
+pub fn recordings(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
     let mut files: Vec<(SystemTime, PathBuf, u64)> = access.directories.iter().flat_map(|directory| list(directory)).collect();
     files.sort();
     files.dedup();

@@ -15,7 +15,7 @@ use super::explain::explain;
 use super::recordings::recordings;
 use super::schema::TOOLS;
 use super::table::{history, table};
-use super::tool::{Access, Arguments, ToolError, ToolResult};
+use super::tool::{AllowedTargets, Arguments, ToolError, ToolResult};
 use crate::report::json::escape_unprintable;
 
 const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call diagnose first: its findings are ordered by cause. \
@@ -24,13 +24,13 @@ const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call
 
 /// The server of one client.
 pub struct Server {
-    access: Access,
+    access: AllowedTargets,
     /// A client cannot make the monitor a load: one command at a time.
     running: Mutex<()>,
 }
 
 impl Server {
-    pub fn new(access: Access) -> Server {
+    pub fn new(access: AllowedTargets) -> Server {
         Server { access, running: Mutex::new(()) }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::page;
 use super::arguments::{number, recording as recording_path, required, source, text, time_options};
 use super::program::{recording, run};
-use super::tool::{Access, Arguments, ToolError, ToolResult};
+use super::tool::{AllowedTargets, Arguments, ToolError, ToolResult};
 
 /// Seconds over which a table of a machine is measured.
 const DEFAULT_SECONDS: u64 = 1;
@@ -19,7 +19,7 @@ const DEFAULT_POINTS: u64 = 30;
 const MAX_POINTS: u64 = 500;
 
 /// The rows of one interval of a machine, or the totals of a recording.
-pub async fn table(arguments: &Arguments, access: &Access) -> ToolResult {
+pub async fn table(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, 60))?;
     let recording = recording(source(arguments, access)?, seconds.saturating_add(1)).await?;
     let mut words = table_words(arguments, number(arguments, "rows", DEFAULT_ROWS, (1, MAX_ROWS))?)?;
@@ -45,7 +45,7 @@ fn is_total(row: &Value) -> bool {
 }
 
 /// The same rows over the time of a recording.
-pub async fn history(arguments: &Arguments, access: &Access) -> ToolResult {
+pub async fn history(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
     let file = recording_path(std::path::Path::new(required(arguments, "recording")?), access)?;
     let step = text(arguments, "step")?.unwrap_or("1m");
     let mut words = table_words(arguments, number(arguments, "rows", 1, (1, MAX_ROWS))?)?;

@@ -10,7 +10,7 @@ pub type Arguments = Map<String, Value>;
 
 /// What the user allowed on the command line.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct AllowedTargets {
     /// Directories of recordings
     pub directories: Vec<PathBuf>,
     /// Hosts to which ssh may connect

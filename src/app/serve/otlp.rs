@@ -22,14 +22,14 @@ mod sender {
     use crate::app::program::threads;
     use crate::findings::Evaluation;
     use crate::report::openmetrics::MetricFamily;
-    use crate::report::otlp::{FindingLog, Source, metrics_request};
+    use crate::report::otlp::{FindingLogRecords, TelemetryResource, metrics_request};
     use crate::sample::Instant;
 
     /// What is to be sent, and the running thread. Dropping it ends the thread.
     #[derive(Debug)]
     pub struct OtlpSender {
         outbox: Arc<Outbox>,
-        findings: FindingLog,
+        findings: FindingLogRecords,
         version: &'static str,
         every_ns: u64,
         /// Begin of the totals
@@ -61,7 +61,7 @@ mod sender {
             let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
             Ok(OtlpSender {
                 outbox,
-                findings: FindingLog::default(),
+                findings: FindingLogRecords::default(),
                 version,
                 every_ns,
                 start: None,
@@ -74,7 +74,7 @@ mod sender {
         pub fn send(&mut self, evaluation: &Evaluation, families: &[MetricFamily]) {
             let interval = &evaluation.interval;
             let at = interval.at();
-            let source = Source { host: interval.host.hostname.to_string_lossy(), version: self.version };
+            let source = TelemetryResource { host: interval.host.hostname.to_string_lossy(), version: self.version };
             let length_ns = (interval.seconds * 1e9) as u64;
             let start = *self.start.get_or_insert(Instant {
                 boottime_ns: at.boottime_ns.saturating_sub(length_ns),

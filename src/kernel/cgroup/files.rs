@@ -18,7 +18,7 @@ const NEAR_LIMIT_PERCENT: u64 = 80;
 
 /// The limits of a group, and the directories of its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CgroupLimits {
     pub quota_us: Option<u64>,
     pub period_us: Option<u64>,
     pub memory_bytes: Option<u64>,
@@ -37,14 +37,14 @@ pub struct ControllerDirectories {
     pub io: Option<PathBuf>,
 }
 
-impl Limits {
+impl CgroupLimits {
     /// Whether there is any limit.
     pub fn is_limited(&self) -> bool {
         self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }
 
     /// In v1 each controller has a hierarchy, in which the group has the same path.
-    pub fn merge(&mut self, other: Limits) {
+    pub fn merge(&mut self, other: CgroupLimits) {
         self.quota_us = self.quota_us.or(other.quota_us);
         self.period_us = self.period_us.or(other.period_us);
         self.memory_bytes = self.memory_bytes.or(other.memory_bytes);
@@ -65,7 +65,7 @@ impl Limits {
 #[derive(Debug)]
 pub struct Group {
     id: CgroupId,
-    limits: Limits,
+    limits: CgroupLimits,
     cpu_stat: Option<FileHandle>,
     cpu_usage: Option<FileHandle>,
     memory_usage: Option<FileHandle>,
@@ -78,7 +78,7 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn new(id: CgroupId, limits: Limits) -> Group {
+    pub fn new(id: CgroupId, limits: CgroupLimits) -> Group {
         let memory_usage = match id.version {
             CgroupVersion::V1 => "memory.usage_in_bytes",
             CgroupVersion::V2 => "memory.current",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 
-use super::files::{Group, Limits, effective_cpus_file};
+use super::files::{CgroupLimits, Group, effective_cpus_file};
 use super::parse::{parse_cpu_max, parse_device_limits, parse_io_max, parse_limit};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
 use crate::kernel::clock_ns;
@@ -119,7 +119,7 @@ impl Hierarchy {
 #[derive(Debug)]
 pub struct Walk {
     pending: Vec<PendingGroup>,
-    found: BTreeMap<CgroupId, Limits>,
+    found: BTreeMap<CgroupId, CgroupLimits>,
     visited: usize,
     cpu_time: Duration,
 }
@@ -228,8 +228,8 @@ impl GroupVisit<'_> {
         Some(self.buffer)
     }
 
-    fn read_limits(&mut self) -> Limits {
-        let mut limits = Limits::default();
+    fn read_limits(&mut self) -> CgroupLimits {
+        let mut limits = CgroupLimits::default();
         let Hierarchy { version, controllers, cpuacct, .. } = &self.step.hierarchy;
         if controllers.cpu {
             self.read_cpu_quota(*version, &mut limits);
@@ -256,7 +256,7 @@ impl GroupVisit<'_> {
         limits
     }
 
-    fn read_cpu_quota(&mut self, version: CgroupVersion, limits: &mut Limits) {
+    fn read_cpu_quota(&mut self, version: CgroupVersion, limits: &mut CgroupLimits) {
         if version == CgroupVersion::V2 {
             (limits.quota_us, limits.period_us) = self.read("cpu.max").and_then(parse_cpu_max).unzip();
             return;

@@ -16,7 +16,7 @@ use crate::kernel::fields::parse_u32;
 use crate::kernel::root::Root;
 use crate::kernel::sys::SharedWords;
 use crate::sample::block_io::BUCKETS;
-use crate::sample::run_queue::{ProcessWaits, RunQueues, Waits};
+use crate::sample::run_queue::{ProcessWaits, RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name, Reading};
 use crate::units::Counter;
 
@@ -147,7 +147,7 @@ fn name_of(root: &Root, pid: u32) -> Option<Name> {
     root.read_once(format!("proc/{pid}/comm")).ok().map(|name| Name::from(name.trim_ascii_end()))
 }
 
-fn waits_of(histograms: &SharedWords, index: u32) -> Waits {
+fn waits_of(histograms: &SharedWords, index: u32) -> WaitHistogram {
     let count = |bucket: u8| (bucket, Counter(histograms.get(index as usize * BUCKETS + usize::from(bucket))));
     (0..=u8::MAX).map(count).filter(|(_, count)| count.0 > 0).collect()
 }

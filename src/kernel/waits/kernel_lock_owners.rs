@@ -29,7 +29,7 @@ const INTERVAL_PER_TIME: u64 = 1000;
 pub struct KernelLockOwners {
     iterator: OnDemandProbe<TaskIterator>,
     /// Of the current sub-sample, by tid
-    waiters: FxHashMap<u32, Waiter>,
+    waiters: FxHashMap<u32, KernelLockWaiter>,
     /// Waiting threads that were seen since the start, up to `MIN_SIGHTINGS`
     sightings: u32,
     /// CLOCK_BOOTTIME from which the next reading is due
@@ -46,7 +46,7 @@ pub struct KernelLockOwners {
 
 /// A thread in D that waits for a lock inside the kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiter {
+pub struct KernelLockWaiter {
     pub group: u16,
     pub pid: u32,
     /// Its wait channel says that it waits for mmap_lock of its own process.
@@ -72,7 +72,7 @@ impl KernelLockOwners {
         self.waiters.clear();
     }
 
-    pub fn add_waiter(&mut self, tid: u32, waiter: Waiter) {
+    pub fn add_waiter(&mut self, tid: u32, waiter: KernelLockWaiter) {
         self.waiters.insert(tid, waiter);
     }
 
@@ -177,7 +177,7 @@ impl KernelLockOwners {
 }
 
 /// The locks with the most waiters, each with the owner that most rows name: it may change during the pass.
-fn contended_locks(rows: &[LockRow], waiters: &FxHashMap<u32, Waiter>) -> Vec<ContendedLock> {
+fn contended_locks(rows: &[LockRow], waiters: &FxHashMap<u32, KernelLockWaiter>) -> Vec<ContendedLock> {
     let mut by_lock: FxHashMap<u64, Vec<&LockRow>> = FxHashMap::default();
     for row in rows {
         by_lock.entry(row.lock).or_default().push(row);
@@ -190,7 +190,7 @@ fn contended_locks(rows: &[LockRow], waiters: &FxHashMap<u32, Waiter>) -> Vec<Co
 }
 
 /// `None` if no thread of the sub-sample waits for it.
-fn contended_lock(rows: &[&LockRow], known: &FxHashMap<u32, Waiter>) -> Option<ContendedLock> {
+fn contended_lock(rows: &[&LockRow], known: &FxHashMap<u32, KernelLockWaiter>) -> Option<ContendedLock> {
     let mut waiters: Vec<(u16, u32)> = Vec::new();
     for group in rows.iter().filter_map(|row| Some(known.get(&row.tid)?.group)) {
         match waiters.iter_mut().find(|(of, _)| *of == group) {

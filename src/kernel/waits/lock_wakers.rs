@@ -48,7 +48,7 @@ pub struct LockWakers {
     machine: Name,
     /// Of the current sub-sample
     queues: FxHashMap<Place, Queue>,
-    standing: FxHashMap<Place, Standing>,
+    standing: FxHashMap<Place, QueueHistory>,
     watched: [Option<WatchedLock>; MAX_LOCKS],
     cost: CostLimit,
 }
@@ -65,7 +65,7 @@ struct Queue {
 
 /// An address at which threads have waited for a while.
 #[derive(Debug, Default)]
-struct Standing {
+struct QueueHistory {
     /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there
     since_ns: Option<u64>,
     /// CLOCK_BOOTTIME when a holder of another such mutex was last seen to wait there
@@ -76,7 +76,7 @@ struct Standing {
     members: FxHashSet<u32>,
 }
 
-impl Standing {
+impl QueueHistory {
     /// Whether a thread that woke another one there may hold the mutex. The mutex for which the holder of another one waits may be held
     /// by a thread that is never seen to wait for it.
     fn may_hold(&self, tid: u32, now_ns: u64) -> bool {
@@ -139,7 +139,7 @@ impl LockWakers {
 
     /// Ends the sub-sample: calls `record` with each mutex, the thread that is taken for its holder, and what that does.
     pub fn read_holders(&mut self, files: &mut TaskFiles, now_ns: u64, mut record: impl FnMut(FutexLock, BlockedWait)) {
-        self.note_standing(now_ns);
+        self.update_queues(now_ns);
         let mut standing: Vec<Place> =
             self.standing.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
         if !standing.is_empty() && self.cost.allows(now_ns) {
@@ -195,7 +195,7 @@ impl LockWakers {
         self.cost.update(switches, now_ns);
     }
 
-    fn note_standing(&mut self, now_ns: u64) {
+    fn update_queues(&mut self, now_ns: u64) {
         for (&place, queue) in &self.queues {
             if queue.tids.len() >= MIN_WAITERS {
                 self.standing.entry(place).or_default().since_ns.get_or_insert(now_ns);
@@ -250,7 +250,7 @@ impl WatchedLock {
         files: &mut TaskFiles,
         machine: &Name,
         read: impl Fn() -> LockWakes,
-        (queue, standing): (&Queue, &Standing),
+        (queue, standing): (&Queue, &QueueHistory),
         now_ns: u64,
     ) -> Option<BlockedWait> {
         let (pid, address) = self.place;
@@ -348,7 +348,7 @@ mod tests {
         let mut at = |ms: u64, waiters: u32| {
             wakers.clear_waiters();
             (0..waiters).for_each(|tid| wakers.add_waiter(0, (LOCK.0, tid), LOCK.1));
-            wakers.note_standing(ms * 1_000_000);
+            wakers.update_queues(ms * 1_000_000);
             wakers.standing.get(&LOCK).and_then(|queue| queue.since_ns).map(|since_ns| since_ns / 1_000_000)
         };
         assert_eq!(
@@ -360,14 +360,15 @@ mod tests {
     #[test]
     fn a_queue_that_leads_on_stands_at_once_and_only_while_it_does() {
         let ms = |ms: u64| ms * 1_000_000;
-        let mut queue = Standing { since_ns: Some(ms(5000)), members: FxHashSet::from_iter([1]), ..Standing::default() };
+        let mut queue =
+            QueueHistory { since_ns: Some(ms(5000)), members: FxHashSet::from_iter([1]), ..QueueHistory::default() };
         assert!(!queue.stands(ms(5500)));
         queue.chain(ms(5500));
         assert!(queue.stands(ms(5600)) && queue.may_hold(2, ms(5600)));
         let after = ms(6400);
         assert!(queue.stands(after), "it has stood for a second since it was first seen");
         assert!(queue.may_hold(1, after) && !queue.may_hold(2, after), "a thread that never waited there hands out work");
-        let mut other = Standing::default();
+        let mut other = QueueHistory::default();
         other.chain(ms(5500));
         assert!(other.stands(ms(5600)) && !other.stands(after));
     }

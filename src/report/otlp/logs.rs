@@ -7,17 +7,17 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, S
 use prost::Message;
 
 use super::metrics::unix_ns;
-use super::{Source, attribute, number, text};
+use super::{TelemetryResource, attribute, number, text};
 use crate::findings::{Evaluation, Finding, FindingKey, Severity, Subject};
 use crate::report::formatting::{printable, subject_name};
 
 /// The findings that were active at the last interval, with their severity then.
 #[derive(Clone, Debug, Default)]
-pub struct FindingLog(BTreeMap<FindingKey, Severity>);
+pub struct FindingLogRecords(BTreeMap<FindingKey, Severity>);
 
-impl FindingLog {
+impl FindingLogRecords {
     /// The changes since the last interval as the body of a request to /v1/logs; `None` without changes.
-    pub fn request(&mut self, evaluation: &Evaluation, source: &Source) -> Option<Vec<u8>> {
+    pub fn request(&mut self, evaluation: &Evaluation, source: &TelemetryResource) -> Option<Vec<u8>> {
         let at = unix_ns(evaluation.interval.at());
         let mut records = Vec::new();
         for finding in evaluation.active.iter() {
@@ -36,7 +36,7 @@ impl FindingLog {
     }
 }
 
-fn request(log_records: Vec<LogRecord>, source: &Source) -> Vec<u8> {
+fn request(log_records: Vec<LogRecord>, source: &TelemetryResource) -> Vec<u8> {
     let scope = ScopeLogs { scope: Some(source.scope()), log_records, ..ScopeLogs::default() };
     let resource = ResourceLogs { resource: Some(source.resource()), scope_logs: vec![scope], ..ResourceLogs::default() };
     ExportLogsServiceRequest { resource_logs: vec![resource] }.encode_to_vec()

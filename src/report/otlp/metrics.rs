@@ -9,12 +9,12 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use prost::Message;
 
 use super::names::{attribute_of, name_and_unit};
-use super::{Source, attribute};
+use super::{TelemetryResource, attribute};
 use crate::report::openmetrics::{Label, MetricFamily, MetricKind};
 use crate::sample::Instant;
 
 /// The families as the body of a request to /v1/metrics. `at`: the end of their interval; `start`: the first sample.
-pub fn metrics_request(families: &[MetricFamily], source: &Source, at: Instant, start: Instant) -> Vec<u8> {
+pub fn metrics_request(families: &[MetricFamily], source: &TelemetryResource, at: Instant, start: Instant) -> Vec<u8> {
     let times = Times {
         at: unix_ns(at),
         start: unix_ns(start),

@@ -10,7 +10,7 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::stacks::stack_of_process;
 use crate::findings::wait_chain::user_stacks::user_stack_of_process;
-use crate::interval::file_lock_queues::{FileLockQueue, HolderActivity};
+use crate::interval::file_lock_queues::{FileLockHolderActivity, FileLockQueue};
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
 
@@ -34,8 +34,8 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
 
 fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
     let is_reported = |queue: &&FileLockQueue| match queue.activity {
-        HolderActivity::InStandingQueue if is_deadlock(context, queue) => is_first_of_deadlock(context, queue),
-        HolderActivity::Asleep | HolderActivity::InStandingQueue => {
+        FileLockHolderActivity::InStandingQueue if is_deadlock(context, queue) => is_first_of_deadlock(context, queue),
+        FileLockHolderActivity::Asleep | FileLockHolderActivity::InStandingQueue => {
             reaches_threshold(queue.queue.threads, context.thresholds.file_lock_threads) && !is_of_stuck_server(context, queue)
         }
         _ => false,
@@ -46,7 +46,7 @@ fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
 /// Whether the holder waits for a lock that a process of the queue holds.
 fn is_deadlock(context: &RuleContext, found: &FileLockQueue) -> bool {
     let holder = found.next.as_ref().and_then(|&(_, holder)| context.process(holder));
-    found.activity == HolderActivity::InStandingQueue && holder.is_some_and(|holder| holder.group() == found.group)
+    found.activity == FileLockHolderActivity::InStandingQueue && holder.is_some_and(|holder| holder.group() == found.group)
 }
 
 /// A deadlock is a queue of each of its groups, and one finding.
@@ -67,7 +67,7 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
     let holder = describe_holder(context, found);
     let lock = file_lock(&found.queue);
     let deadlock = is_deadlock(context, found);
-    let is_standing = found.activity == HolderActivity::InStandingQueue;
+    let is_standing = found.activity == FileLockHolderActivity::InStandingQueue;
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
         severity: match is_standing || reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
@@ -104,7 +104,7 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
 
 /// The holder, and what it does: of one in a queue for another lock, which one.
 fn describe_holder(context: &RuleContext, found: &FileLockQueue) -> String {
-    if found.activity != HolderActivity::InStandingQueue {
+    if found.activity != FileLockHolderActivity::InStandingQueue {
         return describe_lock_holder(context, found.holder);
     }
     let label = |pid: u32| match context.process(pid) {
