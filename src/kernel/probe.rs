@@ -26,15 +26,13 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use linux_raw_sys::general::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
+
 use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
 use loader_process::{LoaderProcess, ProbeProgram};
 use probe_error::ProbeError;
-
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// Why programs cannot be loaded here, before it is tried: the reason, and in words.
 pub fn load_obstacle(root: &Root) -> Option<(Absent, &'static str)> {

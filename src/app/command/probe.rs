@@ -19,13 +19,12 @@ use crate::cli::probe::{FileSystems, RunQueue};
 use crate::ids::{DiskId, ProcessId};
 use crate::interval::file_systems::FileSystemInterval;
 use crate::interval::run_queue::RunQueueInterval;
-use crate::kernel::fields::{lines, parse_u32};
 use crate::kernel::mounts::MountTable;
 use crate::kernel::probe::file_systems::{FileSystemsLayout, FileSystemsProbe, SLOTS, TaskFilter, device_at};
 use crate::kernel::probe::run_queue::{PROCESS_SLOTS, RunQueueLayout, RunQueueProbe};
 use crate::kernel::probe::{load_obstacle, loader_process, possible_cpus, probe_error::ProbeError};
 use crate::kernel::task::files::is_in_initial_pid_namespace;
-use crate::kernel::task::parse_stat;
+use crate::kernel::task::{parse_stat, parse_tgid};
 use crate::kernel::{self, Root};
 use crate::report;
 use crate::report::formatting::printable;
@@ -207,8 +206,7 @@ fn process_with(root: &Root, pid: u32) -> Result<ProcessId, Failure> {
         return Err(fail(Exit::Refused, "this is a pid namespace of its own", remedy));
     }
     let status = root.read_once(format!("proc/{pid}/status")).unwrap_or_default();
-    let tgid = lines(&status).find_map(|line| line.strip_prefix(b"Tgid:")).and_then(|tgid| parse_u32(tgid.trim_ascii()));
-    match (tgid, start_of(root, pid)) {
+    match (parse_tgid(&status), start_of(root, pid)) {
         (Some(tgid), _) if tgid != pid => {
             Err(fail(Exit::Failed, &format!("it is a thread of process {tgid}"), &format!("give --pid {tgid}")))
         }

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::{SocketOwners, parse_socket_inode};
-use crate::kernel::fields::{lines, words};
+use crate::kernel::fields::{lines, parse_hexadecimal, words};
 use crate::kernel::root::Root;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
@@ -20,8 +20,6 @@ use crate::units::SmallSort;
 
 /// Threads whose system call is read in one search; of a process all or none.
 const MAX_THREADS: usize = 1024;
-/// The event of epoll(7) for a socket that can be written to.
-const EPOLLOUT: u32 = 0x4;
 /// `struct pollfd` of poll(2): an int, two shorts.
 const POLLFD_BYTES: usize = 8;
 /// Descriptors of one poll call that are read.
@@ -208,12 +206,12 @@ fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> Option<FxHas
 /// tfd:        5 events: 8000201d data:                5  pos:0 ino:2c14f sdev:8
 /// ```
 fn parse_writable_watches(text: &[u8]) -> FxHashSet<u32> {
-    let hexadecimal = |word: &[u8]| u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok();
+    let hexadecimal = |word: &[u8]| u32::try_from(parse_hexadecimal(word)?).ok();
     let watch = |line: &[u8]| {
         let mut words = words(line.strip_prefix(b"tfd:")?);
         let events = hexadecimal(words.nth(2)?)?;
         let inode = words.find_map(|word| word.strip_prefix(b"ino:"))?;
-        (events & EPOLLOUT != 0).then(|| hexadecimal(inode))?
+        (events & libc::EPOLLOUT.cast_unsigned() != 0).then(|| hexadecimal(inode))?
     };
     lines(text).filter_map(watch).collect()
 }
