@@ -43,6 +43,7 @@ pub mod statistics;
 pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
+pub mod throttled_servers;
 pub mod throttling;
 pub mod traced_processes;
 pub mod wait_counts;

@@ -48,6 +48,7 @@ use thiserror::Error;
 
 pub use root::Root;
 
+use crate::ids::CgroupId;
 use crate::sample::{Host, Instant, Name, Sample, SamplingCost};
 use crate::units::Counter;
 use scan::{TaskScanner, new_pids, read_clock_ns};
@@ -386,7 +387,8 @@ impl Sampler {
         let drained = self.waits.finish_interval();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
-        let known = (disks, sample.tasks.as_ref().ok());
+        let throttled: Vec<&CgroupId> = self.cgroup.throttled().collect();
+        let known = waits::blocked::KnownReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
         if let Ok(tasks) = &sample.tasks {
             let stuck = stacks::candidates(self.waits.stuck_threads(), &sample.waits, tasks);

@@ -1,4 +1,4 @@
-//! Connections that wait for a server whose threads are blocked on storage or behind a lock: their request is unread, or read and not
+//! Connections that wait for a server whose threads are blocked on storage, behind a lock, or throttled by a CPU quota: their request is unread, or read and not
 //! answered, or they are not accepted. docs/metrics.md, "Idle but blocked".
 
 use rustc_hash::FxHashMap;
@@ -65,6 +65,14 @@ impl ServerState {
         let running = sightings(threads, WaitClass::Running);
         let is_idle = running <= counts.sub_samples.len() as f64 * MAX_RUNNING_BEHIND_LOCK_SHARE;
         ServerState::new(threads, is_idle && is_most(counts, sightings(threads, WaitClass::Lock)))
+    }
+
+    /// Stuck in a throttled cgroup: its threads are runnable, but not on a CPU. `used_cpus`: those that its threads use.
+    pub fn throttled(counts: &WaitCounts, pid: u32, used_cpus: f64) -> ServerState {
+        let threads = counts.process_threads(pid);
+        let used = used_cpus * counts.sub_samples.len() as f64;
+        let not_running = sightings(threads, WaitClass::Running) - used;
+        ServerState::new(threads, is_most(counts, not_running) && not_running >= used)
     }
 
     fn new(threads: &[ThreadWaits], is_stuck: bool) -> ServerState {
@@ -170,6 +178,26 @@ mod tests {
         assert_eq!(waiting(requests(), &[&[(Poll, 10)]]), 0, "a slow server, not one on storage");
         assert_eq!(waiting(requests(), &[&[(Disk, 3), (Poll, 7)]]), 0);
         assert_eq!(waiting(requests(), &[&[(Disk, 5)], &[(Running, 10)]]), 0, "CPU time is what it lacks");
+    }
+
+    /// A server that a quota throttles: its threads are seen in state R, on a CPU or not.
+    #[test]
+    fn they_wait_for_a_quota_only_if_the_process_seldom_runs() {
+        let state = |runnable: &[u16], used_cpus: f64| {
+            let thread = |(tid, &seen): (u32, &u16)| {
+                let mut class_counts = [0; WaitClass::COUNT];
+                class_counts[WaitClass::Running as usize] = seen;
+                ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts }
+            };
+            let threads = (7..).zip(runnable).map(thread).collect();
+            let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
+            ServerState::throttled(&counts, 7, used_cpus)
+        };
+        assert_eq!(state(&[10], 0.2), ServerState::Stuck);
+        assert_eq!(state(&[10], 0.6), ServerState::Working, "it runs for most of the time");
+        assert_eq!(state(&[10, 10, 10, 10], 0.6), ServerState::Stuck);
+        assert_eq!(state(&[10, 10, 10, 10], 2.2), ServerState::Working);
+        assert_eq!(state(&[4], 0.1), ServerState::Working, "it sleeps for most of the time");
     }
 
     #[test]

@@ -70,6 +70,11 @@ impl CgroupReader {
         self.weights.sample(root, &self.hierarchies, tasks)
     }
 
+    /// The groups that their CPU quota throttled between the last two samples.
+    pub fn throttled(&self) -> impl Iterator<Item = &CgroupId> {
+        self.groups.iter().filter(|group| group.is_throttled()).map(Group::id)
+    }
+
     /// The directory of a group in the hierarchy with the pids controller.
     pub fn pids_directory(&self, id: &CgroupId) -> Option<PathBuf> {
         pids_hierarchy(self.mounts.mounts(), id.version)?.directory(id.path.as_bytes())

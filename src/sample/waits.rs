@@ -53,7 +53,7 @@ pub struct Waits {
     pub pipe_links: Vec<PipeLink>,
     /// Processes of which a thread was seen stopped by a tracer; sorted
     pub traced: Vec<TracedProcess>,
-    /// Sockets of processes that are blocked or stopped, with requests or connections that they have not served; sorted.
+    /// Sockets of processes that are blocked, stopped, or runnable in a throttled cgroup, with requests or connections that they have not served; sorted.
     /// `interval::server_connections` counts those that wait.
     pub server_sockets: Vec<ServerSocket>,
     /// Groups of such processes whose sockets could not be read, or not all of them; sorted, one row a group
@@ -160,7 +160,7 @@ pub struct UnreadServer {
     pub reason: Absent,
 }
 
-/// A socket of a process with blocked threads, or of a stopped or frozen one: a listening one whose accept queue is not empty, or a connection at an address at which
+/// A socket of a process with blocked threads, of a stopped or frozen one, or of one in a cgroup that its CPU quota throttles: a listening one whose accept queue is not empty, or a connection at an address at which
 /// this host listens, with received data that is unread or that may have no answer. By sock_diag at the end of the interval; of a
 /// process in another network namespace by its /proc/PID/net/tcp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,11 +5,16 @@ use std::process::Command;
 
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
-use crate::disk_load::Load;
+use crate::disk_load::{Cgroup, Load};
 use crate::scenario::Lab;
 
-fn check(mode: &str, count: u32, mut judge: impl FnMut(&mut CheckResult)) {
+fn check(mode: &str, count: u32, judge: impl FnMut(&mut CheckResult)) {
     let Some(_lab) = Lab::open(&["python3"]) else { return };
+    check_load(mode, count, judge);
+}
+
+/// The caller has opened the lab.
+fn check_load(mode: &str, count: u32, mut judge: impl FnMut(&mut CheckResult)) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/held.py");
     let mut command = Command::new("python3");
     command.arg(source).args([mode, &count.to_string(), "60"]);
@@ -30,6 +35,23 @@ fn connections_of_a_stopped_server() {
 #[test]
 fn a_stopped_process_without_clients() {
     check("stop-quiet", 1, |said| said.must_not("stuck-server"));
+}
+
+/// A quota of 0.2 CPU, and a server that computes for 20 ms of CPU time per request: its clients are outside its cgroup.
+#[test]
+fn connections_of_a_server_that_its_quota_throttles() {
+    let Some(_lab) = Lab::open(&["python3"]) else { return };
+    let Some(group) = Cgroup::make("cpu", "lab-held") else { return };
+    group.write("cpu.cfs_quota_us", "20000");
+    check_load("quota", 30, |said| {
+        let throttled = said.must("cpu-throttled", "lab-held", "warning");
+        said.evidence(&throttled, "waiting_connections", 25.0, 30.0);
+        said.says(&throttled, &["in it: server (", " connections wait for server ("]);
+    });
+    check_load("quota-quiet", 1, |said| {
+        let throttled = said.must("cpu-throttled", "lab-held", "warning");
+        said.evidence(&throttled, "waiting_connections", 0.0, 0.0);
+    });
 }
 
 /// Four threads; the holder of their mutex sleeps for 100 ms at a time.

@@ -72,6 +72,7 @@ pub struct Group {
     /// Sum of the counters of its limits (throttled periods, memory events) at the last reading, and whether it grew.
     limit_counters: [Option<Counter>; 3],
     is_constrained: bool,
+    is_throttled: bool,
     was_near_limit: bool,
     /// Its OOM kills, and those of the host when they were read: they change together.
     oom_kills: Option<(Option<Counter>, Counter)>,
@@ -92,6 +93,7 @@ impl Group {
             limits,
             limit_counters: [None; 3],
             is_constrained: false,
+            is_throttled: false,
             was_near_limit: false,
             oom_kills: None,
         }
@@ -104,6 +106,11 @@ impl Group {
     /// Whether a limit took effect between the last two readings, or the group is near its memory limit.
     pub fn is_constrained(&self) -> bool {
         self.is_constrained
+    }
+
+    /// Whether its CPU quota throttled it between the last two readings.
+    pub fn is_throttled(&self) -> bool {
+        self.is_throttled
     }
 
     /// Takes over the open files and the name of the same group from an earlier walk.
@@ -198,8 +205,10 @@ impl Group {
             }
         }
         let held_back = [cgroup.throttled_periods, cgroup.memory_limit_hits, Some(Counter(operations))];
-        let grew = |(new, old): (&Option<Counter>, &Option<Counter>)| delta(*new, *old).is_some_and(|more| more > 0);
-        self.is_constrained = near || held_back.iter().zip(&self.limit_counters).any(grew);
+        let has_grown = |new: Option<Counter>, old: Option<Counter>| delta(new, old).is_some_and(|more| more > 0);
+        let [throttled_before, ..] = self.limit_counters;
+        self.is_throttled = has_grown(cgroup.throttled_periods, throttled_before);
+        self.is_constrained = near || held_back.iter().zip(self.limit_counters).any(|(new, old)| has_grown(*new, old));
         self.limit_counters = held_back;
         if !alive || another {
             io.truncate(before);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::wait_queues::Waiter;
 use super::{IntervalWaits, file_locks, full_pipes, ipc_peers, pipelines, remote_waits, server_sockets, tracers};
-use crate::ids::DiskId;
+use crate::ids::{CgroupId, DiskId};
 use crate::kernel::disk::is_partition_name;
 use crate::kernel::mounts;
 use crate::kernel::root::Root;
@@ -77,14 +77,24 @@ pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<Block
     waits
 }
 
+/// What else the sample contains.
+#[derive(Clone, Copy)]
+pub struct KnownReadings<'a> {
+    pub disks: &'a [Disk],
+    pub tasks: Option<&'a Tasks>,
+    /// Cgroups that their CPU quota throttles
+    pub throttled: &'a [&'a CgroupId],
+}
+
 /// Fills in file, mount and disk of each wait, file and holder of each queue, as far as this user may see them.
 pub fn resolve_files(
     interval_waits: IntervalWaits,
     root: &Root,
     files: &mut TaskFiles,
     machine: &[u8],
-    (disks, tasks): (&[Disk], Option<&Tasks>),
+    known: KnownReadings,
 ) -> Waits {
+    let KnownReadings { disks, tasks, throttled } = known;
     let IntervalWaits { mut waits, waiters, ipc_threads } = interval_waits;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     let owners = waits.lock_owners.iter_mut().map(|row| &mut row.owner);
@@ -114,7 +124,7 @@ pub fn resolve_files(
         remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
     full_pipes::trace_full_pipes(&mut waits, tasks, root, files, machine);
-    server_sockets::read_server_sockets(&mut waits, tasks, root, files, machine);
+    server_sockets::read_server_sockets(&mut waits, (tasks, throttled), root, files, machine);
     waits
 }
 

@@ -1,8 +1,9 @@
 //! Reads the sockets on which a server has not served a request: unread or unanswered data of connections, and connections in accept
 //! queues.
 //!
-//! Only of processes whose threads were seen blocked or behind a lock for much of the interval, and of stopped and frozen ones; and only
-//! while there are few sockets. The descriptors of a process are read only if some socket is unserved.
+//! Only of processes whose threads were seen blocked or behind a lock for much of the interval, or runnable in a cgroup that its CPU quota
+//! throttles, and of stopped and frozen ones; and only while there are few sockets. The descriptors of a process are read only if some
+//! socket is unserved.
 //! `interval::server_connections` decides which connections wait.
 
 use std::collections::BTreeMap;
@@ -15,11 +16,13 @@ use super::ipc_peers::parse_inode;
 use super::remote_waits::{has_few_sockets, tcp_sockets};
 use super::tcp_files::parse_tcp_file;
 use super::unix_sockets::dump_unserved_sockets;
+use crate::ids::CgroupId;
 use crate::kernel::fields::parse_u32;
 use crate::kernel::network::remote_hosts::Connection;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::task::{TaskState, Tasks};
+use crate::sample::cgroup::Controller;
+use crate::sample::task::{Process, TaskState, Tasks};
 use crate::sample::waits::{ServerSocket, UnreadServer, WaitClass, Waits, class};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::SmallSort;
@@ -31,7 +34,8 @@ const MAX_SERVER_SOCKETS: usize = 1024;
 /// The descriptors of a stopped process, and of one with at most so many, are read before the sockets: most have no socket (editors,
 /// jobs of a shell, scripts behind a file lock), and a dump of the sockets costs 0.6 ms even without any.
 const MAX_READ_FIRST: usize = 64;
-/// A process is examined if its threads were seen blocked in this share of the sub-samples. A limit on cost, not a judgement.
+/// A process is examined if its threads were seen blocked, or runnable in a throttled cgroup, in this share of the sub-samples. A limit
+/// on cost, not a judgement.
 const MIN_EXAMINED_SHARE: f64 = 0.4;
 
 /// A process that may have unserved sockets.
@@ -43,10 +47,10 @@ struct Candidate {
     is_stopped: bool,
 }
 
-/// Adds the unserved sockets of processes that are blocked, behind a lock, stopped or frozen.
+/// Adds the unserved sockets of processes that are blocked, behind a lock, stopped, frozen, or runnable in a throttled cgroup.
 pub(super) fn read_server_sockets(
     waits: &mut Waits,
-    tasks: Option<&Tasks>,
+    (tasks, throttled): (Option<&Tasks>, &[&CgroupId]),
     root: &Root,
     files: &mut TaskFiles,
     machine: &[u8],
@@ -54,7 +58,7 @@ pub(super) fn read_server_sockets(
     if !root.is_host() {
         return;
     }
-    let mut candidates = blocked_processes(waits, machine);
+    let mut candidates = blocked_processes(waits, tasks.filter(|_| !throttled.is_empty()).zip(Some(throttled)), machine);
     add_stopped_processes(&mut candidates, waits, tasks);
     if candidates.is_empty() {
         return;
@@ -101,8 +105,8 @@ pub(super) fn read_server_sockets(
     waits.unread_servers = unread.into_iter().map(|(group, reason)| UnreadServer { group, reason }).collect();
 }
 
-/// The processes with threads that were blocked or behind a lock; those with most sightings first.
-fn blocked_processes(waits: &Waits, machine: &[u8]) -> Vec<Candidate> {
+/// The processes with threads that were blocked, behind a lock, or runnable in one of these cgroups; those with most sightings first.
+fn blocked_processes(waits: &Waits, throttled: Option<(&Tasks, &[&CgroupId])>, machine: &[u8]) -> Vec<Candidate> {
     let mut processes: FxHashMap<(u32, u16), u32> = FxHashMap::default();
     for wait in &waits.blocked {
         let seen_count = processes.entry((wait.task.pid, wait.group)).or_default();
@@ -121,11 +125,28 @@ fn blocked_processes(waits: &Waits, machine: &[u8]) -> Vec<Candidate> {
             *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
         }
     }
+    if let Some((tasks, cgroups)) = throttled {
+        for row in &waits.threads {
+            let is_runnable = waits.observed_wait(row.wait).is_some_and(|wait| wait.state == TaskState::Running);
+            let process = if is_runnable { tasks.process(row.task.pid) } else { None };
+            if process.is_some_and(|process| is_in_one_of(cgroups, process)) {
+                let seen_count = processes.entry((row.task.pid, row.group)).or_default();
+                *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
+            }
+        }
+    }
     let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
     processes.retain(|_, seen_count| f64::from(*seen_count) >= least);
     let mut list: Vec<((u32, u16), u32)> = processes.into_iter().collect();
     list.small_sort_by_key(|&(process, seen_count)| (std::cmp::Reverse(seen_count), process));
     list.into_iter().map(|((pid, group), _)| Candidate { pid, group, is_stopped: false }).collect()
+}
+
+/// Whether the CPU quota of one of these cgroups applies to the process.
+fn is_in_one_of(cgroups: &[&CgroupId], process: &Process) -> bool {
+    let Some(own) = process.cgroup_for(Controller::Cpu) else { return false };
+    let applies = |cgroup: &CgroupId| own.path_with_ancestors().any(|path| path == cgroup.path.as_bytes());
+    cgroups.iter().any(|cgroup| cgroup.version == own.version && applies(cgroup))
 }
 
 /// Adds the processes of which every thread is stopped, traced or frozen, and their groups. They come first: they serve nothing.

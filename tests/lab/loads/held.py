@@ -5,7 +5,8 @@ sleep-lock: a server of four threads that sleeps under its mutex. flock-server: 
 process holds asleep. flock: COUNT processes that wait for that lock. deadlock: two processes that each hold a lock and wait for that of
 the other one; ordered: the same in one order, so that the locks are passed on. mutex: COUNT threads that each sleep for 20 ms under one
 mutex; mutex-short: that sleep after they released it. pool: a server of COUNT threads parked at a condition variable, with clients that
-ask nothing."""
+ask nothing. quota: a server that computes for each request of COUNT clients, in the cgroup lab-held (v1) with a CPU quota;
+quota-quiet: it computes there without clients."""
 import ctypes, fcntl, os, signal, socket, sys, threading, time
 mode, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 children = []
@@ -68,12 +69,22 @@ def serve(connections):
             time.sleep(0.1)
             libc.pthread_mutex_unlock(mutex)
             connection.send(b'answer')
+def compute(connections):
+    """20 ms of CPU time for each request."""
+    while True:
+        for connection in connections or [None]:
+            if connection: connection.recv(4096)
+            end = time.process_time() + 0.02
+            while time.process_time() < end: pass
+            if connection: connection.send(b'answer')
 def park():
     with condition: condition.wait()
 def server():
-    connections = [listener.accept()[0] for _ in range(0 if mode == 'stop-quiet' else count)]
+    connections = [listener.accept()[0] for _ in range(0 if mode.endswith('-quiet') else count)]
     if mode == 'sleep-lock':
         for part in range(4): threading.Thread(target=serve, args=(connections[part::4],), daemon=True).start()
+    elif mode.startswith('quota'):
+        compute(connections)
     elif mode == 'flock-server':
         queue()
     elif mode == 'pool':
@@ -104,10 +115,12 @@ elif mode in ('deadlock', 'ordered'):
     child(lambda: pair(*('ab' if mode == 'ordered' else 'ba')), 'export')
 else:
     pid = child(server, 'server')
-    if mode != 'stop-quiet': child(clients, 'clients')
+    if not mode.endswith('-quiet'): child(clients, 'clients')
     listener.close()
     time.sleep(0.3)
     if mode.startswith('stop'): os.kill(pid, signal.SIGSTOP)
+    if mode.startswith('quota'):
+        with open('/sys/fs/cgroup/cpu/lab-held/cgroup.procs', 'w') as procs: procs.write(str(pid))
     if mode == 'freeze':
         os.makedirs(freezer, exist_ok=True)
         with open(freezer + '/cgroup.procs', 'w') as procs: procs.write(str(pid))

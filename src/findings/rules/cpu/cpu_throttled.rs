@@ -2,12 +2,14 @@
 
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Finding, Kind, Severity, Subject, Value};
-use crate::findings::formatting::{cpu_time, percent, significant_digits};
+use crate::findings::formatting::{cpu_time, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
+use crate::findings::wait_chain::holder::describe_process_group;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::ProcessSpan;
+use crate::interval::throttled_servers::{ThrottledServers, throttled_servers};
 use crate::sample::cgroup::Controller;
 
 /// Available share of the host from which the sentence says it. docs/metrics.md, "Fixed thresholds".
@@ -24,7 +26,8 @@ pub const CPU_THROTTLED: Rule = Rule {
     title: "Throttled by a CPU quota",
     meaning: "The tasks of a cgroup need more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
-               above 100 % it is reported as a number of CPUs.",
+               above 100 % it is reported as a number of CPUs. Connections wait for a process that it throttles if they have unread \
+               or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time.",
     caveats: "The limit may be intended, for example for batch jobs.",
     next_steps: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
@@ -50,7 +53,9 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     let held = |group: &&CgroupSpan| group.throttled.is_some_and(|share| share.0 >= thresholds.throttled_ratio);
     let groups = throttled_cgroups(context).filter(held);
     let members = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
+    let servers = throttled_servers(context.interval);
     for group in groups {
+        let servers: Vec<&ThrottledServers> = servers.iter().filter(|server| *server.cgroup == group.id).collect();
         let Some(throttled) = group.throttled else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {}", cpu_time(cpus)));
         let used = group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} of", cpu_time(cpus)));
@@ -68,10 +73,11 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             _ => "idle host, throttled: ",
         };
         let sentence = format!(
-            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {}",
+            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {}{}",
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
             describe_members(context, members.as_ref(), &group.id, cpu_demand),
+            describe_connections(&servers),
         );
         found.push(Candidate {
             severity: Severity::Warning,
@@ -86,12 +92,25 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
                 evidence_optional("quota_cpus", group.quota_cpus),
                 evidence_optional("used_cpus", group.used_cpus),
                 evidence_optional("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
+                evidence_number("waiting_connections", servers.iter().map(|server| f64::from(server.connections)).sum()),
                 evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
             ],
             explained_share: throttled.0.min(1.0) / context.cpu_count(),
         });
     }
     found
+}
+
+/// Servers that a sentence names.
+const MAX_NAMED_SERVERS: usize = 3;
+
+/// `; 50 connections wait for server (4711)`, or nothing
+fn describe_connections(servers: &[&ThrottledServers]) -> String {
+    let describe = |server: &&ThrottledServers| {
+        let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
+        format!("; {connections} for {}", describe_process_group(&server.group, &server.label))
+    };
+    servers.iter().take(MAX_NAMED_SERVERS).map(describe).collect()
 }
 
 /// Whether the sentence of a finding begins with the words for an idle host and a colon.
