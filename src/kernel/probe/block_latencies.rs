@@ -3,6 +3,7 @@
 //! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
 //! than the program itself.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::time::ClockId;
@@ -11,6 +12,7 @@ use super::block::{BlockLayout, BlockProbe};
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use super::probe_error::ProbeError;
 use super::{load_obstacle, possible_cpus};
+use crate::kernel::fields::parse_single_u64;
 use crate::kernel::root::Root;
 use crate::kernel::scan::read_clock_ns;
 use crate::sample::block_io::BlockIo;
@@ -55,10 +57,15 @@ impl Default for BlockLatencies {
     }
 }
 
-/// The layout of the maps for this machine.
+/// The layout of the maps for this machine. Loop devices without a file, and drives without a medium, have no size: they need no memory.
 pub fn layout(root: &Root) -> BlockLayout {
-    let devices = root.list_directory("sys/block").map_or(0, |names| u32::try_from(names.len()).unwrap_or(u32::MAX));
-    BlockLayout::new(possible_cpus(root), devices)
+    let has_size = |name: &OsString| {
+        let size = root.read_once(Path::new("sys/block").join(name).join("size"));
+        size.is_ok_and(|text| parse_single_u64(&text) != Some(0))
+    };
+    let names = root.list_directory("sys/block").unwrap_or_default();
+    let devices = names.iter().filter(|name| has_size(name)).count();
+    BlockLayout::new(possible_cpus(root), u32::try_from(devices).unwrap_or(u32::MAX))
 }
 
 /// Loads and attaches the program, and waits for that: for `doctor`. `program` is this one.
