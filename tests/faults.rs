@@ -14,8 +14,8 @@
 mod again;
 #[path = "kernel/copied.rs"]
 mod copied;
-#[path = "pty/harness.rs"]
-#[allow(dead_code, reason = "tests/pty.rs uses all of it")]
+#[path = "support/pty_harness.rs"]
+#[allow(dead_code, reason = "tests/commands/pty.rs uses all of it")]
 mod harness;
 #[path = "faults/identities.rs"]
 mod identities;

@@ -17,7 +17,7 @@
 )]
 
 mod armed;
-#[path = "../armed/armed_recorder.rs"]
+#[path = "../commands/armed/armed_recorder.rs"]
 mod armed_recorder;
 mod attempt;
 mod baseline;
@@ -34,8 +34,8 @@ mod disk_load;
 mod figures;
 mod fleet;
 mod frozen;
-#[allow(dead_code, reason = "tests/pty.rs uses all of it")]
-#[path = "../pty/harness.rs"]
+#[allow(dead_code, reason = "tests/commands/pty.rs uses all of it")]
+#[path = "../support/pty_harness.rs"]
 mod harness;
 mod held;
 mod holders;
@@ -49,7 +49,7 @@ mod proc;
 mod programs;
 mod prometheus;
 mod scenario;
-#[path = "../serve/server.rs"]
+#[path = "../commands/serve/server.rs"]
 mod serve;
 mod servers;
 mod softirq;

@@ -74,48 +74,38 @@ impl Storage for BadDisk {
     }
 }
 
-/// Each operation fails once: nothing written before is lost, and no sample is wrong.
+/// Each operation fails: nothing written before is lost, and no sample is wrong. The cases wait for retries: all at once.
 #[test]
 fn whichever_operation_fails_what_was_written_stays_intact() {
+    let errors = [nix::libc::ENOSPC, nix::libc::EDQUOT, nix::libc::EIO, nix::libc::EFBIG];
+    let cases = errors.into_iter().flat_map(|errno| [(errno, usize::MAX, false), (errno, usize::MAX, true)]);
+    let repeated = [(nix::libc::EINTR, usize::MAX, false), (nix::libc::EINTR, 7, false), (nix::libc::EAGAIN, 100, false)];
+    std::thread::scope(|scope| {
+        for (errno, at_most, forever) in cases.chain(repeated) {
+            scope.spawn(move || each_operation_fails(errno, at_most, forever));
+        }
+    });
+}
+
+fn each_operation_fails(errno: i32, at_most: usize, forever: bool) {
     let samples = few_samples(64);
     let mut tally = Tally::new("the n-th write or sync fails, once or for good", samples.len());
-    for (errno, at_most) in [
-        (nix::libc::ENOSPC, usize::MAX),
-        (nix::libc::EDQUOT, usize::MAX),
-        (nix::libc::EIO, usize::MAX),
-        (nix::libc::EFBIG, usize::MAX),
-        (nix::libc::EINTR, usize::MAX),
-        (nix::libc::EINTR, 7),
-        (nix::libc::EAGAIN, 100),
-    ] {
-        let passes = matches!(errno, nix::libc::EINTR | nix::libc::EAGAIN);
-        for forever in [false, true].into_iter().take(if passes { 1 } else { 2 }) {
-            for bad in 1.. {
-                // There are very many short writes.
-                if bad > 8
-                    && bad
-                        % if !full() {
-                            13
-                        } else if at_most < 100 {
-                            29
-                        } else {
-                            1
-                        }
-                        != 0
-                {
-                    continue;
-                }
-                let disk = BadDisk { bad, forever, errno, at_most, ..BadDisk::default() };
-                let what = format!("operation {bad} fails with {errno}, forever: {forever}");
-                let mut goes_on = true;
-                tally.attempt(64 * MIB, || {
-                    goes_on = survives(&disk, &samples, &what);
-                    0
-                });
-                if !goes_on {
-                    break;
-                }
-            }
+    // There are very many short writes.
+    let step = match (full(), at_most < 100) {
+        (false, _) => 13,
+        (true, true) => 29,
+        (true, false) => 1,
+    };
+    for bad in (1..=8).chain((9..).filter(|bad| bad % step == 0)) {
+        let disk = BadDisk { bad, forever, errno, at_most, ..BadDisk::default() };
+        let what = format!("operation {bad} fails with {errno}, forever: {forever}");
+        let mut goes_on = true;
+        tally.attempt(64 * MIB, || {
+            goes_on = survives(&disk, &samples, &what);
+            0
+        });
+        if !goes_on {
+            break;
         }
     }
 }

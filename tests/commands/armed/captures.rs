@@ -1,0 +1,109 @@
+//! What starts a capture, and what is in it.
+
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use stalltop::recording::Replayer;
+
+use super::armed_recorder::{Place, around, open, texts, times};
+
+/// A busy machine has findings of its own, but not these: they need days.
+const NO_FINDINGS: [&str; 2] = ["--on", "disk-drift"];
+
+/// SIGUSR1 starts it; a mark meanwhile is in the same file.
+#[test]
+fn a_signal_captures_the_time_before_it_and_the_event_ten_times_a_second() {
+    let place = Place::new();
+    let mut recorder = place.armed(&[&["-i", "300ms", "--psi", "none"], &NO_FINDINGS[..]].concat());
+    // This is the time to be captured.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(place.captures().is_empty(), "nothing is written while it is armed");
+    recorder.signal(Signal::SIGUSR1);
+    recorder.until_it_captures();
+    place.mark("deploy 42");
+    std::thread::sleep(Duration::from_secs(1));
+    let told = recorder.end();
+    let captures = place.captures();
+    let [file] = captures.as_slice() else { panic!("{captures:?}") };
+    assert!(file.to_str().unwrap().ends_with("-SIGUSR1.stalltop"), "{file:?}");
+    assert!(told.contains("stalltop: recorded ") && told.lines().count() == 3, "{told}");
+    let replayer = open(file);
+    assert_eq!(texts(&replayer), ["SIGUSR1", "deploy 42"]);
+    let mark = replayer.marks().first().unwrap().clone();
+    let (before, delay) = around(&replayer, &mark);
+    println!("{before} samples before the signal; the next one {delay:?} after it");
+    assert!(before >= 2, "{before} samples before the signal");
+    assert_eq!(mark.samples_before, before as u64, "the mark stands between the samples around it");
+    // A busy machine may miss some: as long as it is not the ordinary interval.
+    let after = times(&replayer).split_off(before);
+    let shortest = after.windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert!(shortest.is_some_and(|shortest| shortest < 250_000_000), "{after:?}");
+}
+
+/// The whole course takes half a minute.
+#[test]
+fn a_capture_ends_and_the_same_mark_does_not_start_another_one() {
+    let place = Place::new();
+    let mut recorder = place.armed(&[&["-i", "500ms", "--after", "1s", "--psi", "none"], &NO_FINDINGS[..]].concat());
+    place.mark("again");
+    recorder.until_it_captures();
+    recorder.until("has recorded it", |told| told.contains("stalltop: recorded "));
+    place.mark("again");
+    place.mark("$(reboot) `reboot` ../../x");
+    recorder.until("captures the other one", |told| told.matches("capturing into").count() == 2);
+    let told = recorder.end();
+    assert_eq!(told.matches("capturing into").count(), 2, "{told}");
+    let captures = place.captures();
+    let [first, second] = captures.as_slice() else { panic!("{captures:?}") };
+    assert!(first.to_str().unwrap().ends_with("-mark-again.stalltop"), "{captures:?}");
+    assert!(second.to_str().unwrap().ends_with("-mark-reboot-reboot-x.stalltop"), "{captures:?}");
+    let (first, second) = (open(first), open(second));
+    let length = |replayer: &Replayer| times(replayer).last().unwrap() - replayer.marks()[0].at.boottime_ns;
+    assert!(length(&first) >= 31_000_000_000, "the event and the time after it: {} ns", length(&first));
+    // What was not captured again is in what was in memory.
+    assert_eq!(texts(&first), ["again"]);
+    let marks = texts(&second);
+    assert_eq!(marks[marks.len() - 2..], ["again", "$(reboot) `reboot` ../../x"], "{marks:?}");
+    assert!(times(&first).is_sorted() && times(&second).is_sorted());
+}
+
+/// Processes that compute until they are dropped.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn start(count: usize) -> Hogs {
+        let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Hogs((0..count).map(|_| hog()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn pressure_captures_between_two_samples() {
+    let place = Place::new();
+    let mut recorder = place.armed(&[&["-i", "1h", "--psi", "some cpu 10ms 500ms"], &NO_FINDINGS[..]].concat());
+    if recorder.told().contains("no pressure trigger") {
+        return println!("skipped: {}", recorder.told().lines().next().unwrap());
+    }
+    let hogs = Hogs::start(2 * std::thread::available_parallelism().unwrap().get());
+    recorder.until_it_captures();
+    drop(hogs);
+    recorder.end();
+    let captures = place.captures();
+    let [file] = captures.as_slice() else { panic!("{captures:?}") };
+    assert!(file.to_str().unwrap().contains("-pressure-some-cpu-10ms-"), "{file:?}");
+    let replayer = open(file);
+    let (before, delay) = around(&replayer, &replayer.marks()[0]);
+    println!("the first sample comes {delay:?} after the pressure trigger");
+    // The next one would be due in an hour.
+    assert!(before >= 1 && delay.is_some(), "{:?}", times(&replayer));
+}

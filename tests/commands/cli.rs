@@ -1,0 +1,380 @@
+//! The program without a terminal: exit codes, one line on standard error, no file is overwritten.
+
+#![allow(unsafe_code, reason = "system calls between fork and exec")]
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn stalltop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory());
+    command
+}
+
+fn state_directory() -> &'static Path {
+    static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// Runs the program; returns exit code, standard output and standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    read(&stalltop(arguments).output().unwrap())
+}
+
+fn read(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn is_one_line(stderr: &str) -> bool {
+    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
+}
+
+/// Makes a recording of a few samples.
+fn recording(directory: &Path) -> String {
+    let file = directory.join("short.stalltop");
+    let (code, _, stderr) = run(&["record", "--for", "1s", "-i", "200ms", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let wrong: &[&[&str]] = &[
+        &["--nonsense"],
+        &["nonsense"],
+        &["-i", "0"],
+        &["-i", "-1s"],
+        &["-i", "NaN"],
+        &["-i", "1ns"],
+        &["-i", "1000000000s"],
+        &["record", "--for", "never"],
+        &["record", "--max-size", "large"],
+        &["replay"],
+        &["check", "--for", "0"],
+        &["check", "--for", "-1s"],
+        &["check", "--for", "NaN"],
+        &["check", "--for", "1e300"],
+        &["check", "--for", "99999999999999999999999d"],
+        &["-i", "1e9s"],
+        &["-i", "inf"],
+        &["-i", ""],
+        &["--interval=-1"],
+        &["record", "--max-size", "0"],
+        &["record", "--max-size", "-1"],
+        &["record", "--max-size", "99999999999999999999T"],
+        &["replay", "x", "--speed", "0"],
+        &["replay", "x", "--speed", "-1"],
+        &["replay", "x", "--speed", "NaN"],
+        &["replay", "x", "--speed", "1e9"],
+        &["replay", "x", "--at", "25:61"],
+        &["replay", "x", "--at", "-99999999999999999999s"],
+        &["completions", "none"],
+        &["check", "x", "y"],
+    ];
+    for arguments in wrong {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
+    }
+    assert!(run(&["-i", "1ms"]).2.contains("100ms to 1h"));
+}
+
+#[test]
+fn help_and_version_exit_with_0() {
+    for arguments in [&["--help"][..], &["--version"], &["record", "--help"], &["man"], &["completions", "bash"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(!stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_recording_exits_with_4() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = fs::read(recording(directory.path())).unwrap();
+    let cases = [
+        file("empty", b""),
+        file("text", b"hello\n"),
+        file("zeros", &[0; 4096]),
+        file("elf", &fs::read("/proc/self/exe").unwrap()[..4096]),
+        file("header", &good[..20]),
+    ];
+    for case in &cases {
+        let (code, _, stderr) = run(&["info", case]);
+        assert_eq!(code, 4, "{case}: {stderr}");
+        assert!(is_one_line(&stderr), "{case}: {stderr}");
+        let (code, _, stderr) = run(&["check", case]);
+        assert_eq!(code, 3, "check cannot tell: {case}: {stderr}");
+    }
+}
+
+#[test]
+fn a_recording_without_a_complete_sample_exits_with_4_in_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = fs::read(recording(directory.path())).unwrap();
+    // Inside the first frame of a sample, which is a key frame.
+    let first = whole.windows(5).position(|window| window == b"\xf5\x9dFr\x03").unwrap();
+    let file = directory.path().join("trunc.stalltop");
+    fs::write(&file, &whole[..first + 40]).unwrap();
+    let file = file.to_str().unwrap();
+    let out = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (cut, joined, csv, page) = (out("cut.stalltop"), out("joined.stalltop"), out("x.csv"), out("x.html"));
+    for words in [
+        &["info", file][..],
+        &["info", "--verify", file],
+        &["check", file],
+        &["check", "--at", "+1s", file],
+        &["table", "cpu", "--from", file],
+        &["export", file, "-o", &csv],
+        &["report", file, "-o", &page],
+        &["compare", file, file],
+        &["cut", file, "--from", "+1s", "-o", &cut],
+        &["cat", file, file, "-o", &joined],
+    ] {
+        let (code, _, stderr) = run(words);
+        let message = format!("stalltop: '{file}' has no complete sample: its last frame is incomplete: ");
+        // `check` has the codes of a monitoring plugin: 3 is unknown.
+        let expected = if words[0] == "check" { 3 } else { 4 };
+        assert!(code == expected && is_one_line(&stderr) && stderr.starts_with(&message), "{words:?}: {code}: {stderr}");
+        assert!(stderr.ends_with(&format!("'stalltop info --verify {file}' shows what is in it\n")), "{words:?}: {stderr}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing was written");
+}
+
+#[test]
+fn a_damaged_recording_exits_with_3_and_is_read_as_far_as_possible() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = recording(directory.path());
+    assert_eq!(run(&["info", "--verify", &file]).0, 0);
+    let good = fs::read(&file).unwrap();
+    let damaged = directory.path().join("damaged.stalltop");
+    let mut bytes = good.clone();
+    let last_delta = bytes.windows(5).rposition(|window| window == b"\xf5\x9dFr\x04").unwrap();
+    bytes[last_delta + 60] ^= 0x10;
+    fs::write(&damaged, &bytes).unwrap();
+    let (code, stdout, stderr) = run(&["info", "--verify", damaged.to_str().unwrap()]);
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    assert!(stdout.contains("damage") && stdout.contains("intact") && is_one_line(&stderr), "{stdout}{stderr}");
+    // --repair copies the intact samples to a new file.
+    let out = directory.path().join("repaired.stalltop");
+    let repair = ["info", damaged.to_str().unwrap(), "--repair", out.to_str().unwrap()];
+    let (code, stdout, stderr) = run(&repair);
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    assert!(stdout.contains("\nrepaired  ") && stdout.contains(" lost: ") && stderr.contains("repaired.stalltop"), "{stdout}");
+    assert_eq!(run(&["info", "--verify", out.to_str().unwrap()]).0, 0);
+    let copy = fs::read(&out).unwrap();
+    let (code, _, stderr) = run(&repair);
+    assert_eq!(code, 6, "{stderr}");
+    assert!(is_one_line(&stderr) && fs::read(&out).unwrap() == copy, "{stderr}");
+    let (code, _, _) = run(&["info", damaged.to_str().unwrap(), "--repair", damaged.to_str().unwrap()]);
+    assert_eq!(code, 6, "not over the input");
+    // Truncated in its last frame.
+    let cut = directory.path().join("cut.stalltop");
+    fs::write(&cut, &good[..good.len() * 3 / 4]).unwrap();
+    let (code, stdout, _) = run(&["info", "--verify", cut.to_str().unwrap()]);
+    assert!(code == 3 && stdout.contains("incomplete") || code == 0 && stdout.contains("stopped"), "{code} {stdout}");
+    assert_eq!(fs::read(&damaged).unwrap(), bytes, "the input is unchanged");
+}
+
+#[test]
+fn existing_files_and_links_are_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("there"), b"precious").unwrap();
+    symlink(path("there"), path("link")).unwrap();
+    symlink(path("nowhere"), path("dangling")).unwrap();
+    nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    for name in ["there", "link", "dangling", "pipe", "folder"] {
+        let (code, _, stderr) = run(&["record", "--for", "300ms", path(name).to_str().unwrap()]);
+        assert_eq!(code, 6, "{name}: {stderr}");
+        assert!(is_one_line(&stderr), "{name}: {stderr}");
+    }
+    let (code, _, stderr) = run(&["record", "--for", "300ms", "/dev/full"]);
+    assert_eq!(code, 6, "{stderr}");
+    let (code, _, stderr) = run(&["record", "--for", "300ms", path("no/such/folder").to_str().unwrap()]);
+    assert_eq!(code, 5, "{stderr}");
+    for name in ["..", "new/"] {
+        let (code, _, stderr) = run(&["record", "--for", "300ms", name]);
+        assert_eq!((code, stderr.contains("is a directory")), (6, true), "{stderr}");
+    }
+    // The error names the missing directory, not the temporary file.
+    let file = recording(directory.path());
+    let (code, _, stderr) = run(&["report", &file, "-o", path("no/such/page.html").to_str().unwrap()]);
+    assert_eq!((code, stderr.contains("/.stalltop-"), stderr.contains("an existing directory")), (5, false, true), "{stderr}");
+    assert_eq!(fs::read(path("there")).unwrap(), b"precious");
+    assert!(!path("nowhere").exists());
+}
+
+#[test]
+fn a_recording_has_mode_0600() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = recording(directory.path());
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o7777, 0o600);
+}
+
+#[test]
+fn signals_close_a_recording() {
+    use nix::sys::signal::{SigHandler, Signal, kill};
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.stalltop");
+        let mut command = stalltop(&["record", "-i", "100ms", file.to_str().unwrap()]);
+        // Under nohup, or in the background of a script, signals are ignored and children inherit that.
+        // SAFETY: sigaction is async-signal-safe.
+        unsafe { command.pre_exec(move || Ok(nix::sys::signal::signal(signal, SigHandler::SigDfl).map(drop)?)) };
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        // Wait for a sample in the file.
+        let begun = std::time::Instant::now();
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 3000 {
+            assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+        let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+        assert_eq!(code, 0, "{signal}: {stderr}");
+        assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");
+        let (code, stdout, _) = run(&["info", "--verify", file.to_str().unwrap()]);
+        assert!(code == 0 && stdout.contains("end       closed\n"), "{stdout}");
+    }
+}
+
+#[test]
+fn max_size_limits_a_recording() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.stalltop");
+    // Enough for a few samples of any host.
+    let record =
+        |most: u64| run(&["record", "-i", "100ms", "--for", "60s", "--max-size", &most.to_string(), file.to_str().unwrap()]);
+    let (code, _, stderr) = run(&["record", "-i", "100ms", "--for", "300ms", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    let most = fs::metadata(&file).unwrap().len() + (20 << 10);
+    fs::remove_file(&file).unwrap();
+    let (code, _, stderr) = record(most);
+    assert_eq!(code, 0, "{stderr}");
+    let size = fs::metadata(&file).unwrap().len();
+    assert!(size <= most && size > most / 4, "{size} of {most}");
+    fs::remove_file(&file).unwrap();
+    // Less than one sample: no file remains.
+    let (code, _, stderr) = record(1100);
+    assert_eq!((code, stderr.lines().count()), (5, 1), "{stderr}");
+    assert!(stderr.contains("--max-size") && !file.exists(), "{stderr}");
+}
+
+#[test]
+fn live_and_replay_have_the_same_fields() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("same.stalltop");
+    let file = file.to_str().unwrap();
+    // One busy thread.
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let (code, live, stderr) = run(&["check", "--json", "--for", "4s", "-i", "500ms", "--save", file]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let (again, replayed, _) = run(&["check", "--json", file]);
+    assert_eq!((code, live.as_str()), (again, replayed.as_str()), "{stderr}");
+    let parsed: serde_json::Value = serde_json::from_str(&live).unwrap();
+    assert_eq!(parsed["schema"], "stalltop/1");
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let cpus = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+    assert!(parsed["figures"]["busy_ratio"].as_f64().unwrap() * cpus as f64 > 0.2, "{live}");
+}
+
+/// The file may be at most 0.5 KiB, which the header does not fit into, or 8 KiB, which the first sample does not fit into.
+#[test]
+fn a_recording_that_cannot_be_written_does_not_cost_the_verdict() {
+    for blocks in ["1", "16"] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("full.stalltop");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" check --for 1s --save \"$1\"")]);
+        command.args([env!("CARGO_BIN_EXE_stalltop"), file.to_str().unwrap()]).env("XDG_STATE_HOME", state_directory());
+        let (code, verdict, stderr) = read(&command.output().unwrap());
+        assert!((0..=2).contains(&code) && verdict.contains("CPUs busy"), "{blocks}: {code} {verdict} {stderr}");
+        assert!(stderr.contains("full.stalltop"), "{blocks}: {stderr}");
+    }
+}
+
+#[test]
+fn without_a_terminal_lines_are_printed_until_the_pipe_closes() {
+    let mut child = stalltop(&["-i", "100ms"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut start = [0; 200];
+    output.read_exact(&mut start).unwrap();
+    assert!(String::from_utf8_lossy(&start).contains("CPUs busy"));
+    drop(output);
+    let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_full_disk_on_standard_output_is_reported() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (code, _, stderr) = read(&stalltop(&["-i", "100ms"]).stdout(full).output().unwrap());
+    assert_eq!(code, 1);
+    assert!(is_one_line(&stderr) && stderr.contains("No space left"), "{stderr}");
+}
+
+#[test]
+fn a_recording_can_be_piped() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("piped.stalltop");
+    let sink = fs::File::create(&file).unwrap();
+    let output = stalltop(&["record", "-", "--for", "1s", "-i", "200ms"]).stdout(sink).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (code, stdout, stderr) = run(&["info", "--verify", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+#[test]
+fn without_proc_there_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = run(&["--root", directory.path().to_str().unwrap()]);
+    assert_eq!(code, 7, "{stderr}");
+    assert!(is_one_line(&stderr), "{stderr}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_has_its_exit_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    let loops = directory.path().join("loop");
+    symlink(&loops, &loops).unwrap();
+    let long = directory.path().join("x".repeat(300));
+    let places = [(missing.as_path(), 1), (&loops, 1), (&long, 1), (directory.path(), 4), (Path::new("/dev/null"), 4)];
+    for (path, code) in places {
+        let path = path.to_str().unwrap();
+        for (arguments, expected) in [(["info", path], code), (["check", path], 3)] {
+            let (code, stdout, stderr) = run(&arguments);
+            assert!(code == expected && stdout.is_empty(), "{arguments:?}: {code} {stdout}{stderr}");
+            assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn escape_sequences_in_paths_are_not_printed() {
+    let (_, _, stderr) = run(&["info", "/tmp/\u{1b}[31m\u{202e}x\n"]);
+    assert!(is_one_line(&stderr) && !stderr.contains('\u{1b}') && !stderr.contains('\u{202e}'), "{stderr:?}");
+}
+
+#[test]
+fn record_says_why_it_receives_no_marks() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("stalltop"), "not a directory").unwrap();
+    let file = directory.path().join("kept.stalltop");
+    let mut record = stalltop(&["record", "--for", "500ms", "-i", "200ms", file.to_str().unwrap()]);
+    let (code, _, stderr) = read(&record.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("'stalltop mark' does not reach this program: cannot create its socket: "), "{stderr}");
+}

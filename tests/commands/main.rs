@@ -1,0 +1,27 @@
+//! The program as users run it, as a child process. One test binary: these tests wait more than they compute, so that they overlap.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+mod armed;
+mod check;
+mod cli;
+mod configuration;
+mod docs;
+mod every_command;
+mod fleet;
+#[path = "../support/pty_harness.rs"]
+mod harness;
+mod operations;
+mod pty;
+mod serve;
+mod service;
+#[path = "../support/synthetic.rs"]
+mod synthetic;

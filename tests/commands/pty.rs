@@ -1,0 +1,664 @@
+//! The program in a pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is restored however it ends.
+
+mod signals;
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Session, prepared, program, stalltop};
+use nix::sys::signal::Signal;
+use portable_pty::CommandBuilder;
+
+#[test]
+fn q_quits() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn control_c_quits() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("\x03");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn signals_quit() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut session = Session::live(80, 24);
+        session.signal(signal);
+        let status = session.ended();
+        assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal}");
+        session.terminal_is_restored();
+    }
+}
+
+#[test]
+fn every_screen_has_its_key() {
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        let mut session = Session::live(columns, rows);
+        // Texts that only this screen has, also on a quiet machine.
+        let screens = [
+            ("2", "HOT THREADS"),
+            ("3", "KB/req"),
+            ("4", "OutSeg"),
+            ("5", "processes"),
+            ("6", "before"),
+            ("7", "300 s"),
+            ("1", "LOAD"),
+        ];
+        for (key, text) in screens {
+            session.type_keys(key);
+            session.until_text(text);
+        }
+        session.type_keys("?");
+        session.until_text("pause / resume");
+        session.type_keys("\x1b");
+        session.until("no help", |screen| !screen.contents().contains("pause / resume"));
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
+fn a_resize_redraws() {
+    let mut session = Session::live(80, 24);
+    session.resize(40, 10);
+    session.until("a small screen", |screen| !screen.contents().trim().is_empty());
+    session.resize(200, 50);
+    session.until("a large screen", |screen| screen.rows(0, 200).last().is_some_and(|row| row.contains("overview")));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn many_resizes_and_random_input_leave_a_valid_screen() {
+    let mut session = Session::live(80, 24);
+    let mut noise = 7_u32;
+    for round in 0..300 {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (columns, rows) = match round % 10 {
+            0 => (500, 150),
+            1 => (1, 1),
+            _ => ((noise >> 8) % 120 + 1, (noise >> 20) % 40 + 1),
+        };
+        session.resize(columns as u16, rows as u16);
+        // Screens, moves, incomplete sequences, the mouse, invalid text: nothing that quits or opens a prompt.
+        session.type_keys(
+            ["1", "2", "3", "4", "5", "6", "j", "\x1b[B", "\x1b[1;", "\x1b[<64;3;3M", "\x1b[<0;5;5M", "\u{9b}"][round % 12],
+        );
+    }
+    session.resize(1, 1);
+    session.resize(80, 24);
+    // Escape before a key is Alt: the first 1 is lost.
+    session.type_keys("\x1b");
+    session.type_keys("11");
+    session.until("an overview", |screen| screen.contents().contains("LOAD") && screen.contents().contains("help"));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn input_longer_than_one_read_is_complete() {
+    let mut session = Session::live(80, 24);
+    session.type_keys(&("25".repeat(1500) + "6"));
+    session.until("the findings", |screen| screen.contents().contains("FINDINGS"));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn a_manual_page_is_not_printed_on_a_terminal() {
+    let mut session = Session::start(stalltop(&["man", "check"]), 100, 24);
+    session.until_text("try 'stalltop man check | man -l -'");
+    assert!(!session.contents().contains(".TH"), "{}", session.contents());
+}
+
+#[test]
+fn a_closed_terminal_ends_the_program() {
+    // Under sudo or nohup there is no SIGHUP: the end of file must end the program.
+    for ignored in [false, true] {
+        let program = program();
+        let trap = if ignored { "trap '' HUP; " } else { "" };
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", &format!("{trap}exec '{program}'")]);
+        let mut session = Session::start(prepared(command), 80, 24);
+        session.until_text("busy");
+        let before = session.ticks().unwrap();
+        session.hang_up();
+        let begun = Instant::now();
+        let mut after = before;
+        while session.child.try_wait().unwrap().is_none() {
+            after = session.ticks().unwrap_or(after);
+            assert!(after - before < 50, "busy loop without a terminal");
+            assert!(begun.elapsed() < crate::harness::DEADLINE, "still running without a terminal");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let status = session.ended();
+        assert_eq!(status.signal().filter(|signal| ignored || !signal.contains("angup")), None, "{status:?}");
+    }
+}
+
+#[test]
+fn a_blocked_terminal_does_not_stop_recording() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&["-i", "100ms"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 200, 50);
+    session.until_text("busy");
+    session.type_keys("R");
+    session.until_text("rec");
+    let resident = |session: &Session| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", session.pid())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let kib_before = resident(&session);
+    session.stall();
+    // Full redraws, many times the size of the pseudo-terminal's buffer.
+    for _ in 0..100 {
+        session.type_keys("2\x0c5\x0c");
+    }
+    let size = || {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let (begun, before) = (Instant::now(), size());
+    while size() < before + 20_000 {
+        assert!(begun.elapsed() < crate::harness::DEADLINE, "the recording does not grow");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Queued frames would take tens of megabytes.
+    let kib = resident(&session);
+    assert!(kib < kib_before + (40 << 10), "{kib} KiB after {kib_before}");
+    session.signal(Signal::SIGTERM);
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn a_panic_restores_the_terminal_before_its_message() {
+    if !cfg!(debug_assertions) || std::env::var_os("STALLTOP_BIN").is_some() {
+        println!("skipped: a release build has no test panics");
+        return;
+    }
+    for place in ["screen", "sampling"] {
+        let mut command = stalltop(&[]);
+        command.env("STALLTOP_PANIC", place);
+        let mut session = Session::start(command, 80, 24);
+        assert_eq!(session.ended().exit_code(), 1, "{place}");
+        session.terminal_is_restored();
+        session.until_text("please report it");
+        let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
+        let told = bytes.find("internal error at ").unwrap();
+        // The panic may come before the first frame.
+        let last = |sequence: &str| bytes[..told].rfind(sequence);
+        assert!(last("\x1b[?1049h") <= last("\x1b[?1049l"), "{place}: the message is on the alternate screen");
+        assert!(!bytes[told..].contains("\x1b[?1049h"), "{place}: the alternate screen was entered again");
+        assert!(!bytes.contains("panicked at"), "{place}: {bytes}");
+        assert_eq!(bytes.matches("please report it").count(), 1, "{place}");
+    }
+}
+
+#[test]
+fn control_z_suspends_and_fg_resumes() {
+    let mut command = CommandBuilder::new("/bin/bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    let mut command = prepared(command);
+    command.env("PS1", "ready> ");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("ready>");
+    session.type_keys(&format!("'{}'\n", program()));
+    session.until("figures", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
+    for _ in 0..2 {
+        session.type_keys("\x1a");
+        session.until("shell", |screen| !screen.alternate_screen() && screen.contents().contains("Stopped"));
+        session.type_keys("stty -a | grep -c ' icanon'\n");
+        session.until("cooked mode", |screen| screen.contents().lines().any(|line| line.trim() == "1"));
+        session.type_keys("clear; fg\n");
+        session.until("figures again", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
+    }
+    session.type_keys("q");
+    session.until("shell", |screen| !screen.alternate_screen() && screen.contents().contains("ready>"));
+    session.type_keys("exit\n");
+    session.ended();
+}
+
+#[test]
+fn replay_has_the_same_screens() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("short.stalltop");
+    let recorded =
+        std::process::Command::new(program()).args(["record", "--for", "2s", "-i", "200ms"]).arg(&file).output().unwrap();
+    assert!(recorded.status.success(), "{recorded:?}");
+    let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
+    session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
+    session.type_keys(" ");
+    session.type_keys("[");
+    session.type_keys("]");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn replay_starts_at_the_given_time() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
+    for (at, place) in [("-2s", "9/11"), ("+5s", "7/11")] {
+        let mut session = Session::start(stalltop(&["replay", file, "--at", at, "--speed", "0.01"]), 80, 24);
+        session.until_text(place);
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
+fn replay_follows_a_growing_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("growing.stalltop");
+    let mut recorder =
+        std::process::Command::new(program()).args(["record", "-i", "100ms", "--for", "60s"]).arg(&file).spawn().unwrap();
+    let begun = Instant::now();
+    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5000 {
+        assert!(begun.elapsed() < crate::harness::DEADLINE, "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 100, 24);
+    // Position and length in the header.
+    let place = |contents: &str| -> Option<(u64, u64)> {
+        let (shown, all) = contents.lines().next()?.split_whitespace().find_map(|word| word.split_once('/'))?;
+        Some((shown.parse().ok()?, all.parse().ok()?))
+    };
+    session.until("a place", |screen| place(&screen.contents()).is_some());
+    let (_, before) = place(&session.contents()).unwrap();
+    session.until("the end as it moves", |screen| {
+        place(&screen.contents()).is_some_and(|(shown, all)| all > before + 5 && shown + 3 >= all)
+    });
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    session.until_text("end");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let mut command = stalltop(&["-i", "100ms"]);
+    command.env("TERM", "dumb");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("CPUs busy");
+    assert!(!session.bytes().contains(&0x1b));
+    session.signal(Signal::SIGINT);
+    session.ended();
+}
+
+#[test]
+fn replay_of_a_pipe_reads_keys_from_the_terminal() {
+    let program = program();
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args(["-c", &format!("'{program}' record -i 200ms - | '{program}' replay -")]);
+    let mut session = Session::start(prepared(command), 80, 24);
+    session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+    assert!(!session.contents().contains("stalltop:"), "an error of the recorder:\n{}", session.contents());
+}
+
+#[test]
+fn a_bug_report_is_written_after_a_question() {
+    let directory = tempfile::tempdir().unwrap();
+    for (answer, code, written) in [("n", 0, false), ("", 0, false), ("y", 0, true), ("y", 6, true)] {
+        let mut command = stalltop(&["bug-report", "--for", "300ms", "-o", "report.tar.zst"]);
+        command.cwd(directory.path());
+        let mut session = Session::start(command, 80, 24);
+        // The last one would overwrite the file.
+        if code == 0 {
+            session.until_text("Write it? [y/N]");
+            session.type_keys(&format!("{answer}\n"));
+        }
+        assert_eq!(session.ended().exit_code(), code, "{answer}: {}", session.contents());
+        assert_eq!(directory.path().join("report.tar.zst").exists(), written, "{answer}");
+    }
+}
+
+#[test]
+fn w_saves_the_samples_in_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&["-i", "200ms"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 30);
+    session.until_text("busy");
+    session.type_keys("w");
+    session.until_text("saved");
+    session.type_keys("q");
+    session.ended();
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let info = std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    assert!(info.status.success(), "{info:?}");
+}
+
+#[test]
+fn p_saves_the_screen_as_text_ansi_and_svg() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&[]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 30);
+    session.until_text("busy");
+    session.type_keys("P");
+    session.until_text("screen saved");
+    session.type_keys("q");
+    session.ended();
+    let read = |extension: &str| {
+        let mut files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let file = files.find(|path| path.extension().is_some_and(|found| found == extension)).expect(extension);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::read_to_string(file).unwrap()
+    };
+    assert!(read("txt").contains("blocked-idle") && !read("txt").contains('\x1b'));
+    assert!(read("ansi").contains("\x1b["));
+    assert!(read("svg").starts_with("<svg ") && read("svg").contains("blocked-idle"));
+}
+
+#[test]
+fn y_copies_to_the_clipboard_of_the_terminal() {
+    let mut session = Session::live(120, 30);
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("jy");
+    session.until_text("copied");
+    let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
+    let sequence = bytes.split_once("\x1b]52;c;").expect("OSC 52").1;
+    let encoded = sequence.split_once('\x1b').unwrap().0;
+    assert!(encoded.len() >= 20 && encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn hidden_columns_are_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = stalltop(&[]);
+        command.env("XDG_STATE_HOME", directory.path());
+        let mut session = Session::start(command, 120, 30);
+        session.until_text("busy");
+        session.type_keys("5");
+        session.until_text("processes");
+        session
+    };
+    let mut session = start();
+    session.until_text("user");
+    session.type_keys("C");
+    session.until_text("[x] user");
+    let lines: Vec<String> = session.contents().lines().filter(|line| line.contains("[x]")).map(str::to_owned).collect();
+    let below = lines.iter().position(|line| line.contains("[x] user")).unwrap();
+    session.type_keys(&"j".repeat(below));
+    session.type_keys(" ");
+    session.until_text("[ ] user");
+    session.type_keys("\x1b");
+    let file = directory.path().join("stalltop/lists.toml");
+    session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"user\"")));
+    session.type_keys("q");
+    session.ended();
+    let mut session = start();
+    session.type_keys("C");
+    session.until_text("[ ] user");
+    session.type_keys("qq");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn the_palette_and_the_mouse_work() {
+    let mut session = Session::live(120, 30);
+    session.type_keys(":");
+    session.until_text("Actions, screens, findings");
+    session.type_keys("screen net\r");
+    session.until_text("NET ");
+    // A press of the left button on `5 tasks` in the last line.
+    let column = session.contents().lines().last().unwrap().find("5 tasks").unwrap() + 1;
+    session.type_bytes(format!("\x1b[<0;{column};30M\x1b[<0;{column};30m").as_bytes());
+    session.until_text("TASKS ");
+    // A press on the timeline, and a drag to the right beyond its end.
+    std::thread::sleep(Duration::from_secs(2));
+    session.type_bytes(b"\x1b[<0;112;29M\x1b[<32;113;29M\x1b[<32;112;20M\x1b[<0;112;20m");
+    session.until_text("PAUSED");
+    session.type_keys(":quit\r");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn an_unprivileged_user_gets_no_error() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: changing the user needs root");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("stalltop");
+    std::fs::copy(program(), &copy).unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = CommandBuilder::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(&copy);
+    let mut command = prepared(command);
+    command.cwd("/");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+/// Pseudo-random bytes.
+struct Noise(u64);
+
+impl Noise {
+    fn byte(&mut self) -> u8 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u8
+    }
+}
+
+#[test]
+fn random_bytes_are_keys_or_ignored() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&[]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    let mut noise = Noise(11);
+    // A million bytes; fewer for a slow debug build.
+    let is_debug_build = cfg!(debug_assertions) && std::env::var_os("STALLTOP_BIN").is_none();
+    for _ in 0..if is_debug_build { 256 } else { 4096 } {
+        // All bytes but those that quit, suspend or write files: Ctrl-C, Ctrl-Z, q, R, w.
+        let bytes: Vec<u8> = (0..256).map(|_| noise.byte()).filter(|byte| !b"\x03\x1aqQRw".contains(byte)).collect();
+        session.type_bytes(&bytes);
+    }
+    // Leaves an incomplete sequence, a prompt, help.
+    session.type_keys("\x1b\\\x1b");
+    session.type_keys("\x1b\x1b");
+    session.type_keys("\x1b");
+    session.type_keys("11");
+    // The overview, whichever pane the noise has left zoomed.
+    session.until_text("1 over");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn v_and_w_save_a_span() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
+    let mut command = stalltop(&["replay", file, "--at", "+3s", "--speed", "0.01"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 24);
+    session.until_text("REPLAY");
+    session.type_keys("v]]");
+    session.until("a span of three intervals", |screen| {
+        let head = screen.rows(0, 120).next().unwrap_or_default();
+        head.contains("SPAN") && head.trim_end().ends_with("(3 s)")
+    });
+    session.type_keys("w");
+    session.until_text("saved the span: 4 samples");
+    session.type_keys("\x1b");
+    session.until_text("REPLAY");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let info = std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    let text = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(info.status.success() && text.contains("4 samples"), "{info:?}");
+}
+
+#[test]
+fn a_slow_line_gets_few_frames_without_graphs() {
+    let program = program();
+    for script in [format!("stty 9600; exec '{program}' -i 100ms"), format!("exec '{program}' -i 100ms --slow")] {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", &script]);
+        let mut session = Session::start(prepared(command), 200, 50);
+        session.until_text("LOAD");
+        assert!(!session.contents().contains("CPU, last"), "graphs:\n{}", session.contents());
+        let (before, begun) = (session.bytes().len(), Instant::now());
+        // A key is answered at once.
+        session.type_keys("5");
+        session.until_text("processes");
+        assert!(begun.elapsed() < Duration::from_secs(2) || cfg!(debug_assertions), "{:?}", begun.elapsed());
+        std::thread::sleep(Duration::from_secs(4));
+        let bytes = session.bytes().len() - before;
+        assert!(bytes < 9600 * 5, "{bytes} bytes in four seconds");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
+fn consoles_and_other_encodings_get_ascii() {
+    for (name, value) in [("TERM", "linux"), ("TERM", "vt220"), ("LC_ALL", "de_DE.ISO-8859-1"), ("LC_ALL", "POSIX")] {
+        let mut command = stalltop(&[]);
+        command.env(name, value);
+        if name == "TERM" {
+            command.env("LANG", "");
+        }
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("busy");
+        session.type_keys("3");
+        session.until_text("KB/req");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+        assert!(session.bytes().is_ascii(), "{name}={value}");
+    }
+    for term in ["screen", "screen-256color", "tmux-256color", "xterm"] {
+        let mut command = stalltop(&[]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("busy");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0, "{term}");
+        session.terminal_is_restored();
+    }
+}
+
+#[test]
+fn pasted_text_is_ignored() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("\x1b[200~");
+    for _ in 0..256 {
+        session.type_keys(&"q5".repeat(2048));
+    }
+    session.type_keys("\x1b[201~");
+    session.type_keys("6");
+    session.until_text("FINDINGS");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn without_a_terminal_type_lines_are_printed_and_replay_fails() {
+    for term in ["", "dumb"] {
+        let mut command = stalltop(&["-i", "100ms"]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("CPUs busy");
+        assert!(!session.bytes().contains(&0x1b), "TERM={term:?}");
+        session.signal(Signal::SIGINT);
+        session.ended();
+        let mut command = stalltop(&["replay", "x.stalltop"]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 200, 24);
+        assert_eq!(session.ended().exit_code(), 2, "TERM={term:?}");
+        session.until_text("cannot replay");
+    }
+    // An unknown type is treated as a modern terminal.
+    let mut command = stalltop(&[]);
+    command.env("TERM", "unknown-terminal");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn standard_input_may_be_no_terminal() {
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args(["-c", &format!("exec '{}' < /dev/null", program())]);
+    let mut session = Session::start(prepared(command), 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
+
+#[test]
+fn no_color_and_an_ascii_locale_are_respected() {
+    let mut command = stalltop(&[]);
+    command.env("NO_COLOR", "1");
+    command.env("LC_ALL", "C");
+    command.env("TZ", "No/Such_Zone");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    let text = String::from_utf8(session.bytes()).unwrap();
+    assert!(text.is_ascii(), "only ASCII: {text:?}");
+    for sequence in text.split("\x1b[").skip(1) {
+        let Some((parameters, _)) = sequence.split_once('m') else { continue };
+        if parameters.bytes().all(|byte| byte.is_ascii_digit() || byte == b';') {
+            let coloured =
+                |number: &str| number.parse::<u32>().is_ok_and(|n| (30..=38).contains(&n) || (40..=48).contains(&n) || n >= 90);
+            assert!(!parameters.split(';').any(coloured), "a colour: {parameters}");
+        }
+    }
+}
+
+#[test]
+fn the_unicode_option_overrides_the_locale() {
+    let mut command = stalltop(&["--unicode"]);
+    command.env("LC_ALL", "C");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("blocked-idle");
+    session.until_text("── busy");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}

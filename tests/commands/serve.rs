@@ -1,0 +1,9 @@
+//! `serve`: what it says to Prometheus is read back by independent parsers, the number of series is bounded, slow and hostile
+//! clients do not keep others out. The real Prometheus is in tests/lab/prometheus.rs.
+
+mod assets;
+mod clients;
+mod metrics;
+mod otlp;
+mod server;
+mod web_config;
