@@ -68,10 +68,11 @@ fn a_faulty_command_costs_only_the_count() {
     let cases = [
         ("sleep 1000 & exec sleep 1000", None),
         ("printf '\\033]0;evil\\007\\377 many'", Some("it printed '\\u{1b}]0;evil")),
-        ("exit 3", Some("it printed nothing")),
-        ("kill -9 $$", Some("it printed nothing")),
+        ("exit 3", Some("it failed (exit status: 3)")),
+        ("echo 7; exit 1", Some("it failed (exit status: 1)")),
+        ("kill -9 $$", Some("it failed (signal: 9")),
         ("echo -7", Some("it printed '-7'")),
-        ("/nonexistent/command", Some("it printed nothing")),
+        ("/nonexistent/command", Some("it failed (exit status: 127)")),
     ];
     std::thread::scope(|scope| {
         for (ops, said) in cases {
