@@ -223,6 +223,7 @@ impl IdleBlocked {
         // CPU time that no tick has counted is used all the same, though /proc/stat counts it as idle.
         if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
             result.available = result.available.min(cpu.available());
+            result.limit_to_available(cpus, &mut groups);
         }
         result.free = (result.available - result.ratio).max(0.0);
         result.lower_bound = is_lower_bound(host, newer, wait_counts, in_flight);
@@ -251,6 +252,18 @@ impl IdleBlocked {
             run_queue_wait: tasks.and_then(|tasks| tasks.run_queue_wait),
         };
         Some(result)
+    }
+
+    /// Reduces the blocked shares in proportion, so that together they are no more than what was available.
+    fn limit_to_available(&mut self, cpus: f64, groups: &mut [Option<BlockedGroup>]) {
+        self.ratio_with_connections = self.ratio_with_connections.min(self.available);
+        if self.ratio <= self.available {
+            return;
+        }
+        let part = self.available / self.ratio;
+        self.ratio = self.available;
+        self.cpus = self.ratio * cpus;
+        groups.iter_mut().flatten().for_each(|group| group.ratio *= part);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod asleep;
 mod hidden;
+mod hidden_time;
 mod late_readings;
 mod new_tasks;
 mod properties;

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::output::texts_of;
+
 /// Findings: idle-but-blocked (critical), disk-latency (warning).
 const DATABASE: &str = "01-commit-serialised-db";
 /// Findings: saturated-core and saturated-thread (warnings).
@@ -21,9 +23,7 @@ fn stalltop(arguments: &[&str]) -> Command {
 }
 
 fn run(mut command: Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    texts_of(&command.output().unwrap())
 }
 
 fn check(recording: &str, options: &[&str]) -> (i32, String, String) {
@@ -290,8 +290,18 @@ fn from_and_to_select_a_part_of_a_recording() {
 fn watch_runs_until_a_signal() {
     use nix::sys::signal::{Signal, kill};
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let options =
-        ["check", "--watch", "-i", "100ms", "--threshold", "thread-busy-ratio=10%", "--threshold", "host-busy-below-ratio=1"];
+    let options = [
+        "check",
+        "--watch",
+        "-i",
+        "100ms",
+        "--threshold",
+        "thread-busy-ratio=10%",
+        "--threshold",
+        "host-busy-below-ratio=1",
+        "--threshold",
+        "free-cpus=0",
+    ];
     let mut child = stalltop(&options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // The busy loop is one finding at least.

@@ -7,7 +7,9 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+
+use crate::output::texts_of;
 
 fn stalltop(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
@@ -22,12 +24,7 @@ fn state_directory() -> &'static Path {
 
 /// Runs the program; returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (i32, String, String) {
-    read(&stalltop(arguments).output().unwrap())
-}
-
-fn read(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    texts_of(&stalltop(arguments).output().unwrap())
 }
 
 fn is_one_line(stderr: &str) -> bool {
@@ -241,7 +238,7 @@ fn signals_close_a_recording() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
-        let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+        let (code, _, stderr) = texts_of(&child.wait_with_output().unwrap());
         assert_eq!(code, 0, "{signal}: {stderr}");
         assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");
         let (code, stdout, _) = run(&["info", "--verify", file.to_str().unwrap()]);
@@ -299,7 +296,7 @@ fn a_recording_that_cannot_be_written_does_not_cost_the_verdict() {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" check --for 1s --save \"$1\"")]);
         command.args([env!("CARGO_BIN_EXE_stalltop"), file.to_str().unwrap()]).env("XDG_STATE_HOME", state_directory());
-        let (code, verdict, stderr) = read(&command.output().unwrap());
+        let (code, verdict, stderr) = texts_of(&command.output().unwrap());
         assert!((0..=2).contains(&code) && verdict.contains("CPUs busy"), "{blocks}: {code} {verdict} {stderr}");
         assert!(stderr.contains("full.stalltop"), "{blocks}: {stderr}");
     }
@@ -313,14 +310,14 @@ fn without_a_terminal_lines_are_printed_until_the_pipe_closes() {
     output.read_exact(&mut start).unwrap();
     assert!(String::from_utf8_lossy(&start).contains("CPUs busy"));
     drop(output);
-    let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+    let (code, _, stderr) = texts_of(&child.wait_with_output().unwrap());
     assert_eq!((code, stderr.as_str()), (0, ""));
 }
 
 #[test]
 fn a_full_disk_on_standard_output_is_reported() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let (code, _, stderr) = read(&stalltop(&["-i", "100ms"]).stdout(full).output().unwrap());
+    let (code, _, stderr) = texts_of(&stalltop(&["-i", "100ms"]).stdout(full).output().unwrap());
     assert_eq!(code, 1);
     assert!(is_one_line(&stderr) && stderr.contains("No space left"), "{stderr}");
 }
@@ -374,7 +371,7 @@ fn record_says_why_it_receives_no_marks() {
     fs::write(directory.path().join("stalltop"), "not a directory").unwrap();
     let file = directory.path().join("kept.stalltop");
     let mut record = stalltop(&["record", "--for", "500ms", "-i", "200ms", file.to_str().unwrap()]);
-    let (code, _, stderr) = read(&record.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
+    let (code, _, stderr) = texts_of(&record.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("'stalltop mark' does not reach this program: cannot create its socket: "), "{stderr}");
 }

@@ -5,6 +5,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::output::texts_of;
+
 /// A home directory with a configuration file.
 struct Home {
     folder: tempfile::TempDir,
@@ -27,7 +29,7 @@ impl Home {
         self.folder.path().join("stalltop/config.toml")
     }
 
-    /// Writes a file with mode 0600, independent of the umask.
+    /// Writes a file with mode 0644, independent of the umask.
     fn write(&self, path: &Path, text: impl AsRef<[u8]>) {
         fs::write(path, text).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -49,9 +51,7 @@ impl Home {
 }
 
 fn run(mut command: Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    texts_of(&command.output().unwrap())
 }
 
 fn recording(name: &str) -> String {

@@ -20,6 +20,7 @@ mod fleet;
 #[path = "../support/pty_harness.rs"]
 mod harness;
 mod operations;
+mod output;
 mod pty;
 mod serve;
 mod service;

@@ -30,7 +30,7 @@ for file in usr/share/man/man1/stalltop.1.gz usr/share/man/man1/stalltop-check.1
   usr/share/doc/stalltop/THIRD-PARTY.txt usr/share/bash-completion/completions/stalltop \
   usr/share/zsh/vendor-completions/_stalltop usr/share/fish/vendor_completions.d/stalltop.fish \
   usr/share/doc/stalltop/prometheus/stalltop.rules.yml usr/share/doc/stalltop/docs/start.md \
-  usr/share/doc/stalltop/docs/symptoms/index.md usr/share/doc/stalltop/docs/screens/overview.svg; do
+  usr/share/doc/stalltop/SECURITY.md usr/share/doc/stalltop/LICENSE-MIT usr/share/doc/stalltop/docs/symptoms/index.md usr/share/doc/stalltop/docs/screens/overview.svg; do
   [ -s "$root/$file" ] || fail "$file is not there"
 done
 ok 'installed: it runs, the recorder is neither enabled nor started'

@@ -16,7 +16,7 @@ for file in /usr/bin/stalltop /etc/stalltop/config.toml /usr/lib/systemd/system/
   /usr/lib/systemd/system/stalltop-armed.service /usr/lib/systemd/system/stalltop-serve.service \
   /usr/share/doc/stalltop/prometheus/stalltop.rules.yml /usr/share/man/man1/stalltop.1 \
   /usr/share/bash-completion/completions/stalltop /usr/share/zsh/site-functions/_stalltop \
-  /usr/share/doc/stalltop/docs/start.md /usr/share/doc/stalltop/docs/symptoms/index.md \
+  /usr/share/doc/stalltop/SECURITY.md /usr/share/doc/stalltop/docs/start.md /usr/share/doc/stalltop/docs/symptoms/index.md \
   /usr/share/doc/stalltop/docs/screens/overview.svg /usr/share/licenses/stalltop/THIRD-PARTY.txt; do
   grep -qx "$file" "$place/list" || fail "$file is not in it"
 done

@@ -80,16 +80,23 @@ fn whichever_operation_fails_what_was_written_stays_intact() {
     let errors = [nix::libc::ENOSPC, nix::libc::EDQUOT, nix::libc::EIO, nix::libc::EFBIG];
     let cases = errors.into_iter().flat_map(|errno| [(errno, usize::MAX, false), (errno, usize::MAX, true)]);
     let repeated = [(nix::libc::EINTR, usize::MAX, false), (nix::libc::EINTR, 7, false), (nix::libc::EAGAIN, 100, false)];
+    let samples = few_samples(64);
+    let new_tally = || Tally::new("the n-th write or sync fails, once or for good", samples.len());
+    let mut tally = new_tally();
     std::thread::scope(|scope| {
-        for (errno, at_most, forever) in cases.chain(repeated) {
-            scope.spawn(move || each_operation_fails(errno, at_most, forever));
-        }
+        let start = |(errno, at_most, forever)| {
+            let (samples, mut own) = (&samples, new_tally());
+            scope.spawn(move || {
+                each_operation_fails(samples, errno, at_most, forever, &mut own);
+                own
+            })
+        };
+        let threads: Vec<_> = cases.chain(repeated).map(start).collect();
+        threads.into_iter().for_each(|thread| tally.add(thread.join().unwrap()));
     });
 }
 
-fn each_operation_fails(errno: i32, at_most: usize, forever: bool) {
-    let samples = few_samples(64);
-    let mut tally = Tally::new("the n-th write or sync fails, once or for good", samples.len());
+fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, forever: bool, tally: &mut Tally) {
     // There are very many short writes.
     let step = match (full(), at_most < 100) {
         (false, _) => 13,
@@ -101,7 +108,7 @@ fn each_operation_fails(errno: i32, at_most: usize, forever: bool) {
         let what = format!("operation {bad} fails with {errno}, forever: {forever}");
         let mut goes_on = true;
         tally.attempt(64 * MIB, || {
-            goes_on = survives(&disk, &samples, &what);
+            goes_on = survives(&disk, samples, &what);
             0
         });
         if !goes_on {

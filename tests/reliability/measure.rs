@@ -82,6 +82,16 @@ impl Tally {
         self.slowest = self.slowest.max(begun.elapsed());
     }
 
+    /// Adds the attempts of another thread.
+    pub fn add(&mut self, other: Tally) {
+        self.tried += other.tried;
+        self.lost = self.lost.max(other.lost);
+        self.memory = self.memory.max(other.memory);
+        self.slowest = self.slowest.max(other.slowest);
+        // Its attempts are in this line.
+        std::mem::forget(other);
+    }
+
     /// Most samples lost in one attempt.
     pub fn lost(&self) -> usize {
         self.lost

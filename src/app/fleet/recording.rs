@@ -1,4 +1,4 @@
-//! Recordings of a fleet: a file a host in one directory, by the name under which the host is shown.
+//! Recordings of a fleet: one file per host in one directory, by the name under which the host is shown.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -135,6 +135,8 @@ proptest! {
             figures.extend([blocked.ratio, blocked.cpus, blocked.free, blocked.available, blocked.blocked_threads]);
             figures.extend(blocked.groups.iter().map(|group| group.ratio));
             prop_assert!(blocked.ratio <= blocked.available + 1e-9, "{} of {}", blocked.ratio, blocked.available);
+            let of_groups: f64 = blocked.groups.iter().map(|group| group.ratio).sum();
+            prop_assert!(of_groups <= blocked.ratio + 1e-9, "{of_groups} of {}", blocked.ratio);
         }
         prop_assert!(figures.iter().all(|figure| figure.is_finite() && *figure >= 0.0), "{figures:?}");
     }
