@@ -1,5 +1,5 @@
-//! Connections that wait for a server whose threads are blocked on storage, behind a lock, or throttled by a CPU quota: their request is unread, or read and not
-//! answered, or they are not accepted. docs/metrics.md, "Idle but blocked".
+//! Connections that wait for a server whose threads are blocked on storage, behind a lock, or throttled by a CPU quota: their request
+//! is unread, or read and not answered, or they are not accepted. docs/metrics.md, "Idle but blocked".
 
 use rustc_hash::FxHashMap;
 
@@ -67,11 +67,15 @@ impl ServerState {
         ServerState::new(threads, is_idle && is_most(counts, sightings(threads, WaitClass::Lock)))
     }
 
-    /// Stuck in a throttled cgroup: its threads are runnable, but not on a CPU. `used_cpus`: those that its threads use.
-    pub fn throttled(counts: &WaitCounts, pid: u32, used_cpus: f64) -> ServerState {
+    /// Stuck in a throttled cgroup: its threads are runnable, but not on a CPU. `used_cpus`: those that its threads use;
+    /// `throttled_share`: share of the time in which the quota throttles. For the rest of it a runnable thread waits for a CPU.
+    pub fn throttled(counts: &WaitCounts, pid: u32, used_cpus: f64, throttled_share: f64) -> ServerState {
         let threads = counts.process_threads(pid);
-        let used = used_cpus * counts.sub_samples.len() as f64;
-        let not_running = sightings(threads, WaitClass::Running) - used;
+        let sub_samples = counts.sub_samples.len() as f64;
+        let used = used_cpus * sub_samples;
+        let most_throttled = throttled_share.min(1.0) * sub_samples;
+        let throttled: f64 = threads.iter().map(|thread| f64::from(thread.count(WaitClass::Running)).min(most_throttled)).sum();
+        let not_running = throttled.min(sightings(threads, WaitClass::Running) - used);
         ServerState::new(threads, is_most(counts, not_running) && not_running >= used)
     }
 
@@ -183,7 +187,7 @@ mod tests {
     /// A server that a quota throttles: its threads are seen in state R, on a CPU or not.
     #[test]
     fn they_wait_for_a_quota_only_if_the_process_seldom_runs() {
-        let state = |runnable: &[u16], used_cpus: f64| {
+        let state = |runnable: &[u16], used_cpus: f64, throttled_share: f64| {
             let thread = |(tid, &seen): (u32, &u16)| {
                 let mut class_counts = [0; WaitClass::COUNT];
                 class_counts[WaitClass::Running as usize] = seen;
@@ -191,13 +195,16 @@ mod tests {
             };
             let threads = (7..).zip(runnable).map(thread).collect();
             let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
-            ServerState::throttled(&counts, 7, used_cpus)
+            ServerState::throttled(&counts, 7, used_cpus, throttled_share)
         };
-        assert_eq!(state(&[10], 0.2), ServerState::Stuck);
-        assert_eq!(state(&[10], 0.6), ServerState::Working, "it runs for most of the time");
-        assert_eq!(state(&[10, 10, 10, 10], 0.6), ServerState::Stuck);
-        assert_eq!(state(&[10, 10, 10, 10], 2.2), ServerState::Working);
-        assert_eq!(state(&[4], 0.1), ServerState::Working, "it sleeps for most of the time");
+        assert_eq!(state(&[10], 0.2, 0.8), ServerState::Stuck);
+        assert_eq!(state(&[10], 0.6, 1.0), ServerState::Working, "it runs for most of the time");
+        assert_eq!(state(&[10, 10, 10, 10], 0.6, 0.8), ServerState::Stuck);
+        assert_eq!(state(&[10, 10, 10, 10], 2.2, 1.0), ServerState::Working);
+        assert_eq!(state(&[4], 0.1, 0.9), ServerState::Working, "it sleeps for most of the time");
+        assert_eq!(state(&[10], 0.2, 0.05), ServerState::Working, "it waits for a CPU of a busy host");
+        assert_eq!(state(&[10, 10], 0.2, 0.3), ServerState::Stuck, "its threads summed");
+        assert_eq!(state(&[10], 0.6, 3.0), ServerState::Working, "of several CPUs");
     }
 
     #[test]

@@ -204,6 +204,9 @@ pub struct Process {
     /// Connections with requests that it has not read, at each sample
     #[serde(default)]
     pub unread_connections: u16,
+    /// Its sockets may not be read
+    #[serde(default)]
+    pub unread_sockets: bool,
     /// The process that traces it (ptrace)
     pub tracer: Option<u32>,
     /// Sub-samples of ten in which its first thread is stopped by the tracer
@@ -744,6 +747,9 @@ pub struct Expected {
     /// Confidence of its chain: low, medium, high
     pub confidence: Option<String>,
     pub value: Option<Figure>,
+    /// Values of its evidence by name, as text; `unknown`
+    #[serde(default)]
+    pub evidence: BTreeMap<String, String>,
     /// Age of the finding at the end of the phase, in seconds
     pub for_seconds: Option<Figure>,
 }

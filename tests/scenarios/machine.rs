@@ -22,7 +22,7 @@ use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, WaitClass, WaitQueue, Waits,
+    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Reading, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -103,6 +103,7 @@ impl Machine {
         add_ipc_peers(phase, &mut waits);
         add_queues(phase, &mut waits);
         add_unread_connections(phase, &mut waits);
+        add_unread_sockets(phase, &mut waits);
         add_pipes(phase, &mut waits);
         add_tracers(phase, &mut waits);
         self.samples += 1;
@@ -693,6 +694,14 @@ fn add_ipc_peers(phase: &Phase, waits: &mut Waits) {
     waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
     waits.ipc_waiters.sort_by_key(|waiter| waiter.task);
     waits.ipc_holders.sort_by_key(|holder| (holder.group, holder.peer, holder.pid));
+}
+
+/// Groups whose sockets may not be read.
+fn add_unread_sockets(phase: &Phase, waits: &mut Waits) {
+    for process in phase.process.iter().filter(|process| process.unread_sockets) {
+        let group = group_index(process, &waits.groups);
+        waits.unread_servers.push(UnreadServer { group, reason: Absent::NoPermission });
+    }
 }
 
 /// Connections whose requests are unread; the first thread of the process is on storage, behind a lock, running, or stopped.

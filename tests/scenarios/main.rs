@@ -165,6 +165,12 @@ fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(Strin
         if let Some(figure) = expected.value.as_ref().filter(|figure| !is(figure, finding.value)) {
             complain(format!("{} has value {}, not {}", expected.kind.as_str(), finding.value, figure.is));
         }
+        for (name, value) in &expected.evidence {
+            let found = evidence_text(finding, name);
+            if found.as_ref() != Some(value) {
+                complain(format!("{} has evidence {name} {found:?}, not {value}", expected.kind.as_str()));
+            }
+        }
         let lasted = evaluated.interval.at().seconds_since(finding.since);
         if let Some(figure) = expected.for_seconds.as_ref().filter(|figure| !is(figure, lasted)) {
             complain(format!("{} has held for {lasted} s, not {}", expected.kind.as_str(), figure.is));
@@ -188,6 +194,17 @@ fn counts_one_as_many(sentence: &str) -> bool {
     let words: Vec<&str> = sentence.split(|c: char| c.is_whitespace() || "(),;:".contains(c)).collect();
     let is_plural = |word: &str| word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("/s");
     words.windows(2).any(|pair| pair[0] == "1" && is_plural(pair[1]) && !["waits", "wants"].contains(&pair[1]))
+}
+
+/// A value of its evidence as text; `None` if it has no such evidence.
+fn evidence_text(finding: &Finding, name: &str) -> Option<String> {
+    let evidence = finding.evidence.iter().find(|evidence| evidence.name == name)?;
+    Some(match &evidence.value {
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => String::from_utf8_lossy(text.as_bytes()).into_owned(),
+        Value::Unknown => "unknown".to_owned(),
+        other => format!("{other:?}"),
+    })
 }
 
 /// The links of its chain, one behind the other; empty where it has none.

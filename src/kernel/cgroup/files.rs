@@ -116,8 +116,9 @@ impl Group {
     /// Takes over the open files and the name of the same group from an earlier walk.
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
-        (self.limit_counters, self.is_constrained, self.was_near_limit, self.oom_kills) =
-            (older.limit_counters, older.is_constrained, older.was_near_limit, older.oom_kills);
+        (self.is_constrained, self.is_throttled) = (older.is_constrained, older.is_throttled);
+        (self.limit_counters, self.was_near_limit, self.oom_kills) =
+            (older.limit_counters, older.was_near_limit, older.oom_kills);
         if self.limits.directories == older.limits.directories {
             self.cpu_stat = older.cpu_stat.take();
             self.cpu_usage = older.cpu_usage.take();
@@ -314,4 +315,32 @@ pub fn effective_cpus_file(version: CgroupVersion) -> &'static str {
 fn is_near_limit(cgroup: &Cgroup) -> bool {
     let (Some(usage), Some(limit)) = (cgroup.memory_usage_bytes, cgroup.memory_limit_bytes) else { return false };
     usage / NEAR_LIMIT_PERCENT >= limit / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_group_that_is_not_read_after_a_walk_is_throttled_as_before() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let id = CgroupId { version: CgroupVersion::V2, path: "/lab".into() };
+        let group = || {
+            let directories = ControllerDirectories { cpu: Some(PathBuf::from("lab")), ..ControllerDirectories::default() };
+            Group::new(id.clone(), CgroupLimits { directories, ..CgroupLimits::default() })
+        };
+        fs::create_dir(tree.path().join("lab")).unwrap();
+        let mut known = group();
+        for periods in [7, 8] {
+            let text = format!("usage_usec 1\nnr_periods {periods}\nnr_throttled {periods}\nthrottled_usec {periods}\n");
+            fs::write(tree.path().join("lab/cpu.stat"), text).unwrap();
+            known.sample(&root, None, &mut Vec::new(), &mut Vec::new()).unwrap();
+        }
+        let mut found = group();
+        found.inherit_from(&mut known);
+        assert!(known.is_throttled() && found.is_throttled());
+    }
 }

@@ -4,12 +4,12 @@ use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Finding, Kind, Severity, Subject, Value};
 use crate::findings::formatting::{cpu_time, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::ProcessSpan;
-use crate::interval::throttled_servers::{ThrottledServers, throttled_servers};
+use crate::interval::throttled_servers::{ThrottledServers, throttled_servers, waiting_connections};
 use crate::sample::cgroup::Controller;
 
 /// Available share of the host from which the sentence says it. docs/metrics.md, "Fixed thresholds".
@@ -55,6 +55,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     let members = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
     let servers = throttled_servers(context.interval);
     for group in groups {
+        let connections = waiting_connections(context.interval, &servers, &group.id);
         let servers: Vec<&ThrottledServers> = servers.iter().filter(|server| *server.cgroup == group.id).collect();
         let Some(throttled) = group.throttled else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {}", cpu_time(cpus)));
@@ -79,6 +80,18 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             describe_members(context, members.as_ref(), &group.id, cpu_demand),
             describe_connections(&servers),
         );
+        let mut evidence = vec![
+            evidence_number("throttled_ratio", throttled.0),
+            evidence_optional("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
+            evidence_optional("quota_cpus", group.quota_cpus),
+            evidence_optional("used_cpus", group.used_cpus),
+            evidence_optional("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
+            evidence_optional("waiting_connections", connections.ok().map(f64::from)),
+            evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
+        ];
+        if let Err(why) = connections {
+            evidence.push(evidence_text("waiting_connections_unknown", why.to_string().as_str()));
+        }
         found.push(Candidate {
             severity: Severity::Warning,
             subject: Subject::Cgroup(group.id.clone()),
@@ -86,15 +99,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             threshold: thresholds.throttled_ratio,
             unit: "ratio",
             sentence,
-            evidence: vec![
-                evidence_number("throttled_ratio", throttled.0),
-                evidence_optional("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
-                evidence_optional("quota_cpus", group.quota_cpus),
-                evidence_optional("used_cpus", group.used_cpus),
-                evidence_optional("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
-                evidence_number("waiting_connections", servers.iter().map(|server| f64::from(server.connections)).sum()),
-                evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
-            ],
+            evidence,
             explained_share: throttled.0.min(1.0) / context.cpu_count(),
         });
     }
