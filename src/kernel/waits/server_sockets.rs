@@ -105,7 +105,8 @@ pub(super) fn read_server_sockets(
     waits.unread_servers = unread.into_iter().map(|(group, reason)| UnreadServer { group, reason }).collect();
 }
 
-/// The processes with threads that were blocked, behind a lock, or runnable in one of these cgroups; those with most sightings first.
+/// The processes with threads that were blocked or behind a lock, those with most sightings first; then those with threads that were
+/// runnable in one of these cgroups: they are many on a busy host.
 fn blocked_processes(waits: &Waits, throttled: Option<(&Tasks, &[&CgroupId])>, machine: &[u8]) -> Vec<Candidate> {
     let mut processes: FxHashMap<(u32, u16), u32> = FxHashMap::default();
     for wait in &waits.blocked {
@@ -125,6 +126,8 @@ fn blocked_processes(waits: &Waits, throttled: Option<(&Tasks, &[&CgroupId])>, m
             *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
         }
     }
+    let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
+    let mut list = most_seen(&processes, least);
     if let Some((tasks, cgroups)) = throttled {
         for row in &waits.threads {
             let is_runnable = waits.observed_wait(row.wait).is_some_and(|wait| wait.state == TaskState::Running);
@@ -134,12 +137,20 @@ fn blocked_processes(waits: &Waits, throttled: Option<(&Tasks, &[&CgroupId])>, m
                 *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
             }
         }
+        let more = most_seen(&processes, least);
+        let is_new = |process: &(u32, u16)| !list.contains(process);
+        let more: Vec<(u32, u16)> = more.into_iter().filter(is_new).collect();
+        list.extend(more);
     }
-    let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
-    processes.retain(|_, seen_count| f64::from(*seen_count) >= least);
-    let mut list: Vec<((u32, u16), u32)> = processes.into_iter().collect();
+    list.into_iter().map(|(pid, group)| Candidate { pid, group, is_stopped: false }).collect()
+}
+
+/// Those with at least so many sightings, those with most first.
+fn most_seen(processes: &FxHashMap<(u32, u16), u32>, least: f64) -> Vec<(u32, u16)> {
+    let mut list: Vec<((u32, u16), u32)> = processes.iter().map(|(&process, &seen_count)| (process, seen_count)).collect();
+    list.retain(|&(_, seen_count)| f64::from(seen_count) >= least);
     list.small_sort_by_key(|&(process, seen_count)| (std::cmp::Reverse(seen_count), process));
-    list.into_iter().map(|((pid, group), _)| Candidate { pid, group, is_stopped: false }).collect()
+    list.into_iter().map(|(process, _)| process).collect()
 }
 
 /// Whether the CPU quota of one of these cgroups applies to the process.
@@ -265,6 +276,52 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
+    use crate::ids::{CgroupVersion, TaskId};
+    use crate::sample::task::ProcessFacts;
+    use crate::sample::waits::{BlockedWait, SubSample};
+    use crate::synthetic;
+
+    #[test]
+    fn blocked_processes_come_before_runnable_ones_of_a_throttled_cgroup() {
+        let lab = CgroupId { version: CgroupVersion::V2, path: "/lab".into() };
+        let task = |pid| TaskId { pid, tid: pid, start_ticks: 1 };
+        let process = |pid: u32| {
+            let facts = ProcessFacts { cgroup: Ok(lab.clone()), ..ProcessFacts::default() };
+            std::sync::Arc::new(synthetic::process(pid, "server").facts(facts).build())
+        };
+        let tasks = Tasks { processes: vec![process(7), process(8), process(9)], ..Tasks::default() };
+        let blocked = |pid, seen_count| BlockedWait { task: task(pid), seen_count, ..blocked_wait() };
+        let running = |pid, seen_count| synthetic::waits::thread(task(pid), 0, &[(WaitClass::Running, seen_count)]);
+        let waits = Waits {
+            sub_samples: vec![SubSample::default(); 10],
+            observed: synthetic::waits::observed(),
+            blocked: vec![blocked(8, 2), blocked(9, 5)],
+            threads: [running(7, 10), running(8, 4), running(9, 5)].concat(),
+            ..Waits::default()
+        };
+        let pids = |throttled: Option<(&Tasks, &[&CgroupId])>| -> Vec<u32> {
+            blocked_processes(&waits, throttled, b"x86_64").iter().map(|candidate| candidate.pid).collect()
+        };
+        assert_eq!(pids(None), [9]);
+        assert_eq!(pids(Some((&tasks, &[&lab]))), [9, 7, 8], "the blocked one first, and once");
+    }
+
+    fn blocked_wait() -> BlockedWait {
+        BlockedWait {
+            task: TaskId { pid: 0, tid: 0, start_ticks: 1 },
+            group: 0,
+            comm: "server".into(),
+            state: TaskState::Blocked,
+            wchan: None,
+            syscall: None,
+            seen_count: 0,
+            last_sub_sample: 9,
+            blocked_since_ns: 0,
+            file: None,
+            disk: None,
+            mount: None,
+        }
+    }
 
     fn inode(descriptor: &impl AsRawFd) -> u32 {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd())).unwrap();
