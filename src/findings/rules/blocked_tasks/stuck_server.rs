@@ -11,13 +11,15 @@ use crate::findings::wait_chain::named_holder::{describe_named_holder, named_hol
 use crate::interval::lock_holders::LockHolder;
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
+use crate::units::reaches_threshold;
 
 pub const STUCK_SERVER: Rule = Rule {
     kind: Kind::StuckServer,
     title: "Stuck server",
-    meaning: "Connections of clients, or processes that write to its pipe, wait for a process that serves nothing: it is stopped by a signal (SIGSTOP, ^Z) or a debugger, \
-              its cgroup is frozen, or its threads wait for a mutex or the lock of a file whose holder uses no CPU and is not on \
-              storage. CPUs and disks look idle. (A server that waits for storage is idle-but-blocked.)",
+    meaning: "Connections of clients, or processes that write to its pipe, wait for a process that serves nothing: it is stopped by a \
+              signal (SIGSTOP, ^Z) or a debugger, its cgroup is frozen, or its threads wait for a mutex or the lock of a file whose \
+              holder uses no CPU and is not on storage. CPUs and disks look idle. (A server that waits for storage is \
+              idle-but-blocked.)",
     computed: "A stopped or frozen process: every thread is in state T or t, or in the kernel's freezer. A process behind a lock: its \
                threads wait for a mutex that is certainly held (several futex calls with one address) or for the lock of a file in half \
                of the sub-samples, run in at most a fifth, and its group has no thread on storage. Connections count at addresses at \
@@ -26,8 +28,9 @@ pub const STUCK_SERVER: Rule = Rule {
                read and not answered. A process that writes counts if it waits in a pipe of which a stopped process has the read end, \
                also over several pipes. A warning with one connection or behind a lock, critical with two connections of a stopped \
                process.",
-    caveats: "A paused container or a process under a debugger may be stopped on purpose. The holder of a mutex is named only if the mutex names it (glibc, \
-              priority inheritance) or wake-ups show it (Rust, as root). Clients that gave up, but whose connection is still open, count too.",
+    caveats: "A paused container or a process under a debugger may be stopped on purpose. The holder of a mutex is named only if the \
+              mutex names it (glibc, priority inheritance) or wake-ups show it (Rust, as root), and half of the threads in mutexes wait \
+              for it. Clients that gave up, but whose connection is still open, count too.",
     next_steps: &[
         "a stopped process: kill -CONT PID; /proc/PID/status, TracerPid; the state of its container",
         "a lock: what the holder waits for (screen 5, Enter); gdb -p PID, thread apply all bt; lslocks for file locks",
@@ -108,9 +111,13 @@ fn describe_queue(context: &RuleContext, server: &StuckServers, queue: &WaitQueu
     }
 }
 
-/// The holder of the mutex that threads of the server wait for, where the mutex names it or wake-ups show it.
+/// Share of the group's threads in mutexes that must wait for those of one holder, so that it is named.
+const MIN_HOLDER_SHARE: f64 = 0.5;
+
+/// The holder of the mutex that most of the server's waiting threads wait for, where the mutex names it or wake-ups show it.
 fn named_holder<'a>(context: &RuleContext<'a>, server: &StuckServers) -> Option<&'a LockHolder> {
-    context.interval.mutex_queues.iter().find(|queue| queue.group == server.group)?.named.as_ref()
+    let mut queues = context.interval.mutex_queues.iter().filter(|queue| queue.group == server.group);
+    queues.find_map(|queue| queue.named.as_ref()).filter(|holder| reaches_threshold(holder.share, MIN_HOLDER_SHARE))
 }
 
 /// `the lock of /srv/lock`
@@ -138,8 +145,10 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
         StuckCause::Lock(queue) => {
             list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
             list.push(evidence_number("behind_lock_threads", queue.threads));
-            list.push(evidence_optional("holder_pid", queue.holder.map(f64::from)));
             let named = named_holder(context, server).filter(|_| queue.kind != WaitQueueKind::FileLock);
+            let holder = named.map(|holder| holder.thread.task.pid).or(queue.holder);
+            list.push(evidence_optional("holder_pid", holder.map(f64::from)));
+            list.extend(named.map(|holder| evidence_number("holder_tid", f64::from(holder.thread.task.tid))));
             list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }
