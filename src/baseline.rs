@@ -27,7 +27,7 @@ use crate::units::Millis;
 pub use device::{DeviceIdentity, SizeClass};
 pub use latency_window::{DeviceLoad, LatencyWindow};
 pub use learned::{Confidence, LearnedBaseline};
-pub use request_latencies::{Quantiles, RequestStatus, RequestWindow};
+pub use request_latencies::{ComparedRequests, Quantiles, RequestStatus, RequestWindow};
 
 /// The latency of one operation of one device against its baseline, in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -45,6 +45,7 @@ mod wait_chain;
 use std::sync::Arc;
 
 pub use common_cause::common_cause;
+pub use disk_latency::slow_p99;
 pub use evaluator::Evaluator;
 pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
 pub use formatting::short_path;

@@ -30,7 +30,7 @@ impl Quantiles {
     }
 
     /// p50 and p99 as multiples of those of a baseline; `None` if that is 0, as in a damaged file.
-    pub fn multiples(&self, baseline: &Quantiles) -> Option<(f64, f64)> {
+    pub(super) fn multiples(&self, baseline: &Quantiles) -> Option<(f64, f64)> {
         let is_positive = baseline.p50.0 > 0.0 && baseline.p99.0 > 0.0;
         is_positive.then(|| (self.p50.0 / baseline.p50.0, self.p99.0 / baseline.p99.0))
     }
@@ -42,6 +42,24 @@ pub struct RequestStatus {
     pub baseline: Quantiles,
     /// Of the evaluated requests; `None` if there are too few
     pub window: Option<RequestWindow>,
+}
+
+impl RequestStatus {
+    /// The evaluated requests beside their baseline; `None` if there are too few of them.
+    pub fn compared(&self) -> Option<ComparedRequests> {
+        let window = self.window?;
+        let (p50_multiple, p99_multiple) = window.quantiles.multiples(&self.baseline)?;
+        Some(ComparedRequests { window, baseline: self.baseline, p50_multiple, p99_multiple })
+    }
+}
+
+/// The evaluated requests beside their baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ComparedRequests {
+    pub window: RequestWindow,
+    pub baseline: Quantiles,
+    pub p50_multiple: f64,
+    pub p99_multiple: f64,
 }
 
 /// The evaluated requests: those of the latest interval and, up to a second, of as many before it as are needed for a p99.

@@ -1,13 +1,14 @@
 //! Latency of a device against its baseline: finds operations that are too slow, and summarizes all for a sentence.
 
-use crate::baseline::{DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
+use crate::baseline::{ComparedRequests, DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::formatting::lossy_name;
 use crate::findings::rule_context::RuleContext;
+use crate::findings::thresholds::Thresholds;
 use crate::findings::wait_chain::bottleneck::Bottleneck;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 
-/// The word in the evidence of disk-latency for its cause: a few requests are slow, and most are as fast as usual.
+/// The word in the evidence of disk-latency for its cause: a few requests are slow at the same load, and most are as fast as usual.
 pub const TAIL: &str = "tail";
 
 /// Whether some operation of the device is a `SlowOperation`.
@@ -48,6 +49,11 @@ impl<'a> SlowOperation<'a> {
     pub fn rank(&self) -> f64 {
         if self.status.provisional { self.multiple.min(1e9) } else { 1e9 + self.multiple }
     }
+}
+
+/// The evaluated requests of an operation, if their p99 exceeds its baseline by the threshold's multiple.
+pub fn slow_p99(status: &LatencyStatus, thresholds: &Thresholds) -> Option<ComparedRequests> {
+    status.requests?.compared().filter(|requests| requests.p99_multiple >= thresholds.latency_tail_multiple)
 }
 
 /// The latencies of a device, for evidence: `writes 500 µs = 1.00× its baseline; flushes 40.3 ms = 1.00× its baseline`.

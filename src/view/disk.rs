@@ -20,7 +20,7 @@ use super::widgets::sparkline;
 use crate::baseline::{self, LatencyStatus};
 use crate::figures::disk_operation::{self, OperationRow};
 use crate::figures::{Column, FigureInput, disk};
-use crate::findings::{Evaluation, Kind, Severity, Subject};
+use crate::findings::{Evaluation, Kind, Severity, Subject, slow_p99};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
@@ -323,10 +323,8 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
 
 /// The severity of the active latency finding of a device, if the p99 of this operation exceeds its baseline by enough for one.
 fn tail_severity(evaluation: &Evaluation, status: &LatencyStatus) -> Option<Severity> {
-    let requests = status.requests?;
-    let (_, p99_multiple) = requests.window?.quantiles.multiples(&requests.baseline)?;
-    let is_tail = p99_multiple >= evaluation.thresholds().latency_tail_multiple;
-    latency_finding_severity(evaluation, status.disk).filter(|_| is_tail)
+    slow_p99(status, evaluation.thresholds())?;
+    latency_finding_severity(evaluation, status.disk)
 }
 
 /// The severity of the active latency finding of a device.

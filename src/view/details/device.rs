@@ -109,9 +109,9 @@ fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
 fn requests_against_baseline(requests: &RequestStatus) -> SafeText {
     let baseline = &requests.baseline;
     let (p50, p99) = (format::latency(baseline.p50), format::latency(baseline.p99));
-    match requests.window.and_then(|window| window.quantiles.multiples(baseline)) {
-        Some((p50_multiple, p99_multiple)) => {
-            let (p50_multiple, p99_multiple) = (format_number(p50_multiple, 5), format_number(p99_multiple, 5));
+    match requests.compared() {
+        Some(now) => {
+            let (p50_multiple, p99_multiple) = (format_number(now.p50_multiple, 5), format_number(now.p99_multiple, 5));
             safe!("p50 {p50}, p99 {p99}; now {p50_multiple}× and {p99_multiple}× that")
         }
         None => safe!("p50 {p50}, p99 {p99}; now fewer than {MIN_TAIL_REQUESTS} requests a second"),

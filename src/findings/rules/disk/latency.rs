@@ -1,6 +1,6 @@
 //! Rule disk-latency: a device is slower than its baseline.
 
-use crate::baseline::MAX_UNCONTENDED_OUTSTANDING;
+use crate::baseline::{DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
@@ -29,7 +29,8 @@ pub const DISK_LATENCY: Rule = Rule {
                completed then. Otherwise: more load. p99: of the single requests, where they are measured. A tail: p99 from 10× \
                its own baseline while p50 is below 1.5× its, of at least 100 requests (of short intervals as many as give 100, up \
                to a second), if the excess matters: Σ (latency − p99 of the baseline) of the requests above it ≥ 0.5 seconds per \
-               second. A warning at most. p50 and p99 are learned under light load, not beside a baseline that was set by hand.",
+               second. A warning at most. Its cause is more load only if the requests per second are more than 1.25 times those at \
+               the baseline, too. p50 and p99 are learned under light load, not beside a baseline that was set by hand.",
     caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
               latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
     next_steps: &[
@@ -57,43 +58,43 @@ fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
             continue;
         }
         let tails = span.operations().filter_map(|(operation, _)| SlowTail::detect(context, span, operation));
-        if let Some(worst) = tails.max_by(|a, b| a.p99_multiple.total_cmp(&b.p99_multiple)) {
+        if let Some(worst) = tails.max_by(|a, b| a.requests.p99_multiple.total_cmp(&b.requests.p99_multiple)) {
             found.push(worst.candidate(context, span));
         }
     }
     found
 }
 
-impl SlowOperation<'_> {
-    /// Whether the device is slower at the same load or has more load, compared with the highest load at which it answered near
-    /// its baseline; `None` if that load is unknown.
-    fn cause(&self, span: &DiskSpan) -> Option<LatencyCause> {
-        if let Some(burst) = burst(span) {
-            return Some(burst);
-        }
-        let outstanding = self.load.outstanding();
-        if self.status.provisional {
-            return None;
-        }
-        if outstanding <= MAX_UNCONTENDED_OUTSTANDING {
-            return Some(LatencyCause::SameLoad);
-        }
-        let usual = self.status.baseline_load?;
-        // Fewer but larger requests are as much work.
-        let moves_less = |usual: f64| self.load.kib_per_second() < usual * SAME_LOAD_RATE;
-        Some(match self.load.total_rate() {
-            _ if outstanding <= usual.outstanding * SAME_LOAD_OUTSTANDING => LatencyCause::SameLoad,
-            rate if rate < usual.rate * SAME_LOAD_RATE && usual.kib_per_second.is_none_or(moves_less) => {
-                LatencyCause::LowerThroughput { rate, before: usual.rate }
-            }
-            _ => LatencyCause::MoreLoad { before: usual.outstanding },
-        })
+/// Whether a device is slower at the same load or has more load, compared with the highest load at which it answered near its
+/// baseline; `None` if that load is unknown.
+pub fn latency_cause(status: &LatencyStatus, load: &DeviceLoad, span: &DiskSpan) -> Option<LatencyCause> {
+    if let Some(burst) = burst(span) {
+        return Some(burst);
     }
+    let outstanding = load.outstanding();
+    if status.provisional {
+        return None;
+    }
+    if outstanding <= MAX_UNCONTENDED_OUTSTANDING {
+        return Some(LatencyCause::SameLoad);
+    }
+    let usual = status.baseline_load?;
+    // Fewer but larger requests are as much work.
+    let moves_less = |usual: f64| load.kib_per_second() < usual * SAME_LOAD_RATE;
+    Some(match load.total_rate() {
+        _ if outstanding <= usual.outstanding * SAME_LOAD_OUTSTANDING => LatencyCause::SameLoad,
+        rate if rate < usual.rate * SAME_LOAD_RATE && usual.kib_per_second.is_none_or(moves_less) => {
+            LatencyCause::LowerThroughput { rate, before: usual.rate }
+        }
+        _ => LatencyCause::MoreLoad { before: usual.outstanding },
+    })
+}
 
+impl SlowOperation<'_> {
     fn candidate(&self, context: &RuleContext, span: &DiskSpan) -> Candidate {
         let thresholds = context.thresholds;
         let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
-        let cause = self.cause(span);
+        let cause = latency_cause(self.status, &self.load, span);
         let severity = match self.multiple {
             _ if unwaited || matches!(cause, Some(LatencyCause::Burst { .. })) => Severity::Note,
             times if times >= thresholds.latency_critical_multiple && !self.status.provisional && costs_the_host(context) => {
@@ -122,14 +123,9 @@ impl SlowOperation<'_> {
         };
         // Of the last interval, whatever its number of requests: no judgement rests on it.
         let p99 = span.latency(self.operation).and_then(|known| known.total.quantile(0.99));
-        let requests = self.status.requests.and_then(|status| {
-            let window = status.window?;
-            Some((window, status.baseline, window.quantiles.multiples(&status.baseline)?.1))
-        });
+        let requests = self.status.requests.and_then(|status| status.compared());
         let (tail, tail_multiple) = match (&requests, p99) {
-            (Some((window, baseline, times)), _) => {
-                (String::new(), format!(" ({})", p99_against_baseline(window, baseline, *times)))
-            }
+            (Some(requests), _) => (String::new(), format!(" ({})", p99_against_baseline(requests))),
             (None, Some(p99)) => (format!(" (p99 {})", latency(p99)), String::new()),
             (None, None) => Default::default(),
         };
@@ -155,7 +151,7 @@ impl SlowOperation<'_> {
             evidence_number("lost_seconds_per_second", self.lost_seconds_per_second),
         ];
         match &requests {
-            Some((window, baseline, _)) => evidence.extend(request_evidence(window, baseline)),
+            Some(requests) => evidence.extend(request_evidence(requests)),
             None => evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0))),
         }
         evidence.extend(device_evidence(span));
@@ -184,6 +180,7 @@ fn costs_the_host(context: &RuleContext) -> bool {
 }
 
 /// Why a device is slower than its baseline.
+#[derive(Clone, Copy)]
 pub enum LatencyCause {
     SameLoad,
     /// More requests are outstanding because fewer complete
@@ -227,8 +224,9 @@ const MIN_BURST_REQUESTS: f64 = 8.0;
 /// CPUs that are idle but blocked from which a slow device is critical. docs/metrics.md, "Fixed thresholds".
 const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 
-/// Up to this multiple of the outstanding requests at the baseline the load counts as the same.
-const SAME_LOAD_OUTSTANDING: f64 = 1.25;
+/// Up to this multiple of the outstanding requests at the baseline the load counts as the same; of a tail, which makes these more by
+/// itself, up to this multiple of the completions per second.
+pub const SAME_LOAD_OUTSTANDING: f64 = 1.25;
 
 /// Below this share of the completions, and of the bytes, per second at the baseline the device itself is slower.
 const SAME_LOAD_RATE: f64 = 0.8;
