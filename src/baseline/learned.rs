@@ -114,6 +114,10 @@ const HIGHEST_LOADS_KEPT: usize = 3;
 /// Intervals above this multiple of the baseline are not learned.
 const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
 
+/// Observations with p50 and p99 of single requests from which these are a baseline. More than `MIN_INTERVALS`: a p99 varies more than a
+/// mean, and a baseline that is too low refuses what would raise it.
+pub const MIN_TAIL_OBSERVATIONS: u32 = 60;
+
 /// A p99 above this multiple of its baseline is not learned: a tail would become its own baseline.
 const MAX_LEARNABLE_TAIL_MULTIPLE: f64 = 4.0;
 
@@ -157,7 +161,7 @@ impl LearnedBaseline {
     /// baseline that was set by the user, who knows better than what was learned.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let past = self.quantile_days.iter().map(|day| day.1);
-        let is_enough = past.fold(self.today.p99.count(), u32::saturating_add) >= MIN_INTERVALS;
+        let is_enough = past.fold(self.today.p99.count(), u32::saturating_add) >= MIN_TAIL_OBSERVATIONS;
         if !is_enough || self.by_hand_ms.is_some() {
             return None;
         }
@@ -282,8 +286,8 @@ impl LearnedBaseline {
     pub(super) fn sanitized(mut self) -> LearnedBaseline {
         self.today.p50 = self.today.p50.sanitized();
         self.today.p99 = self.today.p99.sanitized();
-        self.quantile_days.retain(|day| is_valid_latency(day.2) && is_valid_latency(day.3));
-        self.quantile_days.truncate(MEDIAN_DAYS);
+        self.quantile_days.retain(|day| day.1 > 0 && is_valid_latency(day.2) && is_valid_latency(day.3));
+        self.drop_oldest_quantile_days();
         self.today.taught = self.today.taught.sanitized();
         self.today.taught_busy = self.today.taught_busy.sanitized();
         self.today.seen = self.today.seen.sanitized();
@@ -375,7 +379,7 @@ impl LearnedBaseline {
             let (p50, p99) = (&self.today.p50, &self.today.p99);
             if let Some((p50_ms, p99_ms)) = p50.weighted_median().zip(p99.weighted_median()) {
                 self.quantile_days.push((over.day, p99.count(), p50_ms as f32, p99_ms as f32));
-                self.quantile_days.drain(..self.quantile_days.len().saturating_sub(MEDIAN_DAYS));
+                self.drop_oldest_quantile_days();
             }
             self.days.push(over);
         }
@@ -396,6 +400,18 @@ impl LearnedBaseline {
             }
             self.days.remove(first);
         }
+    }
+
+    /// Keeps the last days, and more if those have too few observations for a baseline: each has at least one.
+    fn drop_oldest_quantile_days(&mut self) {
+        let mut observations = 0_u32;
+        let kept = self.quantile_days.iter().rev().enumerate().take_while(|&(days, day)| {
+            let is_kept = days < MEDIAN_DAYS || observations < MIN_TAIL_OBSERVATIONS;
+            observations = observations.saturating_add(day.1);
+            is_kept
+        });
+        let kept = kept.count();
+        self.quantile_days.drain(..self.quantile_days.len().saturating_sub(kept));
     }
 
     fn is_among_lowest(&self, observation: &Observation) -> bool {

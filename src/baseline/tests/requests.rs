@@ -1,15 +1,18 @@
 //! p50 and p99 of single requests: learning, what is not learned, and the file.
 
 use super::*;
-use crate::baseline::learned::MIN_INTERVALS;
+use crate::baseline::learned::MIN_TAIL_OBSERVATIONS;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
 use crate::baseline::{Quantiles, RequestStatus};
 use crate::interval::block_latency::{LatencyHistogram, OperationLatency};
 
-/// Buckets with the middle of 0.557 ms, 8.91 ms and 143 ms
+/// Buckets with the middle of 0.557 ms, 1.11 ms, 8.91 ms and 143 ms
 const FAST: u8 = 80;
+const FAST_TWICE: u8 = 88;
 const SLOW: u8 = 112;
 const SLOWER: u8 = 144;
+
+const ENOUGH: usize = MIN_TAIL_OBSERVATIONS as usize;
 
 fn latency(bucket: u8) -> Millis {
     LatencyHistogram::new([(bucket, 1)]).max().unwrap()
@@ -59,9 +62,9 @@ impl Bench {
 }
 
 #[test]
-fn ten_seconds_with_enough_requests_make_a_baseline_of_p50_and_p99() {
+fn a_minute_with_enough_requests_makes_a_baseline_of_p50_and_p99() {
     let mut bench = Bench::new();
-    bench.teach_measured(MIN_INTERVALS as usize - 1, &[(FAST, 195), (SLOW, 5)]);
+    bench.teach_measured(ENOUGH - 1, &[(FAST, 195), (SLOW, 5)]);
     assert_eq!(bench.quantiles(), None);
     bench.teach_measured(1, &[(FAST, 195), (SLOW, 5)]);
     assert_eq!(bench.quantiles(), Some((stored(FAST), stored(SLOW))));
@@ -76,8 +79,8 @@ fn ten_seconds_with_enough_requests_make_a_baseline_of_p50_and_p99() {
 #[test]
 fn of_few_requests_several_seconds_make_one_observation_and_no_p99_is_evaluated() {
     let mut bench = Bench::new();
-    bench.teach_measured(19, &[(FAST, 50)]);
-    assert_eq!(bench.quantiles(), None, "nine pairs of seconds");
+    bench.teach_measured(2 * ENOUGH - 1, &[(FAST, 50)]);
+    assert_eq!(bench.quantiles(), None, "the last pair of seconds is not complete");
     bench.teach_measured(1, &[(FAST, 50)]);
     assert_eq!(bench.quantiles(), Some((stored(FAST), stored(FAST))));
     assert_eq!(bench.requests(&[(FAST, 98), (SLOWER, 1)]).unwrap().window, None);
@@ -87,7 +90,7 @@ fn of_few_requests_several_seconds_make_one_observation_and_no_p99_is_evaluated(
 #[test]
 fn pauses_between_the_requests_of_a_device_do_not_keep_it_from_a_baseline() {
     let mut bench = Bench::new();
-    for _ in 0..20 {
+    for _ in 0..2 * ENOUGH {
         bench.teach_measured(1, &[(FAST, 50)]);
         bench.teach_measured(3, &[]);
     }
@@ -97,7 +100,7 @@ fn pauses_between_the_requests_of_a_device_do_not_keep_it_from_a_baseline() {
 #[test]
 fn short_intervals_are_evaluated_together_up_to_a_second() {
     let mut bench = Bench::new();
-    bench.teach_measured(10, &[(FAST, 200)]);
+    bench.teach_measured(ENOUGH, &[(FAST, 200)]);
     let mut window = None;
     for _ in 0..10 {
         let interval = bench.measured_interval(100, &[(SLOW, 30)]);
@@ -109,16 +112,59 @@ fn short_intervals_are_evaluated_together_up_to_a_second() {
 #[test]
 fn a_tail_does_not_become_its_own_baseline() {
     let mut bench = Bench::new();
-    bench.teach_measured(10, &[(FAST, 200)]);
+    bench.teach_measured(ENOUGH, &[(FAST, 200)]);
     // 1 ms by the mean, and one request of ten takes 143 ms.
     bench.teach_measured(100, &[(FAST, 180), (SLOWER, 20)]);
     assert_eq!(bench.quantiles(), Some((stored(FAST), stored(FAST))));
 }
 
+/// The first seconds have no slow request by chance, and one in ten is slow from then on.
+#[test]
+fn a_few_seconds_without_slow_requests_do_not_decide_the_baseline() {
+    let mut bench = Bench::new();
+    bench.teach_measured(12, &[(FAST, 200)]);
+    bench.teach_measured(100, &[(FAST, 180), (SLOWER, 20)]);
+    assert_eq!(bench.quantiles(), Some((stored(FAST), stored(SLOWER))));
+}
+
+#[test]
+fn a_device_with_one_observation_a_day_has_a_baseline_after_as_many_days() {
+    let mut bench = Bench::new();
+    let mut teach_days = |days: usize, bucket: u8| {
+        for _ in 0..days {
+            bench.teach_measured(1, &[(bucket, 200)]);
+            bench.at_ms += 86_400_000;
+        }
+        let read = Baselines::from_bytes(&bench.baselines.to_bytes()).unwrap();
+        assert_eq!(read, bench.baselines, "as many days in the file");
+        bench.quantiles()
+    };
+    assert_eq!(teach_days(ENOUGH - 1, FAST), None);
+    assert_eq!(teach_days(1, FAST), Some((stored(FAST), stored(FAST))));
+    teach_days(2 * ENOUGH, FAST_TWICE);
+    assert_eq!(teach_days(1, FAST_TWICE), Some((stored(FAST_TWICE), stored(FAST_TWICE))), "older days are dropped");
+}
+
+/// Of the days of a file with too many, the oldest are dropped.
+#[test]
+fn the_last_days_of_a_file_count() {
+    let mut bench = Bench::new();
+    for _ in 0..3 {
+        bench.teach_measured(20, &[(FAST, 200)]);
+        bench.at_ms += 86_400_000;
+    }
+    let text = String::from_utf8(bench.baselines.to_bytes()).unwrap();
+    let at = text.find("quantile_days = [").expect("days") + "quantile_days = [".len();
+    let days: String = (0..100).map(|day| format!("[{day}, 20, {:.1}, 9.0], ", if day < 90 { 1.0 } else { 5.0 })).collect();
+    let read = Baselines::from_bytes(format!("{}{days}{}", &text[..at], &text[at..]).as_bytes()).unwrap();
+    let known = read.iter().next().unwrap().1.quantiles().unwrap();
+    assert_eq!(known.p50, Millis(5.0));
+}
+
 #[test]
 fn a_baseline_set_by_hand_has_no_quantiles() {
     let mut bench = Bench::new();
-    bench.teach_measured(10, &[(FAST, 200)]);
+    bench.teach_measured(ENOUGH, &[(FAST, 200)]);
     let key = bench.baselines.iter().next().unwrap().0.clone();
     bench.baselines.set(key, Millis(5.0));
     assert_eq!(bench.quantiles(), None);
@@ -156,9 +202,9 @@ fn values_of_a_damaged_file_make_no_multiple() {
     let zero = Quantiles { p50: Millis(0.0), p99: Millis(0.0) };
     assert_eq!(zero.multiples(&zero), None);
     let mut bench = Bench::new();
-    bench.teach_measured(30, &[(FAST, 200)]);
+    bench.teach_measured(ENOUGH, &[(FAST, 200)]);
     let text = String::from_utf8(bench.baselines.to_bytes()).unwrap();
-    let head = "[baseline.today.p99]\ncount = 30\nthinned = 0\nms = [";
+    let head = "[baseline.today.p99]\ncount = 60\nthinned = 0\nms = [";
     assert!(text.contains(head), "{text}");
     let damaged = text.replacen(head, &format!("{head}nan, -1.0, inf, "), 1);
     let read = Baselines::from_bytes(damaged.as_bytes()).unwrap();
