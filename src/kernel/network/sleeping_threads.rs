@@ -106,7 +106,7 @@ pub fn search_threads(
                             continue;
                         }
                         Err(_) => {
-                            found.extend(wanted.iter().map(|&inode| (inode, None)));
+                            is_whole = false;
                             continue;
                         }
                     };
@@ -125,7 +125,7 @@ pub fn search_threads(
                 Ok(Some((SocketCall::Select, _))) if tids.len() == 1 => {
                     wanted.iter().for_each(|&inode| add(inode, |threads| &mut threads.polling));
                 }
-                Err(Absent::NoPermission) => found.extend(wanted.iter().map(|&inode| (inode, None))),
+                Err(Absent::NoPermission) => is_whole = false,
                 _ => {}
             }
         }
@@ -262,6 +262,27 @@ mod tests {
         let found = search(folder.path(), &[11, 12]);
         assert_eq!(found.get(&11), Some(&None));
         assert_eq!(found.get(&12).cloned(), sending(&[5000, 5001]));
+    }
+
+    /// A file that also root may not read: mode 0200 holds for it, too.
+    const UNREADABLE: &str = "/proc/sys/vm/drop_caches";
+
+    #[test]
+    fn a_thread_that_is_not_readable_does_not_hide_those_that_were_found() {
+        if Root::host().open(UNREADABLE).err() != Some(Absent::NoPermission) {
+            return println!("skipped: {UNREADABLE} is readable here");
+        }
+        let unreadable = |folder: &Path, tid: u32| {
+            let syscall = folder.join(format!("proc/100/task/{tid}/syscall"));
+            fs::remove_file(&syscall).unwrap();
+            std::os::unix::fs::symlink(UNREADABLE, syscall).unwrap();
+        };
+        let folder = tempfile::tempdir().unwrap();
+        add_process(folder.path(), 100, 3, SEND_ON_5, &[(5, 11), (6, 12)]);
+        unreadable(folder.path(), 101);
+        let found = search(folder.path(), &[11, 12]);
+        assert_eq!(found.get(&11).cloned(), sending(&[100, 102]));
+        assert_eq!(found.get(&12), Some(&None), "the unreadable thread may wait for it");
     }
 
     /// A thread of this process that polls so many descriptors, the last of which is the socket with inode 11.
