@@ -388,7 +388,7 @@ impl Sampler {
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
         let throttled: Vec<&CgroupId> = self.cgroup.throttled().collect();
-        let known = waits::blocked::KnownReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
+        let known = waits::blocked::SampleReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
         sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
         if let Ok(tasks) = &sample.tasks {
             let stuck = stacks::candidates(self.waits.stuck_threads(), &sample.waits, tasks);

@@ -203,8 +203,6 @@ fn next_read_bytes(last: &[u8]) -> usize {
     (last.len() + SHORT_READ_BYTES).clamp(SMALL_READ_BYTES, READ_BYTES)
 }
 
-static ZEROS: [u8; READ_BYTES] = [0; READ_BYTES];
-
 /// Reads an open file from offset 0 to its end. `buffer` is cleared first, and empty on failure.
 pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
     read_to_end(file, buffer, 0, READ_BYTES)
@@ -219,10 +217,8 @@ fn read_short_records(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading
 fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize, room: usize) -> Reading<()> {
     let mut filled = 0;
     let why = loop {
-        // The bytes of an earlier reading need not be zeroed again. Copied: an unoptimised `resize` writes them one by one.
-        buffer.truncate(filled + room);
-        let missing = filled + room - buffer.len();
-        buffer.extend_from_slice(ZEROS.get(..missing).unwrap_or(&ZEROS));
+        // The bytes of an earlier reading need not be zeroed again.
+        buffer.resize(filled + room, 0);
         match file.read_at(buffer.get_mut(filled..).unwrap_or_default(), filled as u64) {
             Ok(read) => {
                 filled += read;

@@ -79,7 +79,7 @@ pub(super) fn select_threads(mut threads: Vec<Vec<ClassifiedWait>>) -> Vec<Block
 
 /// What else the sample contains.
 #[derive(Clone, Copy)]
-pub struct KnownReadings<'a> {
+pub struct SampleReadings<'a> {
     pub disks: &'a [Disk],
     pub tasks: Option<&'a Tasks>,
     /// Cgroups that their CPU quota throttles
@@ -92,9 +92,9 @@ pub fn resolve_files(
     root: &Root,
     files: &mut TaskFiles,
     machine: &[u8],
-    known: KnownReadings,
+    known: SampleReadings,
 ) -> Waits {
-    let KnownReadings { disks, tasks, throttled } = known;
+    let SampleReadings { disks, tasks, throttled } = known;
     let IntervalWaits { mut waits, waiters, ipc_threads } = interval_waits;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     let owners = waits.lock_owners.iter_mut().map(|row| &mut row.owner);

@@ -48,7 +48,7 @@ pub struct LockWakers {
     machine: Name,
     /// Of the current sub-sample
     queues: FxHashMap<Place, Queue>,
-    standing: FxHashMap<Place, QueueHistory>,
+    histories: FxHashMap<Place, QueueHistory>,
     watched: [Option<WatchedLock>; MAX_LOCKS],
     cost: CostLimit,
 }
@@ -141,7 +141,7 @@ impl LockWakers {
     pub fn read_holders(&mut self, files: &mut TaskFiles, now_ns: u64, mut record: impl FnMut(FutexLock, BlockedWait)) {
         self.update_queues(now_ns);
         let mut standing: Vec<Place> =
-            self.standing.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
+            self.histories.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
         if !standing.is_empty() && self.cost.allows(now_ns) {
             self.probe.request();
         }
@@ -160,7 +160,7 @@ impl LockWakers {
         }
         // Mutexes for which the holder of another mutex waits come first, then those that are watched and were released.
         let waiters = |place: &Place| self.queues.get(place).map_or(0, |queue| queue.tids.len());
-        let is_chained = |place: &Place| self.standing.get(place).is_some_and(|queue| queue.is_chained(now_ns));
+        let is_chained = |place: &Place| self.histories.get(place).is_some_and(|queue| queue.is_chained(now_ns));
         let has_wake_ups = |place: &Place| {
             let number = self.watched.iter().position(|watched| watched.is_some_and(|lock| lock.place == *place));
             number.is_some_and(|number| probe.read(number).wake_ups > 0)
@@ -171,18 +171,18 @@ impl LockWakers {
         for (number, watched) in self.watched.iter_mut().enumerate() {
             let Some(watched) = watched else { continue };
             let Some(queue) = self.queues.get(&watched.place) else { continue };
-            let Some(standing) = self.standing.get(&watched.place) else { continue };
+            let Some(history) = self.histories.get(&watched.place) else { continue };
             watched.check(probe.read(number).first_waker);
             // What wakes a thread from now on shows whether the holder was the right one.
             probe.clear_first_waker(number);
             watched.holder = None;
-            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, standing), now_ns);
+            let holder = watched.find_holder(files, &self.machine, || probe.read(number), (queue, history), now_ns);
             let Some(holder) = holder else { continue };
             watched.holder = Some(holder.task.tid);
             let (pid, address) = watched.place;
             if let Some(next) = futex_address(&self.machine, &holder, |call| call.is_likely_mutex() && !call.is_shared_futex())
             {
-                self.standing.entry((pid, next)).or_default().chain(now_ns);
+                self.histories.entry((pid, next)).or_default().chain(now_ns);
             }
             let (group, field) = (queue.group, OwnerField::Waker(watched.checks));
             let waiters = u32::try_from(queue.tids.len()).unwrap_or(u32::MAX);
@@ -198,18 +198,18 @@ impl LockWakers {
     fn update_queues(&mut self, now_ns: u64) {
         for (&place, queue) in &self.queues {
             if queue.tids.len() >= MIN_WAITERS {
-                self.standing.entry(place).or_default().since_ns.get_or_insert(now_ns);
+                self.histories.entry(place).or_default().since_ns.get_or_insert(now_ns);
             }
-            let Some(standing) = self.standing.get_mut(&place) else { continue };
-            if standing.members.len() > MAX_MEMBERS.max(2 * queue.tids.len()) {
-                standing.members.clear();
+            let Some(history) = self.histories.get_mut(&place) else { continue };
+            if history.members.len() > MAX_MEMBERS.max(2 * queue.tids.len()) {
+                history.members.clear();
             }
-            standing.members.extend(&queue.tids);
+            history.members.extend(&queue.tids);
             if queue.tids.len() > 1 {
-                standing.last_ns = now_ns;
+                history.last_ns = now_ns;
             }
         }
-        self.standing.retain(|_, queue| now_ns.saturating_sub(queue.last_ns) < FORGET_NS);
+        self.histories.retain(|_, queue| now_ns.saturating_sub(queue.last_ns) < FORGET_NS);
     }
 }
 
@@ -250,7 +250,7 @@ impl WatchedLock {
         files: &mut TaskFiles,
         machine: &Name,
         read: impl Fn() -> LockWakes,
-        (queue, standing): (&Queue, &QueueHistory),
+        (queue, history): (&Queue, &QueueHistory),
         now_ns: u64,
     ) -> Option<BlockedWait> {
         let (pid, address) = self.place;
@@ -258,7 +258,7 @@ impl WatchedLock {
         if before.first_waker.is_some() {
             return None;
         }
-        let mut threads = [before.woken, before.waker.filter(|&tid| standing.may_hold(tid, now_ns))];
+        let mut threads = [before.woken, before.waker.filter(|&tid| history.may_hold(tid, now_ns))];
         if queue.tids.len() == 1 {
             // The thread that was woken last may have released the mutex while none waited.
             threads.reverse();
@@ -349,7 +349,7 @@ mod tests {
             wakers.clear_waiters();
             (0..waiters).for_each(|tid| wakers.add_waiter(0, (LOCK.0, tid), LOCK.1));
             wakers.update_queues(ms * 1_000_000);
-            wakers.standing.get(&LOCK).and_then(|queue| queue.since_ns).map(|since_ns| since_ns / 1_000_000)
+            wakers.histories.get(&LOCK).and_then(|queue| queue.since_ns).map(|since_ns| since_ns / 1_000_000)
         };
         assert_eq!(
             [at(100, 3), at(200, 4), at(300, 2), at(1000, 1), at(1100, 5), at(2100, 0)],
