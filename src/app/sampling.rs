@@ -24,7 +24,6 @@ use crate::app::program::{priority, threads};
 use crate::cli::ProbeMode;
 use crate::kernel::probe::loader_process;
 use crate::kernel::{Root, Sampler};
-use crate::report::formatting::printable;
 use crate::sample::{Absent, Host, Sample};
 
 /// Time between sub-samples, on average.
@@ -167,7 +166,7 @@ fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
         ProbeMode::On => {
             sampler.enable_block_latencies(program(), None);
             if let Err(why) = sampler.wait_for_block_latencies() {
-                print_stderr(&format!("latencies of single disk requests are not measured: {}", printable(&why.to_string())));
+                print_stderr(&format!("latencies of single disk requests are not measured: {why}"));
             }
         }
     }

@@ -63,6 +63,11 @@ pub fn parse_credentials(bytes: &[u8]) -> Option<(u32, bool)> {
     Some((status.euid, status.capeff & CAP_SYS_PTRACE != 0))
 }
 
+/// The capabilities that a program may gain when it is executed, as bits; `None` if they cannot be read.
+pub fn bounding_set(root: &Root) -> Option<u64> {
+    Status::from_read(root.read_once("proc/self/status").ok()?.as_slice()).ok()?.capbnd
+}
+
 /// kernel.task_delayacct, since Linux 5.14: off unless the machine was booted with `delayacct`.
 pub fn read_delay_accounting(root: &Root) -> Reading<bool> {
     let bytes = root.read_once("proc/sys/kernel/task_delayacct")?;
@@ -121,4 +126,16 @@ fn numa_nodes(root: &Root) -> Vec<(u32, Vec<RangeInclusive<u32>>)> {
             Some((node, parse_cpu_list(&cpus).collect()))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounding_set_is_that_of_the_kernel() {
+        let set = bounding_set(&Root::host()).unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        assert!(status.contains(&format!("CapBnd:\t{set:016x}\n")), "{set:x}: {status}");
+    }
 }

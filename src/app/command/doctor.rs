@@ -15,6 +15,7 @@ use crate::app::program::threads::{self, TimedOut, with_timeout};
 use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::{Configuration, ProbeMode};
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
+use crate::kernel::host::bounding_set;
 use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
 use crate::kernel::sys::capget;
 use crate::kernel::{Root, Sampler, wake_trace};
@@ -38,7 +39,7 @@ type Obstacle = (String, String);
 
 pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
     let DoctorReport { heading, lines } = DoctorReport::new(root, configuration)?;
-    print_localized(&without_error_numbers(&(heading + &lines))).map(|_| Exit::Success)
+    print_localized(&(heading + &lines)).map(|_| Exit::Success)
 }
 
 /// What this user can and cannot read.
@@ -56,8 +57,9 @@ impl DoctorReport {
             Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
         })?;
         let sample = sampler.sample();
+        let remedies = Remedies { is_root: sampler.host().privilege.effective_uid == 0 };
         let mut text = String::new();
-        for line in lines(&root, sampler.host(), &sample) {
+        for line in lines(&root, sampler.host(), &sample, remedies) {
             // Into memory: cannot fail.
             let _ = match line.obstacle {
                 None => writeln!(text, "seen      {}", line.what),
@@ -65,7 +67,7 @@ impl DoctorReport {
                 Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
             };
         }
-        text.push_str(&priority_line(Remedies { is_root: sampler.host().privilege.effective_uid == 0 }));
+        text.push_str(&priority_line(remedies));
         text.push_str(&configuration_lines(on_host, configuration));
         if on_host {
             text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace()));
@@ -76,8 +78,9 @@ impl DoctorReport {
             text.push_str(&baselines_line());
         }
         let permitted = capget().map_or(u64::MAX, |sets| sets.permitted);
-        text.push_str(&Remedies { is_root: sampler.host().privilege.effective_uid == 0 }.capabilities_line(permitted));
-        Ok(DoctorReport { heading: heading(sampler.host()), lines: text })
+        let bounding_set = bounding_set(&root).unwrap_or(u64::MAX);
+        text.push_str(&remedies.capabilities_line(permitted, bounding_set));
+        Ok(DoctorReport { heading: heading(sampler.host()), lines: without_error_numbers(&text) })
     }
 }
 
@@ -88,9 +91,8 @@ fn heading(host: &Host) -> String {
     format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
 }
 
-fn lines(root: &Root, host: &Host, sample: &Sample) -> Vec<DoctorLine> {
+fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> Vec<DoctorLine> {
     let privilege = &host.privilege;
-    let remedies = Remedies { is_root: privilege.effective_uid == 0 };
     let mut lines = Vec::new();
     let mut line = |what, obstacle| lines.push(DoctorLine { what, obstacle });
     line("CPU times (/proc/stat)", absent_reason(&sample.cpu, ""));
@@ -389,5 +391,20 @@ fn baselines_line() -> String {
         (Some(why), _) => format!("not kept  {WHAT}: {}: set XDG_STATE_HOME to a directory of this user\n", printable(&why)),
         (None, Some((path, Ok(known)))) => format!("kept      {} {WHAT} in {path}\n", known.iter().count()),
         (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_words_of_an_error_without_its_number() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("proc/loadavg")).unwrap();
+        std::fs::write(tree.path().join("proc/stat"), "cpu  1 0 1 9 0 0 0 0 0 0\n").unwrap();
+        let root = Root::at_directory(tree.path().to_path_buf());
+        let lines = DoctorReport::new(root, &Configuration::default()).unwrap().lines;
+        assert!(lines.contains("load average (/proc/loadavg): Is a directory\n"), "{lines}");
     }
 }

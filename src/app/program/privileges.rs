@@ -13,7 +13,7 @@ use crate::cli::Command;
 use crate::kernel::sys::{CapabilitySets, capget, capset};
 
 /// A number of include/uapi/linux/capability.h.
-type Capability = u32;
+pub type Capability = u32;
 
 /// To access files of other users as root: recordings, reports and baselines.
 const FILE_CAPABILITIES: [Capability; 3] = [
@@ -23,7 +23,7 @@ const FILE_CAPABILITIES: [Capability; 3] = [
 ];
 
 /// To sample the machine; assets/stalltop-record.service grants the same, and a nice value instead of CAP_SYS_NICE.
-const MONITORING_CAPABILITIES: [Capability; 5] = [
+pub const MONITORING_CAPABILITIES: [Capability; 5] = [
     12, // CAP_NET_ADMIN: taskstats
     19, // CAP_SYS_PTRACE: wait channels, system calls, I/O and files of others
     23, // CAP_SYS_NICE: the priority of the sampling thread
@@ -51,7 +51,8 @@ pub fn refuse_setuid() -> Result<(), Failure> {
     if getuid() == geteuid() && getgid() == getegid() {
         return Ok(());
     }
-    let remedy = "clear the bits (chmod ug-s) and use sudo, or grant capabilities: then 'stalltop doctor' has the command";
+    let remedy =
+        "clear the bits (chmod ug-s); then use sudo, or grant capabilities with the command that 'stalltop doctor' prints";
     Err(Failure::new(Exit::Refused, "cannot run", "the program is set-user-ID or set-group-ID", remedy))
 }
 

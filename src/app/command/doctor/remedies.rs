@@ -10,7 +10,7 @@ pub struct Remedies {
     pub is_root: bool,
 }
 
-const GIVE_CAPABILITIES: &str = "run as root, or give the program its capabilities (the last line has the command)";
+const GIVE_CAPABILITIES: &str = "run as root, or give the program its capabilities, if the last line has a command for it";
 
 impl Remedies {
     fn choose(self, for_user: &'static str, for_root: &'static str) -> &'static str {
@@ -44,12 +44,13 @@ impl Remedies {
     }
 
     /// The command that gives the program all capabilities that it uses, for a user who lacks one: setcap replaces those that the
-    /// file has.
-    pub fn capabilities_line(self, permitted: u64) -> String {
-        match self.is_root || SETCAP.iter().all(|&(number, _)| permitted & 1 << number != 0) {
+    /// file has. Only those of the bounding set: a file with others is not executed (EPERM).
+    pub fn capabilities_line(self, permitted: u64, bounding_set: u64) -> String {
+        let offered = || SETCAP.iter().filter(|&&(number, _)| bounding_set & 1 << number != 0);
+        match self.is_root || offered().all(|&(number, _)| permitted & 1 << number != 0) {
             true => String::new(),
             false => {
-                let names: Vec<&str> = SETCAP.iter().map(|&(_, name)| name).collect();
+                let names: Vec<&str> = offered().map(|&(_, name)| name).collect();
                 format!("capabilities  sudo setcap {}+ep \"$(command -v stalltop)\"\n", names.join(","))
             }
         }
@@ -114,7 +115,10 @@ pub fn security_profile(root: &Root) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::app::program::privileges::MONITORING_CAPABILITIES;
 
     fn root_with(path: &str, text: &str) -> (tempfile::TempDir, Root) {
         let tree = tempfile::tempdir().unwrap();
@@ -138,9 +142,22 @@ mod tests {
         let user = Remedies { is_root: false };
         let all = 1 << 2 | 1 << 12 | 1 << 19 | 1 << 23 | 1 << 38 | 1 << 39;
         let names = "cap_sys_ptrace,cap_dac_read_search,cap_net_admin,cap_sys_nice,cap_bpf,cap_perfmon";
-        let line = format!("capabilities  sudo setcap {names}+ep \"$(command -v stalltop)\"\n");
-        assert_eq!([user.capabilities_line(0), user.capabilities_line(all & !(1 << 23))], [line.clone(), line]);
-        assert_eq!([user.capabilities_line(all), Remedies { is_root: true }.capabilities_line(0)], ["", ""]);
+        let line = |names: &str| format!("capabilities  sudo setcap {names}+ep \"$(command -v stalltop)\"\n");
+        assert_eq!([0, all & !(1 << 23)].map(|held| user.capabilities_line(held, u64::MAX)), [line(names), line(names)]);
+        assert_eq!([user.capabilities_line(all, all), Remedies { is_root: true }.capabilities_line(0, all)], ["", ""]);
+        // Of a container: without CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON.
+        let bounding_set = 1 << 2 | 1 << 12 | 1 << 23;
+        let names = "cap_dac_read_search,cap_net_admin,cap_sys_nice";
+        assert_eq!(user.capabilities_line(1 << 2, bounding_set), line(names));
+        assert_eq!([user.capabilities_line(bounding_set, bounding_set), user.capabilities_line(0, 0)], ["", ""]);
+    }
+
+    #[test]
+    fn a_user_gets_the_capabilities_for_monitoring_and_for_files_of_others() {
+        const CAP_DAC_READ_SEARCH: u32 = 2;
+        let given: BTreeSet<u32> = SETCAP.iter().map(|&(number, _)| number).collect();
+        let used: BTreeSet<u32> = MONITORING_CAPABILITIES.into_iter().chain([CAP_DAC_READ_SEARCH]).collect();
+        assert_eq!(given, used);
     }
 
     #[test]
