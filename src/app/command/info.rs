@@ -25,7 +25,8 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
         print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
     // After what is known of it; with --repair, that there is nothing to copy has been said.
-    replayer.require_sample().map_err(failure)?;
+    // Without the remedy of `failure`, which is this command.
+    replayer.require_sample().map_err(|error| Failure::new(Exit::NotRecording, error.to_string(), "", ""))?;
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Success);
     }

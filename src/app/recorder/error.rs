@@ -29,15 +29,11 @@ pub fn failure(error: RecordingError) -> Failure {
         | RecordingError::PermissionDenied { .. }
         | RecordingError::MultipleBoots { .. } => Exit::Refused,
     };
-    if let RecordingError::NotSeekable { path, .. } = &error {
-        let remedy = format!("give a file, or read it as a stream: 'stalltop check - < {path}', 'stalltop replay - < {path}'");
-        return Failure::new(exit, error.to_string(), "", remedy);
-    }
-    if let RecordingError::NoCompleteSample { path, .. } = &error {
-        let remedy = format!("'stalltop info --verify {path}' shows what is in it");
-        return Failure::new(exit, error.to_string(), "", remedy);
-    }
     let remedy = match &error {
+        RecordingError::NotSeekable { .. } => {
+            "give a file, or read it as a stream: 'stalltop check - < FILE', 'stalltop replay - < FILE'"
+        }
+        RecordingError::NoCompleteSample { .. } => "'stalltop info --verify' shows what is in it",
         RecordingError::AlreadyExists { .. } => "give another name",
         RecordingError::NotARegularFile { .. } => "give the name of a new file, or - for standard output",
         RecordingError::PermissionDenied { .. } => "give a directory that this user may write to",
