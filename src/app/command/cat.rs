@@ -13,12 +13,7 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for file in &cat.files {
         let replayer = open_checked(file)?;
-        replayer.require_sample().map_err(failure)?;
-        let (Some(begin), Some(end)) =
-            (replayer.timestamp(0), replayer.len().checked_sub(1).and_then(|last| replayer.timestamp(last)))
-        else {
-            continue;
-        };
+        let (begin, end) = replayer.require_sample().map_err(failure)?;
         all.push(InputRecording { file, replayer, begin, end });
     }
     all.small_sort_by_key(|part| (part.begin, part.replayer.header().created_ns));

@@ -149,10 +149,13 @@ impl Replayer {
         self.len() == 0
     }
 
-    /// An error if there is no sample, with what the end of the recording says about it.
-    pub fn require_sample(&self) -> Result<(), RecordingError> {
+    /// The times of the first and the last sample. An error if there is none, with what the end of the recording says about it.
+    pub fn require_sample(&self) -> Result<(Timestamp, Timestamp), RecordingError> {
+        let last = self.len().checked_sub(1).and_then(|last| self.timestamp(last));
+        if let Some(times) = self.timestamp(0).zip(last) {
+            return Ok(times);
+        }
         let why = match self.tail() {
-            _ if !self.is_empty() => return Ok(()),
             _ if !self.damage().is_empty() => "it is damaged",
             Tail::Torn { .. } => "its last frame is incomplete",
             Tail::Growing => "it is being recorded",
