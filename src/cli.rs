@@ -96,7 +96,7 @@ pub struct Configuration {
 /// When eBPF programs are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProbeMode {
-    /// Where the kernel and the user's privileges allow it, and while they take at most 1 % of a CPU
+    /// Where the kernel and the user's privileges allow it, and while they take at most 1% of a CPU
     #[default]
     Auto,
     /// Never

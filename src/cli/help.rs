@@ -26,7 +26,7 @@ Options: -i TIME (between samples), --history TIME, --theme NAME, --ascii,
          --no-color, --slow, --version (stalltop help options: all of them)
 
 Example: ssh db1 stalltop record - | stalltop replay -
-Exit codes: 0 success, 1 failed, 2 usage, 3 damaged recording; all: man stalltop
+Exit codes: 0 success, 1 failed, 2 usage; all: stalltop man | man -l -
 ";
 
 /// `stalltop help options`: the options of the live screen, which are not those of a command.

@@ -38,7 +38,7 @@ pub struct Record {
     #[arg(long, value_name = "DIR", requires = "rotate")]
     pub export: Option<PathBuf>,
     /// Run `sh -c CMD` at most once a second, as the user who records, and record the running total that it prints as its
-    /// first word: `compare` then shows the cost of an operation. Killed after 5 s; the recording does not wait for it
+    /// first word: `compare` then shows the cost of an operation. It must exit with 0. Killed after 5 s; the recording does not wait for it
     #[arg(long, value_name = "CMD")]
     pub ops: Option<OsString>,
     #[command(flatten)]
