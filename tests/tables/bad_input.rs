@@ -12,14 +12,17 @@ fn is_one_line(stderr: &str) -> bool {
 
 #[test]
 fn a_misspelt_column_is_reported_with_the_right_one() {
-    let all = "'stalltop table disk --columns all' prints all, docs/tables.md explains them\n";
-    for (option, word, meant) in [
-        ("--columns", "r_awai", ": did you mean 'r_await'?"),
-        ("--sort", "w_awiat", ": did you mean 'w_await'?"),
-        ("--columns", "zzz", ""),
+    let all = "--columns all shows all, docs/tables.md explains them";
+    for (option, word, remedy) in [
+        ("--columns", "r_awai", "did you mean 'r_await'?"),
+        ("--sort", "w_awiat", "did you mean 'w_await'?"),
+        ("--columns", "latencey", "did you mean 'latency'?"),
+        ("--columns", "al", "did you mean 'all'?"),
+        ("--sort", "al", all),
+        ("--columns", "zzz", all),
     ] {
         let (code, _, stderr) = run(&["table", "disk", option, word]);
-        assert_eq!((code, stderr), (2, format!("stalltop: 'disk' has no column '{word}'{meant}: {all}")));
+        assert_eq!((code, stderr), (2, format!("stalltop: 'disk' has no column '{word}': {remedy}\n")));
     }
 }
 

@@ -66,7 +66,7 @@ impl ResolvedSelection {
             }
         }
         let sort = match (&resolved.selection.sort, resolved.selection.top) {
-            (Some(name), _) => Some(find_column(table, name)?),
+            (Some(name), _) => Some(find_column(table, name, &[])?),
             (None, Some(_)) => Some(table.default_sort()),
             (None, None) => None,
         };
@@ -174,19 +174,25 @@ fn parse_columns(table: &dyn Table, names: &str) -> Result<Vec<&'static ColumnDe
     if let Some((_, columns)) = table.column_sets().into_iter().find(|(name, _)| *name == names) {
         return Ok(columns);
     }
-    names.split(',').map(|name| find_column(table, name.trim())).collect()
+    // The name of a set stands alone.
+    let mut sets = Vec::new();
+    if !names.contains(',') {
+        sets.push(ALL_COLUMNS);
+        sets.extend(table.column_sets().into_iter().map(|(name, _)| name));
+    }
+    names.split(',').map(|name| find_column(table, name.trim(), &sets)).collect()
 }
 
-/// By its title, else by its key.
-fn find_column(table: &dyn Table, name: &str) -> Result<&'static ColumnDefinition, String> {
+/// By its title, else by its key. `sets`: other names that may have been meant.
+fn find_column(table: &dyn Table, name: &str, sets: &[&str]) -> Result<&'static ColumnDefinition, String> {
     let columns = table.columns();
     let by = |field: fn(&ColumnDefinition) -> &str| columns.iter().copied().find(|column| field(column) == name);
     by(|column| column.title).or_else(|| by(|column| column.key)).ok_or_else(|| {
-        let known = columns.iter().flat_map(|column| [column.title, column.key]);
-        let meant = did_you_mean(name, known);
-        let table = table.name();
-        format!(
-            "'{table}' has no column '{name}'{meant}: 'stalltop table {table} --columns all' prints all, docs/tables.md explains them"
-        )
+        let known = columns.iter().flat_map(|column| [column.title, column.key]).chain(sets.iter().copied());
+        let mut remedy = did_you_mean(name, known);
+        if remedy.is_empty() {
+            remedy = ": --columns all shows all, docs/tables.md explains them".to_owned();
+        }
+        format!("'{}' has no column '{name}'{remedy}", table.name())
     })
 }
