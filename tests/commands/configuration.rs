@@ -104,6 +104,14 @@ fn errors_have_a_line_number_and_a_suggestion() {
         ("[thresholds]\nblocked-ratio = \"much\"\n", "line 2: 'much' is not a value of this threshold"),
         ("[thresholds]\nblocked-ratio = true\n", "line 2: this is not a number"),
         ("[thresholds]\nblocked-ratio = nan\n", "line 2: blocked-ratio is a share"),
+        (
+            "[thresholds]\nbox-idle-below-ratio = 0.5\nhost-busy-below-ratio = 0.6\n",
+            "line 3: this threshold is set twice: write only 'host-busy-below-ratio', its present name",
+        ),
+        (
+            "[thresholds]\nhost-busy-below-ratio = 0.6\nbox-idle-below-ratio = 0.5\n",
+            "line 3: this threshold is set twice: write only 'host-busy-below-ratio', its present name",
+        ),
         ("thresholds = 3\n", "line 1: 'thresholds' is a section"),
         ("[speeds]\neth0 = \"fast\"\n", "line 2: this is not a speed"),
         ("[speeds]\neth0 = \"1000xy\"\n", "line 2: this is not a speed"),

@@ -100,7 +100,7 @@ A threshold is a number in its unit, or text with one: `blocked-ratio = \"30%\"`
 | error | result |
 | --- | --- |
 | no file | the defaults are used |
-| an unknown key, an invalid value, invalid TOML, not UTF-8, larger than 1 MiB, not a regular file (a directory, a FIFO) | one line with the file, the line number and a suggestion; exit code 2 |
+| an unknown key, an invalid value, a threshold that is set twice, invalid TOML, not UTF-8, larger than 1 MiB, not a regular file (a directory, a FIFO) | one line with the file, the line number and a suggestion; exit code 2 |
 | others may write to the file, or it belongs to neither the user nor root | refused, one line, exit code 6 |
 | the file cannot be read (permission, an I/O error, a dangling link) | a warning, and the file is not used; exit code 1 if it was named with `--config` |
 | its file system does not answer for 3 s | a warning, and the file is not used |

@@ -103,13 +103,23 @@ impl ParsedConfig {
         }
         for (key, value) in in_source_order(expect_table(value, name)?) {
             match name {
-                "thresholds" => self.thresholds.push(parse_threshold(key, value)?),
+                "thresholds" => self.add_threshold(key, parse_threshold(key, value)?)?,
                 "speeds" => self.links.push((key.as_ref().to_string(), parse_link(value)?)),
                 "baselines" => self.parse_baselines(key, value)?,
                 "screen" => self.parse_screen(key, value)?,
                 _ => self.parse_ignore(key, value)?,
             }
         }
+        Ok(())
+    }
+
+    /// A threshold may have an older name; TOML itself refuses the same name twice.
+    fn add_threshold(&mut self, key: &Spanned<impl AsRef<str>>, setting: ThresholdSetting) -> Result<(), SpannedError> {
+        if self.thresholds.iter().any(|known| known.limit() == setting.limit()) {
+            let remedy = format!("write only '{}', its present name", setting.limit().name());
+            return Err(spanned_error(key.span(), "this threshold is set twice", remedy));
+        }
+        self.thresholds.push(setting);
         Ok(())
     }
 
