@@ -2,8 +2,9 @@
 //! call is cancelled.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,8 +16,11 @@ use super::tool::{ToolError, ToolResult};
 /// Time that a command has beyond the seconds for which it samples.
 const GRACE_SECONDS: u64 = 60;
 
-/// What a command may print, 16 MiB.
-const MAX_OUTPUT_BYTES: u64 = 1 << 24;
+/// What a command may print, in MiB.
+const MAX_OUTPUT_MIB: u64 = 16;
+
+/// The largest recording of a host, in MiB.
+const MAX_RECORDING_MIB: u64 = 256;
 
 /// A longer line of standard error is cut.
 const MAX_ERROR_CHARS: usize = 300;
@@ -36,19 +40,19 @@ pub struct Recording {
     _temporary: Option<tempfile::TempPath>,
 }
 
-/// The recording of a source; `None` of this machine. Of a host so many seconds are recorded.
-pub async fn recording(source: ToolTarget, seconds: u64) -> Result<Option<Recording>, ToolError> {
-    match source {
+/// The recording of a target; `None` of this machine. Of a host so many seconds are recorded.
+pub async fn recording(target: ToolTarget, seconds: u64) -> Result<Option<Recording>, ToolError> {
+    match target {
         ToolTarget::ThisMachine => Ok(None),
         ToolTarget::Recording(path) => Ok(Some(Recording { path, _temporary: None })),
         ToolTarget::Host(host) => {
-            let (file, path) = tempfile::NamedTempFile::with_suffix(".stalltop")?.into_parts();
+            let (mut file, path) = tempfile::NamedTempFile::with_suffix(".stalltop")?.into_parts();
             let mut command = Command::new("ssh");
             command.args(["-o", "BatchMode=yes", "-T", "--", &host, "stalltop", "record", "-"]);
-            command.arg(format!("--for={seconds}s")).stdout(file);
-            let output = finish(command, seconds).await?;
-            if !output.status.success() {
-                return Err(failure(&format!("ssh {host}"), &output.stderr));
+            command.arg(format!("--for={seconds}s"));
+            let (status, stderr) = finish(command, seconds, &mut file, MAX_RECORDING_MIB).await?;
+            if !status.success() {
+                return Err(failure(&format!("ssh {host}"), &stderr));
             }
             Ok(Some(Recording { path: path.to_path_buf(), _temporary: Some(path) }))
         }
@@ -58,13 +62,14 @@ pub async fn recording(source: ToolTarget, seconds: u64) -> Result<Option<Record
 /// The JSON values that a command of this program prints, a line each. `exits`: the exit codes that are no failure.
 pub async fn run(arguments: Vec<OsString>, seconds: u64, exits: &[i32]) -> Result<Vec<Value>, ToolError> {
     let mut command = Command::new("/proc/self/exe");
-    command.args(&arguments).stdout(Stdio::piped());
-    let output = finish(command, seconds).await?;
+    command.args(&arguments);
+    let mut stdout = Vec::new();
+    let (status, stderr) = finish(command, seconds, &mut stdout, MAX_OUTPUT_MIB).await?;
     // An error may have the exit code of a verdict.
-    if !output.status.code().is_some_and(|code| exits.contains(&code)) || output.stdout.is_empty() {
-        return Err(failure("stalltop", &output.stderr));
+    if !status.code().is_some_and(|code| exits.contains(&code)) || stdout.is_empty() {
+        return Err(failure("stalltop", &stderr));
     }
-    let lines = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let lines = stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).map_err(ToolError::Malformed)).collect()
 }
 
@@ -74,24 +79,39 @@ pub async fn run_one(arguments: Vec<OsString>, seconds: u64, exits: &[i32]) -> T
     values.into_iter().next().ok_or_else(|| ToolError::Command("stalltop: it printed nothing".into()))
 }
 
-async fn finish(mut command: Command, seconds: u64) -> Result<std::process::Output, ToolError> {
-    command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+/// Runs the command, and writes its standard output to `output`. Returns its standard error.
+async fn finish(
+    mut command: Command,
+    seconds: u64,
+    output: &mut impl Write,
+    max_mib: u64,
+) -> Result<(ExitStatus, Vec<u8>), ToolError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let limit = seconds.saturating_add(GRACE_SECONDS);
     let mut child = command.spawn()?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let output = tokio::time::timeout(Duration::from_secs(limit), async {
-        let (stdout, stderr) = tokio::try_join!(read_output(stdout), read_output(stderr))?;
-        Ok(std::process::Output { status: child.wait().await?, stdout, stderr })
+    let mut errors = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(limit), async {
+        tokio::try_join!(copy(stdout, output, max_mib), copy(stderr, &mut errors, MAX_OUTPUT_MIB))?;
+        Ok::<_, ToolError>(child.wait().await?)
     });
-    output.await.map_err(|_| ToolError::TimedOut(limit))?
+    let status = ended.await.map_err(|_| ToolError::TimedOut(limit))??;
+    Ok((status, errors))
 }
 
-async fn read_output(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, ToolError> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut bytes).await?;
+/// Copies to the end of the pipe; fails if there is more than `max_mib`.
+async fn copy(pipe: Option<impl AsyncRead + Unpin>, output: &mut impl Write, max_mib: u64) -> Result<(), ToolError> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut buffer = vec![0; 1 << 16];
+    let mut left = max_mib << 20;
+    loop {
+        let count = pipe.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        left = left.checked_sub(count as u64).ok_or(ToolError::TooLong(max_mib))?;
+        output.write_all(buffer.get(..count).unwrap_or_default())?;
     }
-    if bytes.len() as u64 > MAX_OUTPUT_BYTES { Err(ToolError::TooLong) } else { Ok(bytes) }
 }
 
 /// The last line of standard error.
@@ -110,11 +130,14 @@ mod tests {
     #[test]
     fn a_command_that_prints_without_end_is_killed() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        for script in ["exec yes", "exec yes >&2"] {
+        for (script, mib) in [("exec yes", 2), ("exec yes >&2", MAX_OUTPUT_MIB)] {
             let mut command = Command::new("sh");
-            command.args(["-c", script]).stdout(Stdio::piped());
-            let error = runtime.block_on(finish(command, 60)).unwrap_err();
-            assert_eq!(error.to_string(), "the answer is longer than 16 MiB: narrow 'columns' or 'rows'", "{script}");
+            command.args(["-c", script]);
+            let mut output = tempfile::tempfile().unwrap();
+            let error = runtime.block_on(finish(command, 60, &mut output, 2)).unwrap_err();
+            let text = "ask for less (fewer columns or rows, a shorter time)";
+            assert_eq!(error.to_string(), format!("the command printed more than {mib} MiB: {text}"), "{script}");
+            assert!(output.metadata().unwrap().len() <= 2 << 20, "{script}");
         }
     }
 }

@@ -25,8 +25,8 @@ pub enum ToolError {
     Command(String),
     /// After so many seconds
     TimedOut(u64),
-    /// The command printed more than is read
-    TooLong,
+    /// The command printed more than so many MiB
+    TooLong(u64),
     Os(std::io::Error),
     /// The command printed something else than JSON
     Malformed(serde_json::Error),
@@ -37,7 +37,9 @@ impl fmt::Display for ToolError {
         match self {
             ToolError::Argument(line) | ToolError::Command(line) => f.write_str(line),
             ToolError::TimedOut(seconds) => write!(f, "no answer within {seconds} s"),
-            ToolError::TooLong => f.write_str("the answer is longer than 16 MiB: narrow 'columns' or 'rows'"),
+            ToolError::TooLong(mib) => {
+                write!(f, "the command printed more than {mib} MiB: ask for less (fewer columns or rows, a shorter time)")
+            }
             ToolError::Os(error) => write!(f, "cannot run the command: {error}"),
             ToolError::Malformed(error) => write!(f, "the command printed no JSON: {error}"),
         }
