@@ -109,7 +109,7 @@ enum Input {
     Playback,
     /// Intervals of the displayed stretch can be evaluated
     GraphIntervals,
-    /// Intervals of the process of the open page can be computed
+    /// Intervals of the task of the open page can be computed
     TaskPast,
 }
 

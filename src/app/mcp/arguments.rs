@@ -57,11 +57,11 @@ pub fn check_names(arguments: &Arguments, properties: &Value) -> Result<(), Tool
 }
 
 /// The machine or recording that the tool reads: `recording`, `host`, or else this machine.
-pub fn source(arguments: &Arguments, access: &AllowedTargets) -> Result<ToolTarget, ToolError> {
+pub fn target(arguments: &Arguments, allowed: &AllowedTargets) -> Result<ToolTarget, ToolError> {
     match (text(arguments, "recording")?, text(arguments, "host")?) {
         (Some(_), Some(_)) => Err(ToolError::Argument("recording and host: give one of them".into())),
-        (Some(file), None) => Ok(ToolTarget::Recording(recording(Path::new(file), access)?)),
-        (None, Some(host)) if access.hosts.iter().any(|allowed| allowed == host) => Ok(ToolTarget::Host(host.to_owned())),
+        (Some(file), None) => Ok(ToolTarget::Recording(recording(Path::new(file), allowed)?)),
+        (None, Some(host)) if allowed.hosts.iter().any(|known| known == host) => Ok(ToolTarget::Host(host.to_owned())),
         (None, Some(host)) => {
             Err(ToolError::Argument(format!("host '{host}' is not allowed: start 'stalltop mcp --host {host}' to allow it")))
         }
@@ -70,13 +70,13 @@ pub fn source(arguments: &Arguments, access: &AllowedTargets) -> Result<ToolTarg
 }
 
 /// A recording in one of the directories; a path without one is looked for in all of them.
-pub fn recording(file: &Path, access: &AllowedTargets) -> Result<PathBuf, ToolError> {
-    let candidates = access.directories.iter().filter_map(|directory| {
+pub fn recording(file: &Path, allowed: &AllowedTargets) -> Result<PathBuf, ToolError> {
+    let candidates = allowed.directories.iter().filter_map(|directory| {
         let path = directory.join(file).canonicalize().ok()?;
         path.starts_with(directory.canonicalize().ok()?).then_some(path)
     });
     candidates.into_iter().next().ok_or_else(|| {
-        let directories: Vec<String> = access.directories.iter().map(|directory| directory.display().to_string()).collect();
+        let directories: Vec<String> = allowed.directories.iter().map(|directory| directory.display().to_string()).collect();
         ToolError::Argument(format!(
             "no recording '{}' in {}: the tool 'recordings' lists them; 'stalltop mcp --dir DIR' adds a directory",
             file.display(),
@@ -114,22 +114,22 @@ mod tests {
         std::fs::write(inside.join("a.stalltop"), "").unwrap();
         std::fs::write(folder.path().join("b.stalltop"), "").unwrap();
         std::os::unix::fs::symlink(folder.path().join("b.stalltop"), inside.join("link.stalltop")).unwrap();
-        let access = AllowedTargets { directories: vec![inside.clone()], hosts: Vec::new() };
-        let source = |file: &str| source(&arguments(json!({ "recording": file })), &access);
-        assert!(matches!(source("a.stalltop"), Ok(ToolTarget::Recording(_))));
-        assert!(matches!(source(inside.join("a.stalltop").to_str().unwrap()), Ok(ToolTarget::Recording(_))));
+        let allowed = AllowedTargets { directories: vec![inside.clone()], hosts: Vec::new() };
+        let target = |file: &str| target(&arguments(json!({ "recording": file })), &allowed);
+        assert!(matches!(target("a.stalltop"), Ok(ToolTarget::Recording(_))));
+        assert!(matches!(target(inside.join("a.stalltop").to_str().unwrap()), Ok(ToolTarget::Recording(_))));
         for outside in ["../b.stalltop", "link.stalltop", "/etc/passwd", "missing.stalltop"] {
-            assert!(matches!(source(outside), Err(ToolError::Argument(_))), "{outside}");
+            assert!(matches!(target(outside), Err(ToolError::Argument(_))), "{outside}");
         }
     }
 
     #[test]
     fn only_hosts_that_the_user_named_are_connected_to() {
-        let access = AllowedTargets { directories: Vec::new(), hosts: vec!["db1".into()] };
-        assert!(matches!(source(&arguments(json!({ "host": "db1" })), &access), Ok(ToolTarget::Host(_))));
-        assert!(source(&arguments(json!({ "host": "-oProxyCommand=x" })), &access).is_err());
-        assert!(source(&arguments(json!({ "host": "db1", "recording": "a" })), &access).is_err());
-        assert!(matches!(source(&arguments(json!({})), &access), Ok(ToolTarget::ThisMachine)));
+        let allowed = AllowedTargets { directories: Vec::new(), hosts: vec!["db1".into()] };
+        assert!(matches!(target(&arguments(json!({ "host": "db1" })), &allowed), Ok(ToolTarget::Host(_))));
+        assert!(target(&arguments(json!({ "host": "-oProxyCommand=x" })), &allowed).is_err());
+        assert!(target(&arguments(json!({ "host": "db1", "recording": "a" })), &allowed).is_err());
+        assert!(matches!(target(&arguments(json!({})), &allowed), Ok(ToolTarget::ThisMachine)));
     }
 
     #[test]

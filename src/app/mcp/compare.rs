@@ -9,9 +9,9 @@ use super::arguments::{number, recording, required};
 use super::program::run_one;
 use super::tool::{AllowedTargets, Arguments, ToolResult};
 
-pub async fn compare(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
-    let base = recording(Path::new(required(arguments, "base")?), access)?;
-    let new = recording(Path::new(required(arguments, "new")?), access)?;
+pub async fn compare(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
+    let base = recording(Path::new(required(arguments, "base")?), allowed)?;
+    let new = recording(Path::new(required(arguments, "new")?), allowed)?;
     let words = vec!["compare".into(), "--json".into(), "--".into(), base.into_os_string(), new.into_os_string()];
     let found = run_one(words, 0, &[0]).await?;
     let mut figures: Vec<Value> = found["figures"].as_array().into_iter().flatten().filter_map(difference).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answer::page;
-use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, flag, number, source, time_options};
+use super::arguments::{DEFAULT_SECONDS, MAX_SECONDS, flag, number, target, time_options};
 use super::program::{recording, run_one};
 use super::tool::{AllowedTargets, Arguments, ToolResult};
 
@@ -29,11 +29,11 @@ const MAX_NEXT: usize = 2;
 /// `check` without findings, with a warning, with a critical one, and with too few samples for a verdict.
 const EXITS: [i32; 4] = [0, 1, 2, 3];
 
-pub async fn diagnose(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
+pub async fn diagnose(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, MAX_SECONDS))?;
     let number = number(arguments, "page", 1, (1, u64::MAX))?;
     let detail = flag(arguments, "detail")?;
-    let found = check(arguments, access, seconds).await?;
+    let found = check(arguments, allowed, seconds).await?;
     let findings = found["findings"].as_array().into_iter().flatten();
     let findings: Vec<Value> = findings.map(|finding| if detail { finding.clone() } else { brief(finding) }).collect();
     let page = page(findings, number);
@@ -56,9 +56,9 @@ pub async fn diagnose(arguments: &Arguments, access: &AllowedTargets) -> ToolRes
 }
 
 /// The JSON object of `check`.
-async fn check(arguments: &Arguments, access: &AllowedTargets, seconds: u64) -> ToolResult {
+async fn check(arguments: &Arguments, allowed: &AllowedTargets, seconds: u64) -> ToolResult {
     let mut words = vec!["check".into(), "--json".into()];
-    match recording(source(arguments, access)?, seconds).await? {
+    match recording(target(arguments, allowed)?, seconds).await? {
         None => words.push(format!("--for={seconds}s").into()),
         Some(recording) => {
             words.extend(time_options(arguments)?.into_iter().map(Into::into));

@@ -15,8 +15,8 @@ use crate::units::time::rfc3339;
 const MAX_FILES: usize = 1000;
 
 /// Reads the header and the index of each recording on the page; blocks.
-pub fn recordings(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
-    let mut files: Vec<(SystemTime, PathBuf, u64)> = access.directories.iter().flat_map(|directory| list(directory)).collect();
+pub fn recordings(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
+    let mut files: Vec<(SystemTime, PathBuf, u64)> = allowed.directories.iter().flat_map(|directory| list(directory)).collect();
     files.sort();
     files.dedup();
     let newest = files.into_iter().rev().take(MAX_FILES);

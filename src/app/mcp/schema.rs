@@ -23,7 +23,7 @@ pub const TOOLS: [ToolDefinition; 6] = [
                       CPUs, threads, disks, networks, cgroup limits; how much of the idle CPU time is really free. The causes come \
                       first; a finding with follows_from is a consequence. Call this first, without arguments for this machine.",
         arguments: || {
-            let mut properties = source();
+            let mut properties = target();
             properties.insert(
                 "seconds".into(),
                 json!({
@@ -50,7 +50,7 @@ pub const TOOLS: [ToolDefinition; 6] = [
         description: "Rows of figures like those of mpstat, iostat -x, sar -n DEV, pidstat or vmstat: over some seconds of a machine, or \
                       the totals (counts, bytes) and means of a recording or a part of it.",
         arguments: || {
-            let mut properties = source();
+            let mut properties = target();
             properties.extend(table());
             properties.insert(
                 "rows".into(),
@@ -145,7 +145,7 @@ impl ToolDefinition {
     }
 }
 
-fn source() -> Map<String, Value> {
+fn target() -> Map<String, Value> {
     object(json!({
         "recording": { "type": "string", "description": "A recording in place of this machine, from the tool recordings" },
         "host": { "type": "string", "description": "Another machine, by ssh; one that was allowed with --host" },

@@ -24,14 +24,14 @@ const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call
 
 /// The server of one client.
 pub struct Server {
-    access: AllowedTargets,
+    allowed: AllowedTargets,
     /// A client cannot make the monitor a load: one command at a time.
     running: Mutex<()>,
 }
 
 impl Server {
-    pub fn new(access: AllowedTargets) -> Server {
-        Server { access, running: Mutex::new(()) }
+    pub fn new(allowed: AllowedTargets) -> Server {
+        Server { allowed, running: Mutex::new(()) }
     }
 
     async fn call(&self, name: &str, arguments: &Arguments) -> Option<ToolResult> {
@@ -40,16 +40,16 @@ impl Server {
             return Some(Err(error));
         }
         let _running = self.running.lock().await;
-        let access = &self.access;
+        let allowed = &self.allowed;
         Some(match name {
-            "diagnose" => diagnose(arguments, access).await,
-            "table" => table(arguments, access).await,
-            "history" => history(arguments, access).await,
-            "compare" => compare(arguments, access).await,
+            "diagnose" => diagnose(arguments, allowed).await,
+            "table" => table(arguments, allowed).await,
+            "history" => history(arguments, allowed).await,
+            "compare" => compare(arguments, allowed).await,
             "explain" => explain(arguments),
             "recordings" => {
-                let (arguments, access) = (arguments.clone(), access.clone());
-                match tokio::task::spawn_blocking(move || recordings(&arguments, &access)).await {
+                let (arguments, allowed) = (arguments.clone(), allowed.clone());
+                match tokio::task::spawn_blocking(move || recordings(&arguments, &allowed)).await {
                     Ok(result) => result,
                     Err(error) => Err(ToolError::Command(error.to_string())),
                 }

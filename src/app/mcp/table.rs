@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 
 use super::answer::page;
-use super::arguments::{number, recording as recording_path, required, source, text, time_options};
+use super::arguments::{number, recording as recording_path, required, target, text, time_options};
 use super::program::{recording, run};
 use super::tool::{AllowedTargets, Arguments, ToolError, ToolResult};
 
@@ -19,9 +19,9 @@ const DEFAULT_POINTS: u64 = 30;
 const MAX_POINTS: u64 = 500;
 
 /// The rows of one interval of a machine, or the totals of a recording.
-pub async fn table(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
+pub async fn table(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
     let seconds = number(arguments, "seconds", DEFAULT_SECONDS, (1, 60))?;
-    let recording = recording(source(arguments, access)?, seconds.saturating_add(1)).await?;
+    let recording = recording(target(arguments, allowed)?, seconds.saturating_add(1)).await?;
     let mut words = table_words(arguments, number(arguments, "rows", DEFAULT_ROWS, (1, MAX_ROWS))?)?;
     match &recording {
         None => words.extend([seconds.to_string(), "1".into()].map(OsString::from)),
@@ -45,8 +45,8 @@ fn is_total(row: &Value) -> bool {
 }
 
 /// The same rows over the time of a recording.
-pub async fn history(arguments: &Arguments, access: &AllowedTargets) -> ToolResult {
-    let file = recording_path(std::path::Path::new(required(arguments, "recording")?), access)?;
+pub async fn history(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
+    let file = recording_path(std::path::Path::new(required(arguments, "recording")?), allowed)?;
     let step = text(arguments, "step")?.unwrap_or("1m");
     let mut words = table_words(arguments, number(arguments, "rows", 1, (1, MAX_ROWS))?)?;
     words.extend([OsString::from(step), number(arguments, "points", DEFAULT_POINTS, (1, MAX_POINTS))?.to_string().into()]);

@@ -74,19 +74,19 @@ mod sender {
         pub fn send(&mut self, evaluation: &Evaluation, families: &[MetricFamily]) {
             let interval = &evaluation.interval;
             let at = interval.at();
-            let source = TelemetryResource { host: interval.host.hostname.to_string_lossy(), version: self.version };
+            let resource = TelemetryResource { host: interval.host.hostname.to_string_lossy(), version: self.version };
             let length_ns = (interval.seconds * 1e9) as u64;
             let start = *self.start.get_or_insert(Instant {
                 boottime_ns: at.boottime_ns.saturating_sub(length_ns),
                 realtime_ns: at.realtime_ns.saturating_sub_unsigned(length_ns),
                 ..at
             });
-            if let Some(request) = self.findings.request(evaluation, &source) {
+            if let Some(request) = self.findings.request(evaluation, &resource) {
                 self.outbox.add_logs(request);
             }
             if self.last_ns.is_none_or(|last| at.boottime_ns.saturating_sub(last) >= self.every_ns) {
                 self.last_ns = Some(at.boottime_ns);
-                self.outbox.set_metrics(metrics_request(families, &source, at, start));
+                self.outbox.set_metrics(metrics_request(families, &resource, at, start));
             }
         }
     }

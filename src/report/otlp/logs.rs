@@ -17,7 +17,7 @@ pub struct FindingLogRecords(BTreeMap<FindingKey, Severity>);
 
 impl FindingLogRecords {
     /// The changes since the last interval as the body of a request to /v1/logs; `None` without changes.
-    pub fn request(&mut self, evaluation: &Evaluation, source: &TelemetryResource) -> Option<Vec<u8>> {
+    pub fn request(&mut self, evaluation: &Evaluation, resource: &TelemetryResource) -> Option<Vec<u8>> {
         let at = unix_ns(evaluation.interval.at());
         let mut records = Vec::new();
         for finding in evaluation.active.iter() {
@@ -32,14 +32,15 @@ impl FindingLogRecords {
                 records.push(record(finding, "ended", at));
             }
         }
-        (!records.is_empty()).then(|| request(records, source))
+        (!records.is_empty()).then(|| request(records, resource))
     }
 }
 
-fn request(log_records: Vec<LogRecord>, source: &TelemetryResource) -> Vec<u8> {
-    let scope = ScopeLogs { scope: Some(source.scope()), log_records, ..ScopeLogs::default() };
-    let resource = ResourceLogs { resource: Some(source.resource()), scope_logs: vec![scope], ..ResourceLogs::default() };
-    ExportLogsServiceRequest { resource_logs: vec![resource] }.encode_to_vec()
+fn request(log_records: Vec<LogRecord>, resource: &TelemetryResource) -> Vec<u8> {
+    let scope = ScopeLogs { scope: Some(resource.scope()), log_records, ..ScopeLogs::default() };
+    let resource_logs =
+        ResourceLogs { resource: Some(resource.resource()), scope_logs: vec![scope], ..ResourceLogs::default() };
+    ExportLogsServiceRequest { resource_logs: vec![resource_logs] }.encode_to_vec()
 }
 
 /// `at`: the end of the interval that shows the change, Unix time in ns.

@@ -14,7 +14,7 @@ use crate::report::openmetrics::{Label, MetricFamily, MetricKind};
 use crate::sample::Instant;
 
 /// The families as the body of a request to /v1/metrics. `at`: the end of their interval; `start`: the first sample.
-pub fn metrics_request(families: &[MetricFamily], source: &TelemetryResource, at: Instant, start: Instant) -> Vec<u8> {
+pub fn metrics_request(families: &[MetricFamily], resource: &TelemetryResource, at: Instant, start: Instant) -> Vec<u8> {
     let times = Times {
         at: unix_ns(at),
         start: unix_ns(start),
@@ -22,10 +22,10 @@ pub fn metrics_request(families: &[MetricFamily], source: &TelemetryResource, at
         boot: unix_ns(at).saturating_sub(at.boottime_ns),
     };
     let metrics = families.iter().flat_map(|family| metrics_of(family, &times)).collect();
-    let scope = ScopeMetrics { scope: Some(source.scope()), metrics, ..ScopeMetrics::default() };
-    let resource =
-        ResourceMetrics { resource: Some(source.resource()), scope_metrics: vec![scope], ..ResourceMetrics::default() };
-    ExportMetricsServiceRequest { resource_metrics: vec![resource] }.encode_to_vec()
+    let scope = ScopeMetrics { scope: Some(resource.scope()), metrics, ..ScopeMetrics::default() };
+    let resource_metrics =
+        ResourceMetrics { resource: Some(resource.resource()), scope_metrics: vec![scope], ..ResourceMetrics::default() };
+    ExportMetricsServiceRequest { resource_metrics: vec![resource_metrics] }.encode_to_vec()
 }
 
 /// 0 before 1970.
