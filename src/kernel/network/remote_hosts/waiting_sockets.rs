@@ -9,7 +9,7 @@ use crate::sample::network::waiting_connections::ConnectionWait;
 /// Connections that are kept of one scan.
 pub const MAX_WAITING_SOCKETS: usize = 512;
 /// Share of the time between two scans in which the window, or the send buffer, was full.
-const MIN_LIMITED_SHARE: f64 = 0.8;
+const MIN_FULL_SHARE: f64 = 0.8;
 /// The window of a receiver that reads slowly is closed for shorter times.
 const MIN_CLOSED_WINDOW_NS: u64 = 4_000_000_000;
 
@@ -88,7 +88,7 @@ fn connection_wait(before: Option<PreviousScan<'_>>, now: &Connection, unacknowl
     let ([_, older_window, older_buffer], [_, window, buffer]) =
         (before.tcp_info.limit_times_us?, now.tcp_info.limit_times_us?);
     let is_limited = |newer: u64, older: u64| {
-        before.elapsed_us > 0 && newer.saturating_sub(older) as f64 >= before.elapsed_us as f64 * MIN_LIMITED_SHARE
+        before.elapsed_us > 0 && newer.saturating_sub(older) as f64 >= before.elapsed_us as f64 * MIN_FULL_SHARE
     };
     match () {
         () if is_limited(window, older_window) => Some(ConnectionWait::FullWindow),
