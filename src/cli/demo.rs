@@ -5,7 +5,7 @@ use clap::Args;
 use super::screen::Appearance;
 
 /// The number of recordings.
-const RECORDINGS: u8 = 6;
+pub const RECORDING_COUNT: u8 = 6;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Demo {
@@ -20,6 +20,6 @@ pub struct Demo {
 }
 
 fn parse_number(text: &str) -> Result<u8, String> {
-    let number = text.parse().ok().filter(|number| (1..=RECORDINGS).contains(number));
-    number.ok_or_else(|| format!("they are 1 to {RECORDINGS}, and 'stalltop demo --list' has their titles"))
+    let number = text.parse().ok().filter(|number| (1..=RECORDING_COUNT).contains(number));
+    number.ok_or_else(|| format!("they are 1 to {RECORDING_COUNT}, and 'stalltop demo --list' has their titles"))
 }

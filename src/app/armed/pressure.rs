@@ -153,14 +153,14 @@ fn wait(mut registered: Vec<RegisteredTrigger>, inbox: &Inbox, say: impl Fn(&str
         }
         let mut events = events.into_iter();
         registered.retain(|one| {
-            let is_lost = events.next().is_none_or(is_lost);
-            if is_lost {
+            let lost = events.next().is_none_or(is_lost);
+            if lost {
                 say(&format!(
                     "the pressure trigger '{}' is lost: the kernel has removed it, as when PSI is disabled",
                     one.trigger
                 ));
             }
-            !is_lost
+            !lost
         });
     }
     say("no pressure trigger is left: armed without them");

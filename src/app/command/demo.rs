@@ -15,6 +15,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::{print, print_localized};
 use crate::app::terminal;
 use crate::cli;
+use crate::cli::demo::RECORDING_COUNT;
 use crate::kernel::Root;
 use crate::report::text;
 use crate::report::window::Window;
@@ -28,8 +29,8 @@ struct Bundled {
     bytes: &'static [u8],
 }
 
-/// The numbers of `demo N` are those of the list, from 1; `cli::demo::Demo` has the range.
-const RECORDINGS: [Bundled; 6] = [
+/// The numbers of `demo N` are those of the list, from 1.
+const RECORDINGS: [Bundled; RECORDING_COUNT as usize] = [
     Bundled {
         name: "blocked-database",
         title: "a blocked database",

@@ -108,6 +108,20 @@ impl TableOutput {
         }
     }
 
+    /// Adds an interval to `step`, which becomes a line when it has lasted for `interval`, or ends with the boot.
+    fn add_to_step(&mut self, evaluation: &Evaluation, step: &mut RunAccumulator, interval: Duration) -> Result<bool, Failure> {
+        if let Some(run) = &mut self.total {
+            run.add(evaluation);
+        }
+        if !step.is_same_boot(evaluation) && !self.add_combined(&std::mem::take(step))? {
+            return Ok(false);
+        }
+        step.add(evaluation);
+        // A sample up to half an interval early still ends the line.
+        let is_due = step.seconds() + evaluation.interval.seconds / 2.0 >= interval.as_secs_f64();
+        if is_due { self.add_combined(&std::mem::take(step)) } else { Ok(true) }
+    }
+
     /// Adds the line of the time since boot, which is not part of the total. Columns of a single interval are unknown (`-`).
     fn add_since_boot(&mut self, evaluation: Option<Evaluation>) -> Result<bool, Failure> {
         evaluation.map_or(Ok(true), |evaluation| self.print_line((&evaluation).into(), true))
@@ -208,33 +222,14 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
     let mut since_boot = options.since_boot;
     let mut go_on = true;
     while go_on && let Some(evaluation) = recording.next_in(&samples) {
-        if std::mem::take(&mut since_boot)
-            && !lines.add_since_boot(recording.evaluate_since_boot(&evaluation.interval.older))?
-        {
-            go_on = false;
-            break;
+        if std::mem::take(&mut since_boot) {
+            go_on = lines.add_since_boot(recording.evaluate_since_boot(&evaluation.interval.older))?;
         }
-        go_on = match options.interval {
-            None => lines.add(&evaluation)?,
-            Some(interval) => {
-                if let Some(run) = &mut lines.total {
-                    run.add(&evaluation);
-                }
-                let ends = !step.is_same_boot(&evaluation);
-                if ends && !lines.add_combined(&std::mem::take(&mut step))? {
-                    go_on = false;
-                    break;
-                }
-                step.add(&evaluation);
-                // A sample up to half an interval early still ends the line.
-                let due = step.seconds() + evaluation.interval.seconds / 2.0 >= interval.as_secs_f64();
-                let go_on = !due || lines.add_combined(&step)?;
-                if due {
-                    step = RunAccumulator::default();
-                }
-                go_on
-            }
-        };
+        go_on = go_on
+            && match options.interval {
+                None => lines.add(&evaluation)?,
+                Some(interval) => lines.add_to_step(&evaluation, &mut step, interval)?,
+            };
     }
     if go_on {
         // What is left, shorter than INTERVAL.

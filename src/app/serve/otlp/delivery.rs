@@ -41,10 +41,7 @@ pub async fn deliver_all(endpoint: &Endpoint, outbox: &Outbox) {
 }
 
 async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind) {
-    let what = match kind {
-        RequestKind::Logs => "findings",
-        RequestKind::Metrics => "metrics",
-    };
+    let what = kind.noun();
     let mut failing = false;
     loop {
         let request = outbox.take(kind).await;
@@ -70,10 +67,7 @@ async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind) {
 }
 
 async fn deliver(endpoint: &Endpoint, kind: RequestKind, request: &[u8]) -> Result<(), Refusal> {
-    let signal = match kind {
-        RequestKind::Logs => "logs",
-        RequestKind::Metrics => "metrics",
-    };
+    let signal = kind.signal();
     let answer = timeout(REQUEST_TIMEOUT, post(endpoint, signal, request)).await;
     let (status, answer) = answer
         .map_err(|_| Refusal::Later("no answer within 10 s".to_owned()))?

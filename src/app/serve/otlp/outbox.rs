@@ -17,6 +17,24 @@ pub enum RequestKind {
     Metrics,
 }
 
+impl RequestKind {
+    /// What it has, in messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            RequestKind::Logs => "findings",
+            RequestKind::Metrics => "metrics",
+        }
+    }
+
+    /// The name of the signal in OTLP, which is the end of its path.
+    pub fn signal(self) -> &'static str {
+        match self {
+            RequestKind::Logs => "logs",
+            RequestKind::Metrics => "metrics",
+        }
+    }
+}
+
 /// Shared by the thread that samples and the one that sends.
 #[derive(Debug, Default)]
 pub struct Outbox {
