@@ -14,8 +14,20 @@ pub struct Band {
     pub rows: fn(&State, &Evaluation) -> (u16, u16),
     /// Bands with a lower number grow first, and fall away last
     pub priority: u8,
-    /// Columns of the screen from which it stands beside the band above it; `u16::MAX`: never
-    pub beside_previous_from: u16,
+    /// Columns of the screen from which it stands beside the band above it; `None`: never
+    beside_previous_from: Option<u16>,
+}
+
+impl Band {
+    /// A band below the one before it.
+    pub const fn new(panes: &'static [&'static str], priority: u8, rows: fn(&State, &Evaluation) -> (u16, u16)) -> Band {
+        Band { panes, rows, priority, beside_previous_from: None }
+    }
+
+    /// The same; it stands beside the band before it where the screen has this many columns.
+    pub const fn beside_previous_from(self, columns: u16) -> Band {
+        Band { beside_previous_from: Some(columns), ..self }
+    }
 }
 
 /// Number of panes.
@@ -103,7 +115,11 @@ fn side_by_side(bands: &[Band], wanted: Vec<BandRows>, width: u16) -> Vec<Line> 
         let panes: Vec<usize> = (pane..pane + band.panes.len()).collect();
         pane += band.panes.len();
         match lines.last_mut() {
-            Some(above) if width >= band.beside_previous_from && above.panes.len() == 1 && rows.maximum > 0 => {
+            Some(above)
+                if band.beside_previous_from.is_some_and(|columns| width >= columns)
+                    && above.panes.len() == 1
+                    && rows.maximum > 0 =>
+            {
                 above.panes.extend(panes);
                 above.rows = BandRows {
                     minimum: above.rows.minimum.max(rows.minimum),
@@ -173,7 +189,7 @@ impl State {
     /// Gives the focus to the pane `step` after the focused one.
     pub(super) fn move_focus(&mut self, step: isize) {
         let PaneFocus { focused, zoomed } = self.pane_focus();
-        // Those on the screen; each of them can be zoomed.
+        // The panes that are displayed; while one is zoomed, all of the screen, also those that have no room beside others.
         let panes: Vec<usize> = match zoomed {
             true => (0..self.screen.definition().pane_count()).collect(),
             false => ScreenLayout::new(self).panes.into_iter().map(|area| area.pane).collect(),
@@ -224,6 +240,23 @@ mod tests {
         let band = |minimum, maximum, priority| BandRows { minimum, maximum, priority };
         let bands = [band(8, 12, 0), band(7, 8, 3), band(6, 7, 2), band(4, 6, 4), band(5, u16::MAX, 1)];
         band_heights(&bands, height)
+    }
+
+    #[test]
+    fn a_band_with_content_stands_beside_the_one_above_on_a_wide_screen() {
+        let bands = [
+            Band::new(&["disks"], 2, |_, _| (0, 0)),
+            Band::new(&["network"], 4, |_, _| (0, 0)).beside_previous_from(240),
+            Band::new(&["tasks"], 1, |_, _| (0, 0)),
+        ];
+        let panes = |width, maximum| -> Vec<Vec<usize>> {
+            let rows = |minimum, maximum, priority| BandRows { minimum, maximum, priority };
+            let wanted = vec![rows(6, 10, 2), rows(0, maximum, 4), rows(5, 15, 1)];
+            side_by_side(&bands, wanted, width).into_iter().map(|line| line.panes).collect()
+        };
+        assert_eq!(panes(239, 7), [vec![0], vec![1], vec![2]]);
+        assert_eq!(panes(240, 7), [vec![0, 1], vec![2]]);
+        assert_eq!(panes(240, 0), [vec![0], vec![1], vec![2]], "it has no content");
     }
 
     #[test]

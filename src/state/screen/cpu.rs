@@ -18,25 +18,14 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         false => layout.cpu_screen(state),
     },
     bands: &[
-        Band {
-            panes: &["cores", "waiting for a CPU"],
-            rows: |_, evaluation| (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18)),
-            priority: 0,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["threads by state", "hottest threads"],
-            // The table of many CPUs needs the room.
-            rows: |_, evaluation| (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX }),
-            priority: 2,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["CPUs"],
-            rows: |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2)),
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["cores", "waiting for a CPU"], 0, |_, evaluation| {
+            (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18))
+        }),
+        // The table of many CPUs needs the room.
+        Band::new(&["threads by state", "hottest threads"], 2, |_, evaluation| {
+            (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX })
+        }),
+        Band::new(&["CPUs"], 1, |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2))),
     ],
     list_pane: Some(4),
 };

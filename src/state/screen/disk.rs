@@ -15,23 +15,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 1,
     list_lines: |_, _| ListLines { above: 1, ..ListLines::default() },
     bands: &[
-        Band { panes: &["await over time"], rows: |_, _| (8, 18), priority: 0, beside_previous_from: u16::MAX },
-        Band {
-            panes: &["queue and throughput", "distribution of await"],
-            rows: |_, _| (7, u16::MAX),
-            priority: 2,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["devices"],
-            rows: |state, _| {
-                let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
-                // Frame, headings, and the notes below.
-                (7, 6 + rows_of(lines))
-            },
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["await over time"], 0, |_, _| (8, 18)),
+        Band::new(&["queue and throughput", "distribution of await"], 2, |_, _| (7, u16::MAX)),
+        Band::new(&["devices"], 1, |state, _| {
+            let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+            // Frame, headings, and the notes below.
+            (7, 6 + rows_of(lines))
+        }),
     ],
     list_pane: Some(3),
 };

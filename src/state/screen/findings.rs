@@ -14,23 +14,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 0,
     list_lines: |_, layout| ListLines { above: u16::from(!layout.has_panes()), ..ListLines::default() },
     bands: &[
-        Band {
-            panes: &["findings"],
-            rows: |state, _| {
-                let sentence = if state.setup.size.0 < 160 { 3 } else { 2 };
-                let lines = |row: &Row| if matches!(row, Row::ActiveFinding(_)) { 1 + sentence } else { 1 };
-                // Frame, and a note below.
-                (7, 4 + rows_of(state.rows.iter().map(lines).sum()))
-            },
-            priority: 0,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["explanation", "evidence"],
-            rows: |state, _| if state.rows.is_empty() { (0, 0) } else { (10, u16::MAX) },
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["findings"], 0, |state, _| {
+            let sentence = if state.setup.size.0 < 160 { 3 } else { 2 };
+            let lines = |row: &Row| if matches!(row, Row::ActiveFinding(_)) { 1 + sentence } else { 1 };
+            // Frame, and a note below.
+            (7, 4 + rows_of(state.rows.iter().map(lines).sum()))
+        }),
+        Band::new(&["explanation", "evidence"], 1, |state, _| if state.rows.is_empty() { (0, 0) } else { (10, u16::MAX) }),
     ],
     list_pane: Some(0),
 };

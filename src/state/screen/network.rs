@@ -29,37 +29,19 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         ListLines { above: 1, below, ..ListLines::default() }
     },
     bands: &[
-        Band {
-            panes: &["in and out", "retransmits and drops"],
-            rows: |_, _| (7, u16::MAX),
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["round-trip times"],
-            rows: |_, evaluation| {
-                let hosts = evaluation.remote_hosts.as_ref().map_or(0, |hosts| hosts.rows.len());
-                (if hosts == 0 { 3 } else { 5 }, 3 + rows_of(hosts).clamp(0, 8))
-            },
-            priority: 2,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["errors, drops and queues", "TCP and UDP since the start"],
-            rows: |_, evaluation| (7, 3 + rows_of(evaluation.interval.nics.len()).max(4)),
-            priority: 3,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["interfaces and protocols"],
-            // Frame, headings and rows, a blank line, protocols.
-            rows: |state, _| {
-                let lines = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
-                (10, 4 + rows_of(lines).saturating_add(layout::protocol_rows(state)))
-            },
-            priority: 0,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["in and out", "retransmits and drops"], 1, |_, _| (7, u16::MAX)),
+        Band::new(&["round-trip times"], 2, |_, evaluation| {
+            let hosts = evaluation.remote_hosts.as_ref().map_or(0, |hosts| hosts.rows.len());
+            (if hosts == 0 { 3 } else { 5 }, 3 + rows_of(hosts).clamp(0, 8))
+        }),
+        Band::new(&["errors, drops and queues", "TCP and UDP since the start"], 3, |_, evaluation| {
+            (7, 3 + rows_of(evaluation.interval.nics.len()).max(4))
+        }),
+        // Frame, headings and rows, a blank line, protocols.
+        Band::new(&["interfaces and protocols"], 0, |state, _| {
+            let lines = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+            (10, 4 + rows_of(lines).saturating_add(layout::protocol_rows(state)))
+        }),
     ],
     list_pane: Some(5),
 };

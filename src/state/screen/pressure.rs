@@ -15,31 +15,11 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     finding_lines: |_| 1,
     list_lines: |_, layout| ListLines { above: host_lines(layout) + 1, ..ListLines::default() },
     bands: &[
-        Band {
-            panes: &["pressure of the host", "pressure over time"],
-            rows: |_, _| (8, 17),
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["memory of the host", "memory over time"],
-            rows: |_, _| (7, 9),
-            priority: 2,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["load average", "cgroups by time"],
-            rows: |_, _| (7, u16::MAX),
-            priority: 3,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["pressure of the host", "pressure over time"], 1, |_, _| (8, 17)),
+        Band::new(&["memory of the host", "memory over time"], 2, |_, _| (7, 9)),
+        Band::new(&["load average", "cgroups by time"], 3, |_, _| (7, u16::MAX)),
         // Frame, headings and rows; a line that says that there are none.
-        Band {
-            panes: &["cgroups"],
-            rows: |state, _| (5, 3 + u16::try_from(state.rows.len()).unwrap_or(u16::MAX - 3).max(1)),
-            priority: 0,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["cgroups"], 0, |state, _| (5, 3 + u16::try_from(state.rows.len()).unwrap_or(u16::MAX - 3).max(1))),
     ],
     list_pane: Some(6),
 };

@@ -21,9 +21,6 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         let below = u16::from(layout::hides_other_users(state));
         ListLines { above: 2, below, ..ListLines::default() }
     },
-    bands: &[
-        Band { panes: &["threads by state", "cgroups"], rows: |_, _| (8, 12), priority: 1, beside_previous_from: u16::MAX },
-        Band { panes: &["tasks"], rows: |_, _| (9, u16::MAX), priority: 0, beside_previous_from: u16::MAX },
-    ],
+    bands: &[Band::new(&["threads by state", "cgroups"], 1, |_, _| (8, 12)), Band::new(&["tasks"], 0, |_, _| (9, u16::MAX))],
     list_pane: Some(2),
 };
