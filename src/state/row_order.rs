@@ -3,6 +3,7 @@
 
 use super::rows::{self, Item, Row, TaskRows};
 use super::{Screen, Sort, State};
+use crate::findings::Evaluation;
 use crate::ids::{GroupId, TaskId};
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::interval::task::ThreadSpan;
@@ -13,8 +14,8 @@ const HELD_NS: u64 = 3_000_000_000;
 /// Rows from the first one whose order is kept: more than a screen shows.
 const HELD_ROWS: usize = 128;
 
-/// Threads whose place among the hottest ones is kept: twice as many as a screen shows.
-const HELD_THREADS: usize = 24;
+/// Threads whose place among the hottest ones is kept: more than have a row.
+const HELD_THREADS: usize = 2 * HeldThreads::MAX_ROWS;
 
 /// The order of rows at some time, and for which list it is.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct HeldGroups {
 pub struct HeldThreads {
     since_ns: u64,
     threads: Vec<TaskId>,
+    /// Those that each have a row if there is room; of the newest interval
+    hot: Vec<TaskId>,
 }
 
 impl State {
@@ -92,19 +95,30 @@ impl State {
         self.held_groups = HeldGroups { since_ns: now_ns, groups };
     }
 
-    /// Keeps the threads that used most CPU time in the newest interval, if those of an earlier one are old enough.
+    /// The number of process groups; of a live screen that of those whose order is kept, because each layout needs it.
+    pub(super) fn process_group_count(&self, evaluation: &Evaluation) -> usize {
+        match self.live_time_ns() {
+            Some(_) => self.held_groups.groups.len(),
+            None => process_groups(&evaluation.interval).len(),
+        }
+    }
+
+    /// Keeps the threads that used most CPU time in the newest interval, if those of an earlier one are old enough, and which of
+    /// them are hot.
     pub(super) fn hold_hot_threads(&mut self) {
         let Some(now_ns) = self.live_time_ns() else {
             self.held_threads = HeldThreads::default();
             return;
         };
-        if is_held(self.held_threads.since_ns, now_ns) {
+        let Some(tasks) = self.current.as_ref().and_then(|evaluation| evaluation.interval.tasks.as_ref()) else { return };
+        let held = &mut self.held_threads;
+        held.hot = held.hot_threads(&tasks.threads).collect();
+        if is_held(held.since_ns, now_ns) {
             return;
         }
-        let Some(tasks) = self.current.as_ref().and_then(|evaluation| evaluation.interval.tasks.as_ref()) else { return };
-        let threads = HeldThreads::default().hottest(&tasks.threads, HELD_THREADS);
-        let threads = threads.into_iter().map(|thread| thread.id).collect();
-        self.held_threads = HeldThreads { since_ns: now_ns, threads };
+        let threads = HeldThreads::default().select(used_cpus(&tasks.threads), HELD_THREADS);
+        held.threads = threads.into_iter().map(|thread| thread.id).collect();
+        held.since_ns = now_ns;
     }
 
     /// The time of the displayed sample, if it is the newest one of this machine.
@@ -130,13 +144,29 @@ impl HeldThreads {
     /// CPU time from which a thread has a row, in CPUs
     const MIN_USED: f64 = 0.0005;
 
-    /// At most `count` threads that used most CPU time: kept ones in the order that is kept, each other one where it belongs.
-    pub fn hottest<'a>(&self, threads: &'a [ThreadSpan], count: usize) -> Vec<&'a ThreadSpan> {
-        let used = threads.iter().filter_map(|thread| Some((thread.id, thread.cpu?.0, thread)));
-        self.select(used.filter(|(_, used, _)| *used >= Self::MIN_USED), count)
+    /// CPU time from which each thread has a row; of those below it only a few, each of which would change its row with each interval
+    const HOT: f64 = 0.005;
+    const MIN_ROWS: usize = 5;
+    const MAX_ROWS: usize = 12;
+
+    /// The threads that have a row, at most `room`: kept ones in the order that is kept, each other one where it belongs.
+    pub fn hottest<'a>(&self, threads: &'a [ThreadSpan], room: usize) -> Vec<&'a ThreadSpan> {
+        let count = self.hot_threads(threads).count().max(Self::MIN_ROWS);
+        self.select(used_cpus(threads), count.min(room))
     }
 
-    /// The same of any rows with the CPU time that their thread used.
+    /// The threads that are hot, no more of them than rows.
+    fn hot_threads(&self, threads: &[ThreadSpan]) -> impl Iterator<Item = TaskId> {
+        let hot = used_cpus(threads).filter(|&(id, used, _)| self.is_hot(id, used));
+        hot.map(|(id, ..)| id).take(Self::MAX_ROWS)
+    }
+
+    /// A thread that is hot stays so until it uses much less: the number of rows does not change with each interval.
+    fn is_hot(&self, id: TaskId, used: f64) -> bool {
+        used >= Self::HOT || (used >= Self::HOT / Self::TAKES_OVER && self.hot.contains(&id))
+    }
+
+    /// At most `count` of any rows with the CPU time that their thread used, those that used most.
     fn select<T>(&self, rows: impl Iterator<Item = (TaskId, f64, T)>, count: usize) -> Vec<T> {
         let mut hot: Vec<(Option<usize>, f64, T)> =
             rows.map(|(id, used, row)| (self.threads.iter().position(|&held| held == id), used, row)).collect();
@@ -150,6 +180,12 @@ impl HeldThreads {
         reorder(&mut hot, &places);
         hot.into_iter().map(|(.., row)| row).collect()
     }
+}
+
+/// The threads that used CPU time, and how much.
+fn used_cpus(threads: &[ThreadSpan]) -> impl Iterator<Item = (TaskId, f64, &ThreadSpan)> {
+    let used = threads.iter().filter_map(|thread| Some((thread.id, thread.cpu?.0, thread)));
+    used.filter(|(_, used, _)| *used >= HeldThreads::MIN_USED)
 }
 
 /// The rows whose order is kept.
@@ -201,7 +237,7 @@ mod tests {
     fn a_hot_thread_keeps_its_row_unless_another_uses_twice_as_much() {
         let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
         let hottest = |held: &[u32], used: &[(u32, f64)]| {
-            let held = HeldThreads { since_ns: 1, threads: held.iter().map(|&tid| id(tid)).collect() };
+            let held = HeldThreads { threads: held.iter().map(|&tid| id(tid)).collect(), ..HeldThreads::default() };
             held.select(used.iter().map(|&(tid, used)| (id(tid), used, tid)), 2)
         };
         let used = [(1, 0.3), (2, 0.4), (3, 0.5)];
@@ -209,5 +245,14 @@ mod tests {
         assert_eq!(hottest(&[1, 2], &used), [1, 2], "kept in their order");
         assert_eq!(hottest(&[1, 2], &[(1, 0.3), (2, 0.4), (3, 0.9)]), [3, 2], "where it belongs");
         assert_eq!(hottest(&[1, 2], &[(2, 0.4)]), [2], "one ended");
+    }
+
+    #[test]
+    fn a_thread_that_is_hot_stays_so_until_it_uses_half_as_much() {
+        let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
+        let held = HeldThreads { hot: vec![id(1)], ..HeldThreads::default() };
+        let is_hot = |tid, used| held.is_hot(id(tid), used);
+        assert_eq!([is_hot(1, 0.0049), is_hot(1, 0.0024)], [true, false]);
+        assert_eq!([is_hot(2, 0.0051), is_hot(2, 0.0049)], [true, false]);
     }
 }

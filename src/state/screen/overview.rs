@@ -1,6 +1,5 @@
 //! The overview: the root causes among the active findings.
 
-use crate::interval::process_groups::process_groups;
 use crate::state::State;
 use crate::state::layout::ListLines;
 use crate::state::panes::Band;
@@ -40,62 +39,30 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     list_lines: |_, _| ListLines::default(),
     bands: &[
         // A very tall terminal has a taller graph.
-        Band {
-            panes: &["cpu", "who waits for whom"],
-            rows: |state, _| (8, (state.setup.size.1 / 5).max(12)),
-            priority: 0,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["cores", "load, memory, pressure"],
-            // A tall terminal has the memory over time too.
-            rows: |state, evaluation| {
-                let least = if state.setup.size.1 >= 46 { 8 } else { 7 };
-                (7, (2 + rows_of(evaluation.interval.online_cpus())).clamp(least, 16))
-            },
-            priority: 3,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["disks"],
-            rows: |state, evaluation| (6, (4 + rows_of(busiest_disks(state, &evaluation.interval).len())).clamp(10, 14)),
-            priority: 2,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["network"],
-            rows: |_, evaluation| (4, (3 + rows_of(busiest_nics(&evaluation.interval).len())).clamp(7, 11)),
-            priority: 4,
-            beside_previous_from: WIDE,
-        },
-        Band {
-            panes: &["tasks"],
-            // Where the terminal is tall enough for more panes, no more rows than there are groups.
-            rows: |state, evaluation| match is_tall(state) {
-                true => (5, (3 + rows_of(process_groups(&evaluation.interval).len())).max(MIN_TALL_TASKS)),
-                false => (5, u16::MAX),
-            },
-            priority: 1,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["hottest threads"],
-            rows: |state, _| if state.setup.size.0 >= WIDE { (5, MIN_TALL_TASKS) } else { (0, 0) },
-            priority: 1,
-            beside_previous_from: WIDE,
-        },
-        Band {
-            panes: &["threads by state", "pressure over time"],
-            rows: |state, _| if is_tall(state) { (8, u16::MAX) } else { (0, 0) },
-            priority: 5,
-            beside_previous_from: u16::MAX,
-        },
-        Band {
-            panes: &["cgroups by time", "memory over time"],
-            rows: |state, _| if is_tall(state) { (8, 20) } else { (0, 0) },
-            priority: 6,
-            beside_previous_from: u16::MAX,
-        },
+        Band::new(&["cpu", "who waits for whom"], 0, |state, _| (8, (state.setup.size.1 / 5).max(12))),
+        // A tall terminal has the memory over time too.
+        Band::new(&["cores", "load, memory, pressure"], 3, |state, evaluation| {
+            let least = if state.setup.size.1 >= 46 { 8 } else { 7 };
+            (7, (2 + rows_of(evaluation.interval.online_cpus())).clamp(least, 16))
+        }),
+        Band::new(&["disks"], 2, |state, evaluation| {
+            (6, (4 + rows_of(busiest_disks(state, &evaluation.interval).len())).clamp(10, 14))
+        }),
+        Band::new(&["network"], 4, |_, evaluation| (4, (3 + rows_of(busiest_nics(&evaluation.interval).len())).clamp(7, 11)))
+            .beside_previous_from(WIDE),
+        // Where the terminal is tall enough for more panes: a row for each group, and as many as the hottest threads beside it.
+        Band::new(&["tasks"], 1, |state, evaluation| match is_tall(state) {
+            true => (5, (3 + rows_of(state.process_group_count(evaluation))).max(MIN_TALL_TASKS)),
+            false => (5, u16::MAX),
+        }),
+        Band::new(&["hottest threads"], 1, |state, _| if state.setup.size.0 >= WIDE { (5, MIN_TALL_TASKS) } else { (0, 0) })
+            .beside_previous_from(WIDE),
+        Band::new(
+            &["threads by state", "pressure over time"],
+            5,
+            |state, _| if is_tall(state) { (8, u16::MAX) } else { (0, 0) },
+        ),
+        Band::new(&["cgroups by time", "memory over time"], 6, |state, _| if is_tall(state) { (8, 20) } else { (0, 0) }),
     ],
     list_pane: None,
 };
