@@ -5,7 +5,6 @@ use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::sample::Instant;
-use crate::units::Ratio;
 
 /// Each summary keeps the most active processes.
 const MAX_PROCESSES: usize = 48;
@@ -27,20 +26,23 @@ pub enum FollowedTask {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskSummaries {
     /// Sorted
-    processes: Box<[TaskSummary<ProcessId>]>,
+    processes: Box<[ProcessSummary]>,
     /// Whether the other processes slept: these are not only the most active ones
     others_slept: bool,
     /// The one that was opened last is the last one
-    threads: Box<[TaskSummary<TaskId>]>,
+    threads: Box<[(TaskId, StateShares)]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct TaskSummary<Id> {
-    id: Id,
+struct ProcessSummary {
+    id: ProcessId,
     cpus: f32,
-    /// Shares of the time of its threads, in 1/200 each
-    states: [u8; 6],
+    states: StateShares,
 }
+
+/// Shares of the time of threads by state, in 1/200 each; `None` if most of the time is unknown.
+#[derive(Clone, Copy, Debug)]
+struct StateShares(Option<[u8; 6]>);
 
 /// A process or thread in one interval.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +53,8 @@ pub struct TaskPoint {
 
 #[derive(Clone, Copy, Debug)]
 enum PointSummary {
-    Process(TaskSummary<ProcessId>),
-    Thread(TaskSummary<TaskId>),
+    Process(ProcessSummary),
+    Thread(TaskId, StateShares),
 }
 
 impl TaskPoint {
@@ -62,13 +64,12 @@ impl TaskPoint {
         let summary = match task {
             FollowedTask::Process(id) => {
                 let process = newer.process(id.pid).filter(|process| process.id() == id)?;
-                PointSummary::Process(TaskSummary::of_process(&spans.process(process)))
+                PointSummary::Process(ProcessSummary::new(&spans.process(process)))
             }
             FollowedTask::Thread(id) => {
                 newer.thread(id)?;
-                let asleep = TaskSummary { id, cpus: 0.0, states: [0; 6] };
-                let span = spans.thread(id);
-                PointSummary::Thread(span.map_or(asleep, |span| TaskSummary::new(id, span.cpu, &span.states)))
+                let asleep = StateShares(Some([0; 6]));
+                PointSummary::Thread(id, spans.thread(id).map_or(asleep, |span| StateShares::new(&span.states)))
             }
         };
         Some(TaskPoint { at: interval.at(), summary })
@@ -80,7 +81,7 @@ impl IntervalSummary {
     pub fn add_task(&mut self, point: TaskPoint) {
         match point.summary {
             PointSummary::Process(process) => self.tasks.add_process(process),
-            PointSummary::Thread(thread) => self.tasks.add_thread(thread),
+            PointSummary::Thread(id, states) => self.tasks.add_thread(id, states),
         }
     }
 
@@ -90,17 +91,22 @@ impl IntervalSummary {
     }
 
     /// Shares of the time of a process's threads: user, system, waiting for a CPU, on storage, behind a lock, otherwise in D; the
-    /// rest is sleep. `None` if that was not kept.
+    /// rest is sleep. `None` if that is unknown or was not kept.
     pub fn process_states(&self, id: ProcessId) -> Option<[f32; 6]> {
-        self.tasks.process(id).map(TaskSummary::shares).or(self.tasks.others_slept.then_some([0.0; 6]))
+        match self.tasks.process(id) {
+            Some(process) => process.states.shares(),
+            None => self.tasks.others_slept.then_some([0.0; 6]),
+        }
     }
 
     /// The same of one thread.
     pub fn thread_states(&self, id: TaskId) -> Option<[f32; 6]> {
         let TaskSummaries { processes, others_slept, threads } = &self.tasks;
         let slept = || *others_slept && !processes.iter().any(|process| process.id.pid == id.pid);
-        let known = threads.iter().find(|thread| thread.id == id);
-        known.map(TaskSummary::shares).or_else(|| slept().then_some([0.0; 6]))
+        match threads.iter().find(|thread| thread.0 == id) {
+            Some((_, states)) => states.shares(),
+            None => slept().then_some([0.0; 6]),
+        }
     }
 
     /// Whether it is known how a task spent this interval.
@@ -123,15 +129,15 @@ impl TaskSummaries {
         };
         let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
         let others_slept = active.len() <= MAX_PROCESSES;
-        let processes = heaviest(active, MAX_PROCESSES, weight).into_iter().map(TaskSummary::of_process).collect();
+        let processes = heaviest(active, MAX_PROCESSES, weight).into_iter().map(ProcessSummary::new).collect();
         TaskSummaries { processes, others_slept, threads: Box::default() }
     }
 
-    fn process(&self, id: ProcessId) -> Option<&TaskSummary<ProcessId>> {
+    fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
         self.processes.get(self.processes.binary_search_by_key(&id, |process| process.id).ok()?)
     }
 
-    fn add_process(&mut self, process: TaskSummary<ProcessId>) {
+    fn add_process(&mut self, process: ProcessSummary) {
         if let Err(place) = self.processes.binary_search_by_key(&process.id, |known| known.id) {
             let mut processes = std::mem::take(&mut self.processes).into_vec();
             processes.insert(place, process);
@@ -139,38 +145,35 @@ impl TaskSummaries {
         }
     }
 
-    fn add_thread(&mut self, thread: TaskSummary<TaskId>) {
+    fn add_thread(&mut self, id: TaskId, states: StateShares) {
         let mut threads = std::mem::take(&mut self.threads).into_vec();
-        threads.retain(|known| known.id != thread.id);
+        threads.retain(|known| known.0 != id);
         if threads.len() >= MAX_THREADS {
             threads.remove(0);
         }
-        threads.push(thread);
+        threads.push((id, states));
         self.threads = threads.into_boxed_slice();
     }
 }
 
-impl<Id> TaskSummary<Id> {
-    fn new(id: Id, cpu: Option<Ratio>, states: &Microstates) -> TaskSummary<Id> {
-        let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
-        let parts = [states.user, states.system, states.run_queue, states.disk, states.lock, states.other_blocked]
-            .map(|part| part / whole);
-        TaskSummary {
-            id,
-            cpus: cpu.map_or(0.0, |cpu| cpu.0) as f32,
-            states: parts.map(|share| (share * 200.0).round().clamp(0.0, 200.0) as u8),
-        }
-    }
-
-    /// 0 … 1
-    fn shares(&self) -> [f32; 6] {
-        self.states.map(|share| f32::from(share) / 200.0)
+impl ProcessSummary {
+    fn new(span: &ProcessSpan) -> ProcessSummary {
+        let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) as f32;
+        ProcessSummary { id: span.id, cpus, states: StateShares::new(&span.states) }
     }
 }
 
-impl TaskSummary<ProcessId> {
-    fn of_process(span: &ProcessSpan) -> TaskSummary<ProcessId> {
-        TaskSummary::new(span.id, span.cpu, &span.states)
+impl StateShares {
+    fn new(states: &Microstates) -> StateShares {
+        let whole = (states.non_sleep() + states.sleep + states.unknown).max(f64::MIN_POSITIVE);
+        let parts = [states.user, states.system, states.run_queue, states.disk, states.lock, states.other_blocked];
+        let shares = parts.map(|part| (part / whole * 200.0).round().clamp(0.0, 200.0) as u8);
+        StateShares((states.unknown <= whole / 2.0).then_some(shares))
+    }
+
+    /// 0 … 1
+    fn shares(self) -> Option<[f32; 6]> {
+        Some(self.0?.map(|share| f32::from(share) / 200.0))
     }
 }
 
@@ -181,7 +184,7 @@ mod tests {
     #[test]
     fn a_followed_process_is_known_beside_the_most_active_ones() {
         let id = |pid| ProcessId { pid, start_ticks: 1 };
-        let process = |pid, cpus| TaskSummary { id: id(pid), cpus, states: [0; 6] };
+        let process = |pid, cpus| ProcessSummary { id: id(pid), cpus, states: StateShares(Some([0; 6])) };
         let point = |process| TaskPoint { at: Instant::default(), summary: PointSummary::Process(process) };
         let mut summary = IntervalSummary::default();
         summary.tasks.processes = [process(3, 0.5), process(9, 0.7)].into();
@@ -197,16 +200,29 @@ mod tests {
     #[test]
     fn the_threads_that_were_followed_last_are_known() {
         let id = |tid| TaskId { pid: 3, tid, start_ticks: 1 };
-        let thread = |tid| TaskSummary { id: id(tid), cpus: 0.0, states: [0, 0, 0, 100, 0, 0] };
+        let states = StateShares(Some([0, 0, 0, 100, 0, 0]));
         let mut summary = IntervalSummary::default();
         for tid in [1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 10] {
-            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(thread(tid)) });
+            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(id(tid), states) });
         }
         let known = |tid| summary.thread_states(id(tid)).map(|shares| shares[3]);
         assert_eq!([1, 2, 3, 10, 11].map(known), [None, None, Some(0.5), Some(0.5), None]);
         summary.tasks.others_slept = true;
         assert!(summary.knows(FollowedTask::Thread(id(11))), "its process slept");
-        summary.tasks.processes = [TaskSummary { id: ProcessId { pid: 3, start_ticks: 1 }, cpus: 0.1, states: [0; 6] }].into();
+        summary.tasks.processes = [ProcessSummary { id: ProcessId { pid: 3, start_ticks: 1 }, cpus: 0.1, states }].into();
         assert!(!summary.knows(FollowedTask::Thread(id(11))));
+    }
+
+    #[test]
+    fn time_that_is_mostly_unknown_is_not_sleep() {
+        let id = TaskId { pid: 3, tid: 1, start_ticks: 1 };
+        let states_with_unknown = |unknown| {
+            let states = StateShares::new(&Microstates { user: 1.0 - unknown, unknown, ..Microstates::default() });
+            let mut summary = IntervalSummary::default();
+            summary.tasks.others_slept = true;
+            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(id, states) });
+            summary.thread_states(id).map(|shares| shares[0])
+        };
+        assert_eq!([0.4, 0.6].map(states_with_unknown), [Some(0.6), None]);
     }
 }
