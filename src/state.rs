@@ -180,8 +180,8 @@ pub struct State {
     pub network_rows: NetworkRows,
     /// Overview: the items on the frame, from top to bottom
     drawn_items: Vec<Item>,
-    /// The last frame had all of the list up to its right end
-    list_ends_at_right: bool,
+    /// The offset at which the list of the last frame ended at the right; `None`: it went on there
+    list_end_offset: Option<u16>,
     /// The focus among the panes of each screen, by `Screen`
     pane_focus: [PaneFocus; Screen::ALL.len()],
     /// The open details page
@@ -273,7 +273,7 @@ impl State {
             task_rows: TaskRows::default(),
             network_rows: NetworkRows::default(),
             drawn_items: Vec::new(),
-            list_ends_at_right: false,
+            list_end_offset: None,
             pane_focus: Default::default(),
             details: None,
             help: None,

@@ -56,7 +56,7 @@ use crate::sample::Instant;
 use crate::state::fleet::FleetState;
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
-use crate::state::{ClickTarget, Screen, SourceStatus, State};
+use crate::state::{ClickTarget, Event, Screen, SourceStatus, State};
 use crate::units::time;
 pub use copied_text::{command_text, copied_text};
 use hit_area::HitArea;
@@ -219,6 +219,17 @@ pub fn max_scroll(state: &State) -> Option<usize> {
     let (details, evaluation) = (state.details.as_ref()?, state.current.as_ref()?);
     let layout = ScreenLayout::new(state);
     Some(details::max_scroll(state, evaluation, details, layout.width, layout.body_rows))
+}
+
+/// What the frame with these areas has that keys, clicks and the wheel need: sent before them.
+pub fn frame_events(state: &State, areas: &[HitArea]) -> Vec<Event> {
+    let mut events = vec![Event::ListEndOffset(hit_area::list_end_offset(areas))];
+    // A page that was opened from the overview has items of its own.
+    if state.screen == Screen::Overview && state.details.is_none() {
+        events.push(Event::DrawnItems(hit_area::drawn_items(areas)));
+    }
+    events.extend(max_scroll(state).map(Event::MaxScroll));
+    events
 }
 
 /// The click target at this column and row.

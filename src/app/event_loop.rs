@@ -21,7 +21,7 @@ use crate::app::terminal::keyboard::Input;
 use crate::app::terminal::line_speed::LineSpeed;
 use crate::app::timeline::Timeline;
 use crate::kernel;
-use crate::state::{ClickTarget, Effect, Event, Key, Notice, Screen, State, update};
+use crate::state::{ClickTarget, Effect, Event, Key, Notice, State, update};
 use crate::view;
 use crate::view::hit_area::{self, HitArea};
 
@@ -201,12 +201,12 @@ impl EventLoop {
                 let (width, height) = terminal::size();
                 return self.apply(Event::Resize { width, height });
             }
-            LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
-            LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
+            LoopEvent::Input(Input::Key(key)) => return self.apply_input(Event::Key(key)),
+            LoopEvent::Input(Input::Wheel(rows)) => return self.apply_input(Event::Wheel(rows)),
             LoopEvent::Input(Input::Click { column, row }) => {
                 let hit = hit_area::area_at(&self.hit_areas, column, row);
                 self.dragged = hit.filter(|hit| hit.time_at(column).is_some()).cloned();
-                return self.apply(Event::Click(hit_area::target_at(&self.hit_areas, column, row)));
+                return self.apply_input(Event::Click(hit_area::target_at(&self.hit_areas, column, row)));
             }
             LoopEvent::Input(Input::Drag { column }) => return self.drag(column),
             LoopEvent::ScreenSaved(notice) => return self.apply(Event::Notice(notice)),
@@ -239,14 +239,10 @@ impl EventLoop {
         }
     }
 
-    /// An event that may scroll the open page or move the selection: what the frame has comes first.
-    fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
-        if self.state.screen == Screen::Overview {
-            update(&mut self.state, Event::DrawnItems(hit_area::drawn_items(&self.hit_areas)));
-        }
-        update(&mut self.state, Event::ListEndsAtRight(!hit_area::goes_on_at_right(&self.hit_areas)));
-        if let Some(max) = view::max_scroll(&self.state) {
-            update(&mut self.state, Event::MaxScroll(max));
+    /// A key, a click or the wheel: what the frame has comes first.
+    fn apply_input(&mut self, event: Event) -> io::Result<LoopControl> {
+        for known in view::frame_events(&self.state, &self.hit_areas) {
+            update(&mut self.state, known);
         }
         self.apply(event)
     }

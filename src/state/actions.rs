@@ -64,7 +64,7 @@ impl State {
     }
 
     pub(super) fn run_action(&mut self, action: Action) -> Effect {
-        let page = i64::from(ScreenLayout::new(self).list_rows.max(2)) - 1;
+        let page_rows = |state: &State| i64::from(ScreenLayout::new(state).list_rows.max(2)) - 1;
         match action {
             Action::Show(screen) => self.switch_screen(screen),
             Action::NextPane if self.shows_panes() => self.move_focus(1),
@@ -73,8 +73,8 @@ impl State {
             Action::PreviousPane => self.switch_screen(self.screen.previous()),
             Action::Up => self.move_by(-1),
             Action::Down => self.move_by(1),
-            Action::PageUp => self.move_by(-page),
-            Action::PageDown => self.move_by(page),
+            Action::PageUp => self.move_by(-page_rows(self)),
+            Action::PageDown => self.move_by(page_rows(self)),
             Action::First => self.move_by(i64::from(i32::MIN)),
             Action::Last => self.move_by(i64::from(i32::MAX)),
             Action::OpenDetails => self.open_details(),
@@ -169,6 +169,7 @@ impl State {
                 }
             }
             ClickTarget::Action(action) => return self.run_action(action),
+            ClickTarget::MovedList(_) => self.move_sideways(false),
             ClickTarget::Item(item) if !self.selects_on_overview() || self.is_selected(&item) => {
                 self.details = Some(Details { item, scroll_offset: 0 });
             }

@@ -23,14 +23,15 @@ pub enum Event {
     Click(ClickTarget),
     /// The mouse wheel: rows down; negative: up
     Wheel(i32),
-    /// Maximum scroll offset of the open page, as computed by `view::max_scroll`. Sent before keys and wheel events: an
+    /// Maximum scroll offset of the open page, as computed by `view::max_scroll`. Sent before keys, clicks and wheel events: an
     /// offset beyond the end is reduced, so that the next key for `up` moves the page.
     MaxScroll(usize),
-    /// The items on the frame, from top to bottom. Sent before keys and wheel events: those of the overview are selected in
-    /// this order.
+    /// The items on the frame, from top to bottom. Sent before keys, clicks and wheel events: those of the overview are selected
+    /// in this order.
     DrawnItems(Vec<Item>),
-    /// Whether the frame had all of the list up to its right end. Sent before keys: a list is moved no further.
-    ListEndsAtRight(bool),
+    /// The offset at which the list on the frame ends at the right, or `None` if it goes on there. Sent before keys and clicks: a
+    /// list is moved no further, and from there after its rows have become shorter.
+    ListEndOffset(Option<u16>),
     Resize {
         width: u16,
         height: u16,
@@ -84,6 +85,8 @@ pub enum ClickTarget {
     Screen(Screen),
     /// What a key does
     Action(Action),
+    /// The sign that the list is moved, by this number of cells: moves it back
+    MovedList(u16),
     /// A column heading
     Column(SortColumn),
     /// Index of a row in `State::rows`

@@ -57,16 +57,16 @@ impl State {
         self.list().sideways_offset
     }
 
-    /// Moves the list by a quarter of the screen; no further to the right than the last frame had something.
+    /// Moves the list by a quarter of the screen, from where the last frame had it; no further to the right than its end.
     pub(super) fn move_sideways(&mut self, right: bool) {
+        if self.details.is_some() {
+            return;
+        }
         let step = (self.setup.size.0 / 4).max(8);
-        let (offset, ends) = (self.sideways_offset(), self.list_ends_at_right);
-        self.list_mut().sideways_offset = match right {
-            _ if self.details.is_some() => offset,
-            true if ends => offset,
-            true => offset.saturating_add(step),
-            false => offset.saturating_sub(step),
-        };
+        let end = self.list_end_offset.unwrap_or(u16::MAX);
+        let offset = self.sideways_offset().min(end);
+        let moved = if right { offset.saturating_add(step).min(end) } else { offset.saturating_sub(step) };
+        self.list_mut().sideways_offset = moved;
     }
 
     /// Whether the rows are wait classes; they have a fixed order and no filter.

@@ -25,8 +25,8 @@ pub fn update(state: &mut State, event: Event) -> Effect {
             state.drawn_items = items;
             return Effect::Nothing;
         }
-        Event::ListEndsAtRight(ends) => {
-            state.list_ends_at_right = ends;
+        Event::ListEndOffset(offset) => {
+            state.list_end_offset = offset;
             return Effect::Nothing;
         }
         Event::Resize { width, height } => {

@@ -27,6 +27,8 @@ pub struct ColumnSpec<C> {
     pub min_table_width: u16,
     /// Shown only if the user has chosen it
     pub hidden_by_default: bool,
+    /// Its cells are graphs, which are as wide as their cell
+    is_graph: bool,
     cell: C,
 }
 
@@ -37,7 +39,7 @@ impl<C: Copy> ColumnSpec<C> {
         ColumnSpec { right_aligned, ..ColumnSpec::text(column.definition.heading, width, cell) }
     }
 
-    /// What is no figure: a graph, a description, names below the title of the table. Left-aligned.
+    /// What is no figure: a description, names below the title of the table. Left-aligned.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec {
             heading,
@@ -46,8 +48,14 @@ impl<C: Copy> ColumnSpec<C> {
             sort_column: None,
             min_table_width: 0,
             hidden_by_default: false,
+            is_graph: false,
             cell,
         }
+    }
+
+    /// Values over time, or a bar.
+    pub const fn graph(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
+        ColumnSpec { is_graph: true, ..ColumnSpec::text(heading, width, cell) }
     }
 
     pub const fn right_aligned(self) -> ColumnSpec<C> {
@@ -66,7 +74,7 @@ impl<C: Copy> ColumnSpec<C> {
         ColumnSpec { hidden_by_default: true, ..self }
     }
 
-    fn choosable(&self) -> ChoosableColumn {
+    pub(super) fn choosable(&self) -> ChoosableColumn {
         ChoosableColumn { heading: self.heading, hidden_by_default: self.hidden_by_default }
     }
 
@@ -101,7 +109,7 @@ impl CellContent<'_> {
         self.line(SafeLine::new(text, role));
     }
 
-    /// Text that is part of a longer one, which there is where the list is moved sideways.
+    /// Text that was shortened to fit; a list that is moved sideways has all of it.
     pub fn excerpt(self, text: impl Into<SafeText>, role: StyleRole) {
         self.cell.goes_on = true;
         self.text(text, role);
@@ -135,7 +143,7 @@ struct RowCell {
     right_aligned: bool,
     /// Over all columns that follow
     over_rest: bool,
-    /// Its text is part of a longer one
+    /// Its text was shortened to fit
     goes_on: bool,
 }
 
@@ -263,7 +271,15 @@ impl<C: Copy> Columns<C> {
                 for (at, width) in kept.chain(narrower) {
                     if let Some(cell) = row.cells.get_mut(at).filter(|cell| !cell.over_rest) {
                         goes_on |= self.keeps_text(at) && (cell.goes_on || cell.line.width() > width);
-                        cell.line = std::mem::take(&mut cell.line).truncated(width);
+                        let line = std::mem::take(&mut cell.line);
+                        let is_graph = self.shown.get(at).is_some_and(|spec| spec.is_graph);
+                        // A graph keeps its newest values.
+                        let first = line.width().saturating_sub(width);
+                        cell.line = match first {
+                            0 => line,
+                            _ if is_graph => line.window(first, width),
+                            _ => line.truncated(width),
+                        };
                     }
                 }
                 row.styled(count, theme)
@@ -274,7 +290,16 @@ impl<C: Copy> Columns<C> {
         }
         let sign = self.sideways.as_ref().and_then(Sideways::sign_column);
         let widths = self.shown.iter().map(ColumnSpec::constraint).chain(sign);
-        let table = Table::new(rows, widths).column_spacing(1).header(self.headings(sort).styled(count, theme));
+        let mut headings = self.headings(sort);
+        // The sign takes the last cell of the pane.
+        let beside_sign = self.places.last().filter(|_| goes_on).map(|place| pane.width().saturating_sub(place.x + 1));
+        let beside_sign = beside_sign.map(|room| (count.saturating_sub(1), usize::from(room)));
+        for (at, room) in narrower.into_iter().chain(beside_sign) {
+            if let Some(heading) = headings.cells.get_mut(at) {
+                heading.line = std::mem::take(&mut heading.line).truncated(room);
+            }
+        }
+        let table = Table::new(rows, widths).column_spacing(1).header(headings.styled(count, theme));
         pane.subarea(0, 0, width, u16::MAX).render(SafeTable(table));
         if goes_on {
             sideways::draw_right_sign(pane);
@@ -284,7 +309,8 @@ impl<C: Copy> Columns<C> {
     fn headings(&self, sort: Option<Sort>) -> TableRow {
         let heading = |(spec, place): (&ColumnSpec<C>, Rect)| {
             let sort = sort.filter(|sort| spec.sort_column == Some(sort.column));
-            let mut line = SafeLine::new(spec.heading, sort.map_or(StyleRole::Heading, |_| StyleRole::SortHeading));
+            let role = sort.map_or(StyleRole::Heading, |_| StyleRole::SortHeading);
+            let mut line = SafeLine::new(spec.heading, role).truncated(usize::from(place.width));
             if let Some(sort) = sort
                 && line.width() < usize::from(place.width)
             {

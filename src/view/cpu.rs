@@ -68,7 +68,7 @@ const BUSY: Spec = Spec::figure(&figures::BUSY_RATIO, 5, |line, cell| {
 const IDLE: Spec =
     Spec::figure(&figures::IDLE_WITH_IOWAIT_RATIO, 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
 const IOWAIT: Spec = Spec::figure(&figures::IOWAIT_RATIO, 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
-const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
+const HISTORY: Spec = Spec::graph("history", 14, |line, cell| {
     let cells = TimeCells::new(line.state, &GraphFigure::CpuBusy(line.cpu.id), cell.width);
     let full = line.evaluation.thresholds().core_busy_ratio;
     cell.glyphs(cells.glyphs(|busy| (busy, busy_role(f64::from(busy), full))));

@@ -105,7 +105,7 @@ const P99: Spec = Spec::figure(&disk_operation::P99_SECONDS, 6, |line, cell| {
 })
 .min_table_width(60);
 
-const HISTORY: Spec = Spec::text("await, log", 0, |line, cell| {
+const HISTORY: Spec = Spec::graph("await, log", 0, |line, cell| {
     if let Some(operation) = line.operation() {
         latency_history(line.state, line.evaluation, (line.disk.id, operation), cell);
     }

@@ -48,7 +48,9 @@ pub fn drawn_items(areas: &[HitArea]) -> Vec<Item> {
     items
 }
 
-/// Whether the frame has the sign that its list goes on at the right.
-pub fn goes_on_at_right(areas: &[HitArea]) -> bool {
-    areas.iter().any(|hit| hit.target == ClickTarget::Action(Action::MoveRight))
+/// The offset at which the list of the frame ends at the right; `None` if it has the sign that it goes on there.
+pub fn list_end_offset(areas: &[HitArea]) -> Option<u16> {
+    let goes_on = areas.iter().any(|hit| hit.target == ClickTarget::Action(Action::MoveRight));
+    let moved = areas.iter().find_map(|hit| if let ClickTarget::MovedList(cells) = hit.target { Some(cells) } else { None });
+    (!goes_on).then_some(moved.unwrap_or(0))
 }

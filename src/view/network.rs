@@ -88,9 +88,9 @@ const NIC_COLUMNS: [Spec; 10] = [
 ];
 
 const IN: Spec =
-    Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
+    Spec::graph("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
 const OUT: Spec =
-    Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
+    Spec::graph("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
 
 /// Since the interface was created.
 const RECEIVED_TOTAL: Spec =

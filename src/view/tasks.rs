@@ -45,8 +45,7 @@ const WAITING_PROCESSES: WaitClassSpec = WaitClassSpec::text("processes", 0, |li
     let words = (wait_class_members(line.interval, line.sample, line.class).into_iter())
         .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name });
     let words: Vec<String> = words.collect();
-    let list = fitting_list(&words, usize::from(cell.width));
-    let is_cut = list != words.join(", ");
+    let (list, is_cut) = fitting_list(&words, usize::from(cell.width));
     let list = SafeText::sanitize(list);
     if is_cut { cell.excerpt(list, StyleRole::Plain) } else { cell.text(list, StyleRole::Plain) }
 });
@@ -68,20 +67,20 @@ const WIDE_WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
 /// Cells from which there is room for the whole meaning.
 const MIN_MEANING_WIDTH: u16 = 150;
 
-/// The first words that fit, and how many more there are.
-fn fitting_list(words: &[String], cells: usize) -> String {
+/// The first words that fit, and how many more there are; whether there are more.
+fn fitting_list(words: &[String], cells: usize) -> (String, bool) {
     let mut text = String::new();
     for (at, word) in words.iter().enumerate() {
         let separator = if at == 0 { "" } else { ", " };
         let rest = words.len() - at - 1;
         let room = cells.saturating_sub(if rest > 0 { format!(" +{rest}").len() } else { 0 });
         if at > 0 && text.chars().count() + separator.len() + word.chars().count() > room {
-            return format!("{text} +{}", rest + 1);
+            return (format!("{text} +{}", rest + 1), true);
         }
         text += separator;
         text += word;
     }
-    text
+    (text, false)
 }
 
 pub const SCREEN: ScreenView = ScreenView {
@@ -252,9 +251,10 @@ mod tests {
         let fitting = |cells| fitting_list(&words, cells);
         assert_eq!(
             [fitting(24), fitting(23), fitting(15)],
-            ["postgres ×61, sshd, cron", "postgres ×61, sshd +1", "postgres ×61 +2"]
+            [("postgres ×61, sshd, cron", false), ("postgres ×61, sshd +1", true), ("postgres ×61 +2", true)]
+                .map(|(text, is_cut)| (text.to_owned(), is_cut))
         );
-        assert_eq!(fitting_list(&[], 10), "");
+        assert_eq!(fitting_list(&[], 10), (String::new(), false));
     }
 
     #[test]

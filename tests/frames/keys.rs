@@ -301,6 +301,19 @@ fn details_open_and_close() {
 }
 
 #[test]
+fn the_overview_keeps_its_selection_while_a_page_is_open() {
+    let mut state = live(&scenes::lock_convoy(), (200, 50));
+    let is_process = |state: &State| matches!(state.selected_item(), Some(Item::Process(_)));
+    while !is_process(&state) {
+        press(&mut state, "j");
+    }
+    let selected = state.selected_item();
+    press(&mut state, "\njj\x1b");
+    assert!(state.details.is_none());
+    assert_eq!(state.selected_item(), selected);
+}
+
+#[test]
 fn o_jumps_to_the_start_of_a_finding() {
     let mut state = state();
     press(&mut state, "6");

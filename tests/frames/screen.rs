@@ -3,9 +3,8 @@
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use stalltop::state::{Event, Key, Screen, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
-use stalltop::view::hit_area::drawn_items;
 
 use crate::machine::Machine;
 
@@ -22,6 +21,14 @@ pub fn live(machine: &Machine, size: (u16, u16)) -> State {
     state
 }
 
+/// A key, a click or the wheel, after what the event loop sends before it.
+pub fn send(state: &mut State, event: Event) {
+    for known in view::frame_events(state, &view::drawn_frame(state).1) {
+        update(state, known);
+    }
+    update(state, event);
+}
+
 pub fn press(state: &mut State, keys: &str) {
     for key in keys.chars() {
         let key = match key {
@@ -30,13 +37,7 @@ pub fn press(state: &mut State, keys: &str) {
             '\t' => Key::Tab,
             other => Key::Char(other),
         };
-        if let Some(most) = view::max_scroll(state) {
-            update(state, Event::MaxScroll(most));
-        }
-        if state.screen == Screen::Overview {
-            update(state, Event::DrawnItems(drawn_items(&view::drawn_frame(state).1)));
-        }
-        update(state, Event::Key(key));
+        send(state, Event::Key(key));
     }
 }
 

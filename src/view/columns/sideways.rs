@@ -9,6 +9,7 @@ use super::{ColumnSpec, Columns, TableRow, draw_lines};
 use crate::state::keys::Action;
 use crate::state::{ClickTarget, Sort, State};
 use crate::view::pane::Pane;
+use crate::view::panes::MAX_SPARKLINE_WIDTH;
 use crate::view::safe_line::SafeLine;
 use crate::view::theme::StyleRole;
 
@@ -73,7 +74,11 @@ impl<C: Copy> Columns<C> {
         }
         let mut x = columns.last().map_or(0, |(_, place)| place.right().saturating_add(1));
         for spec in beyond {
-            let width = if spec.width == 0 { MAX_TEXT_WIDTH } else { spec.width };
+            let width = match spec.width {
+                0 if spec.is_graph => MAX_SPARKLINE_WIDTH,
+                0 => MAX_TEXT_WIDTH,
+                width => width,
+            };
             columns.push((*spec, Rect::new(x, 0, width, 1)));
             x = x.saturating_add(width).saturating_add(1);
         }
@@ -126,7 +131,7 @@ impl<C: Copy> Columns<C> {
         }
         draw_lines(&mut pane.subarea(0, 0, width, u16::MAX), lines);
         if offset > 0 {
-            draw_sign(pane, fixed.saturating_sub(1), "‹", Action::MoveLeft);
+            draw_sign(pane, fixed.saturating_sub(1), "‹", ClickTarget::MovedList(offset));
         }
         if offset < most {
             draw_right_sign(pane);
@@ -173,16 +178,16 @@ struct MovedRow {
 
 /// A column of text that takes the remaining width.
 fn is_text<C>(spec: &ColumnSpec<C>) -> bool {
-    spec.width == 0 && !spec.right_aligned
+    spec.width == 0 && !spec.right_aligned && !spec.is_graph
 }
 
 /// Draws the sign that there is more at the right.
 pub(super) fn draw_right_sign(pane: &mut Pane) {
-    draw_sign(pane, pane.width().saturating_sub(1), "›", Action::MoveRight);
+    draw_sign(pane, pane.width().saturating_sub(1), "›", ClickTarget::Action(Action::MoveRight));
 }
 
-fn draw_sign(pane: &mut Pane, x: u16, sign: &'static str, action: Action) {
+fn draw_sign(pane: &mut Pane, x: u16, sign: &'static str, target: ClickTarget) {
     let mut cell = pane.subarea(x, 0, 1, 1);
     cell.line(0, (sign, StyleRole::Key));
-    cell.on_click(ClickTarget::Action(action));
+    cell.on_click(target);
 }
