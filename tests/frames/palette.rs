@@ -215,6 +215,16 @@ fn added_columns_take_the_place_of_less_important_ones() {
 }
 
 #[test]
+fn added_columns_leave_the_command_line_where_it_is_shown_by_default() {
+    let mut state = live(&scenes::lock_convoy(), (165, 24));
+    let columns = ["S", "PRI", "NI", "VIRT", "growth/s"].map(str::to_owned);
+    state.chosen_columns.shown.insert("tasks".to_owned(), columns.into());
+    press(&mut state, "5");
+    let shown = text(&state);
+    assert!(shown.contains("growth/s") && shown.contains("/usr/bin/postgres"), "{shown}");
+}
+
+#[test]
 fn the_timeline_returns_the_time_of_a_cell() {
     let state = state();
     let (_, areas) = drawn_frame(&state);

@@ -91,14 +91,14 @@ const TASK_COLUMNS: [Spec; 9] = [
 /// Positions of the columns with a number of threads, which are narrower where there is little room.
 const THREAD_COUNTS: std::ops::Range<usize> = 4..7;
 
-/// For tables with command lines.
+/// For tables with a column of command lines.
 const WHERE: Spec = Spec::text("where", 0, |line, cell| {
     let activity = line.activity(cell.width);
     cell.text(beside_command_line(activity.unwrap_or_default()), StyleRole::Plain);
 })
 .sorted_by(SortColumn::TASK_ACTIVITY);
 
-/// On a narrow terminal it stands beyond the right edge.
+/// On a narrow terminal it is beyond the right edge.
 const COMMAND_LINE: Spec = Spec::text("command line", 0, |line, cell| {
     let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Plain };
     cell.text(command_line(line.process), role);
@@ -115,10 +115,10 @@ const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
 })
 .sorted_by(SortColumn::TASK_COMMAND);
 
-const STATES: Spec = Spec::text("time goes to", 16, states_cell);
+const STATES: Spec = Spec::graph("time goes to", 16, states_cell);
 
 /// The states in the order of the bar.
-const STATES_WITH_HEADINGS: Spec = Spec::text("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell);
+const STATES_WITH_HEADINGS: Spec = Spec::graph("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell);
 
 fn states_cell(line: &TaskLine, cell: CellContent) {
     let width = cell.width;
@@ -221,7 +221,7 @@ const ADDED_COLUMNS: [Spec; 8] = [
 ];
 
 /// The CPUs that the process used over time, relative to one CPU or to its maximum.
-const CPU_HISTORY: Spec = Spec::text("CPU history", 14, |line, cell| {
+const CPU_HISTORY: Spec = Spec::graph("CPU history", 14, |line, cell| {
     if line.thread.is_none() {
         let cells = TimeCells::of_process(line.state, line.interval, line.process.id(), cell.width);
         let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
@@ -293,12 +293,16 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
             _ => 24,
         };
     }
-    if width >= MIN_COMMAND_LINE_WIDTH {
+    let has_command_lines = width >= MIN_COMMAND_LINE_WIDTH;
+    // A moved list has them in their own column.
+    let is_moved = state.sideways_offset() > 0 && !state.hides_column(COMMAND_LINE.choosable());
+    if has_command_lines || is_moved {
         specs.pop();
-        specs.push(WHERE.width(WHERE_WIDTH));
+        specs.push(if has_command_lines { WHERE.width(WHERE_WIDTH) } else { WHERE });
     }
-    specs.push(COMMAND_LINE);
-    let states = if width >= 160 { STATES_WITH_HEADINGS } else { STATES };
+    // Columns that the user adds do not take its place.
+    specs.push(if has_command_lines { COMMAND_LINE.min_table_width(0) } else { COMMAND_LINE });
+    let states = if has_command_lines { STATES_WITH_HEADINGS } else { STATES };
     specs.insert(COMMAND_INDEX, states.min_table_width(MIN_STATES_WIDTH));
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
