@@ -298,6 +298,9 @@ pub fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut P
         // A blank row between two, where there is room.
         let rows = if height > 1 { height - 1 } else { height };
         inner.subarea(0, y, LABEL, 1).line(0, (name, StyleRole::Dim));
+        if values.iter().all(Option::is_none) {
+            inner.subarea(LABEL, y, width, 1).line(0, ("- not known", StyleRole::Dim));
+        }
         let (style, peak_style) = (inner.area_style(role), inner.graph_style(StyleRole::Dim));
         inner.subarea(LABEL, y, width, rows).render(AreaGraph { values: &values, max: 1.0, style, peak_style });
     }

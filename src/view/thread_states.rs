@@ -68,7 +68,10 @@ fn counts(columns: &GraphColumns) -> Vec<Option<[f32; 6]>> {
 
 /// The figures of the interval, in the order of the layers from the top.
 fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
-    let Some(now) = thread_states(evaluation) else { return };
+    let Some(now) = thread_states(evaluation) else {
+        pane.line(0, ("- /proc cannot be read", StyleRole::Dim));
+        return;
+    };
     let mut y = 0;
     for ((glyph, role, word), count) in LAYERS.into_iter().zip(now).rev() {
         let mut line = SafeLine::default();

@@ -1,7 +1,11 @@
 //! Golden frames. After an intended change run `INSTA_UPDATE=always cargo test --test frames` and review the diff.
 
+use std::sync::Arc;
+
 use stalltop::baseline::{Quantiles, RequestStatus, RequestWindow};
 use stalltop::findings::Severity;
+use stalltop::interval::Interval;
+use stalltop::sample::{Absent, Sample};
 use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
 use stalltop::units::Millis;
 
@@ -15,6 +19,26 @@ fn large_terminals() {
     for (word, size) in [("300x80", (300, 80)), ("500x150", (500, 150))] {
         insta::assert_snapshot!(format!("convoy-overview-{word}"), text(&live(&scenes::lock_convoy(), size)));
     }
+}
+
+/// Blank panes would say that nothing waits.
+#[test]
+fn what_cannot_be_read_is_not_nothing() {
+    let mut evaluation = scenes::lock_convoy().intervals(1, 1).remove(0);
+    let interval = &evaluation.interval;
+    let without_tasks = |sample: &Sample| Arc::new(Sample { tasks: Err(Absent::NoPermission), ..sample.clone() });
+    let (older, newer) = (without_tasks(&interval.older), without_tasks(&interval.newer));
+    evaluation.interval = Arc::new(Interval::between(&interval.host, &older, &newer).unwrap());
+    let mut state = State::new(setup((300, 80), Source::Live));
+    update(&mut state, Event::Evaluation(evaluation));
+    let frame = text(&state);
+    assert!(!frame.contains("all asleep"), "{frame}");
+    assert_eq!(
+        frame.matches("- /proc cannot be read").count(),
+        4,
+        "threads by state, tasks, hottest threads, cgroups: {frame}"
+    );
+    assert_eq!(frame.matches("- not known").count(), 3, "pressure of CPU, I/O and memory: {frame}");
 }
 
 fn golden(name: &str, machine: &Machine, keys: &str) {

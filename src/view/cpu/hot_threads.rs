@@ -69,21 +69,15 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     .min_table_width(70),
 ];
 
-/// Most of the CPU time is that of a few; each of the others would change its row with each interval.
-const MAX_THREADS: usize = 12;
-
-/// CPU time in CPUs below which only a few threads have a row.
-const HOT: f64 = 0.005;
-const MIN_THREADS: usize = 5;
-
 /// The threads that used most CPU time, as many as fit below the headings.
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
-    let Some(tasks) = &interval.tasks else { return };
-    let hot = tasks.threads.iter().filter(|thread| thread.cpu.is_some_and(|cpu| cpu.0 >= HOT)).count();
-    let shown = usize::from(pane.height().saturating_sub(1)).min(hot.clamp(MIN_THREADS, MAX_THREADS));
-    let hot = state.held_threads.hottest(&tasks.threads, shown);
+    let Some(tasks) = &interval.tasks else {
+        pane.line(0, ("- /proc cannot be read", StyleRole::Dim));
+        return;
+    };
+    let hot = state.held_threads.hottest(&tasks.threads, usize::from(pane.height().saturating_sub(1)));
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
         let line = HotThread { evaluation, process, thread, span };

@@ -64,7 +64,7 @@ const READ: Spec = Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| by
     .sorted_by(SortColumn::TASK_READ);
 const WRITE: Spec = Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| byte_rate(cell, line.group.span.write_bytes))
     .sorted_by(SortColumn::TASK_WRITE);
-const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
+const STATES: Spec = Spec::graph("time goes to", 16, |line, cell| {
     let width = cell.width;
     cell.glyphs(StackedBar(&state_segments(&line.group.span.states, throttled_threads(line))).glyphs(width));
 });
@@ -151,7 +151,9 @@ pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let groups = active_cgroup_tasks(&evaluation.interval);
     let lines = groups.iter().map(|group| CgroupLine { evaluation, group });
     table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
-    if groups.is_empty() {
+    if evaluation.interval.tasks.is_none() {
+        inner.line(1, ("- /proc cannot be read", StyleRole::Dim));
+    } else if groups.is_empty() {
         inner.line(1, ("all asleep", StyleRole::Dim));
     }
 }
