@@ -143,8 +143,8 @@ impl Action {
             Action::NextSort => "sort by the next column",
             Action::PreviousSort => "sort by the previous column",
             Action::ReverseSort => "reverse the sort order",
-            Action::MoveLeft => "show what is left of the list",
-            Action::MoveRight => "show what is right of the list: columns, long texts",
+            Action::MoveLeft => "scroll the list left",
+            Action::MoveRight => "scroll the list right (hidden columns, long texts)",
             Action::ToggleThreads => "threads on/off",
             Action::ToggleTree => "tree of processes on/off",
             Action::ToggleWaitClasses => "group tasks by wait class on/off",
@@ -252,7 +252,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "( )",
-        description: "show what is left / right of the list: columns, long texts (Shift-← Shift-→)",
+        description: "scroll the list left / right: hidden columns, long texts (Shift-← Shift-→, horizontal wheel)",
         keys: &[
             (Char('('), Action::MoveLeft),
             (Char(')'), Action::MoveRight),
