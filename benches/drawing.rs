@@ -30,8 +30,8 @@ fn drawing(criterion: &mut Criterion) {
             interval_ms: 1000,
         };
         let mut state = State::new(setup);
-        for judged in &intervals {
-            update(&mut state, Event::Evaluation(judged.clone()));
+        for evaluation in &intervals {
+            update(&mut state, Event::Evaluation(evaluation.clone()));
         }
         state
     });

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match count() {
-        Ok(figures) => judge(&figures),
+        Ok(figures) => compare(&figures),
         Err(why) => {
             println!("skipped: {why}");
             ExitCode::SUCCESS
@@ -140,10 +140,10 @@ fn understanding(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
         at += 1;
         black_box(between(at));
     });
-    let mut judge = Evaluator::new(Baselines::default());
-    (0..20).for_each(|at| drop(judge.evaluate(between(at))));
+    let mut evaluator = Evaluator::new(Baselines::default());
+    (0..20).for_each(|at| drop(evaluator.evaluate(between(at))));
     let mut intervals: Vec<Interval> = (20..20 + TIMES).rev().map(between).collect();
-    walk("judge, 2000 processes, 20 busy", &mut || drop(black_box(judge.evaluate(intervals.pop().unwrap()))));
+    walk("evaluate, 2000 processes, 20 busy", &mut || drop(black_box(evaluator.evaluate(intervals.pop().unwrap()))));
 }
 
 fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
@@ -158,8 +158,8 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
         interval_ms: 1000,
     };
     let mut state = State::new(setup);
-    for judged in &intervals {
-        update(&mut state, Event::Evaluation(judged.clone()));
+    for evaluation in &intervals {
+        update(&mut state, Event::Evaluation(evaluation.clone()));
     }
     let mut frames = Terminal::new(TestBackend::new(200, 50)).unwrap();
     let screens = [
@@ -246,7 +246,7 @@ fn count() -> Result<Figures, String> {
 }
 
 /// Against what is committed.
-fn judge(figures: &Figures) -> ExitCode {
+fn compare(figures: &Figures) -> ExitCode {
     let compiler = compiler();
     if let Ok(reason) = std::env::var("STALLTOP_BLESS") {
         let mut text =
@@ -272,7 +272,7 @@ fn judge(figures: &Figures) -> ExitCode {
         println!("{figure:>10} {:>+7.1}%  {name}{}", growth * 100.0, if grew { "  <- grew" } else { "" });
     }
     if !committed.lines().any(|line| line == compiler) {
-        println!("not judged: the committed figures are of another compiler than {compiler}");
+        println!("not compared: the committed figures are of another compiler than {compiler}");
         return ExitCode::SUCCESS;
     }
     if worse > 0 {

@@ -83,7 +83,7 @@ fn recordings_of_the_lab_have_the_expected_findings() {
     let mut wrong = Vec::new();
     for recording in &table.recording {
         let json = check(&recording.name);
-        let faults = judge(recording, &json);
+        let faults = compare_findings(recording, &json);
         if !faults.is_empty() {
             let pretty = serde_json::to_string_pretty(&json["findings"]).unwrap_or_default();
             wrong.push(format!("{} ({}):\n  {}\n{pretty}", recording.name, recording.truth, faults.join("\n  ")));
@@ -114,7 +114,7 @@ fn check(name: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|why| panic!("{name}: not JSON: {why}\n{text}\n{error}"))
 }
 
-fn judge(recording: &Recording, json: &Value) -> Vec<String> {
+fn compare_findings(recording: &Recording, json: &Value) -> Vec<String> {
     let findings: Vec<&Value> = json["findings"].as_array().into_iter().flatten().collect();
     let mut faults = Vec::new();
     for must in &recording.must {

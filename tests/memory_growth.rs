@@ -67,7 +67,7 @@ fn descriptors() -> usize {
 fn memory_and_descriptors_do_not_grow() {
     let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
-    let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
+    let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
     let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
     let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
@@ -101,14 +101,14 @@ fn memory_and_descriptors_do_not_grow() {
         tree.sub_sample();
         let sample = Arc::new(tree.sample().clone());
         assert!(tape.push(&sample));
-        let judged = judging.evaluate(sample);
+        let evaluation = evaluator.evaluate(sample);
         let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;
         let newest = numbers.end - 1;
         let is_checkpoint = CheckpointedEvaluation::is_checkpoint(newest);
-        course.extend(numbers.end, is_checkpoint.then(|| (newest, judging.evaluator().clone())));
+        course.extend(numbers.end, is_checkpoint.then(|| (newest, evaluator.evaluator().clone())));
         course.discard_before(numbers.start);
-        if let Some(judged) = judged {
-            update(&mut state, Event::Evaluation(judged));
+        if let Some(evaluation) = evaluation {
+            update(&mut state, Event::Evaluation(evaluation));
         }
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();

@@ -320,7 +320,7 @@ fn queries_of_postgresql_are_those_of_pgbench() {
         totals.assert_rates_are_of_measured_time();
         assert!(totals.sum("/other_seconds") > totals.sum("/all/total_seconds") * 0.5, "it sleeps for most of the time");
         let parts = totals.sum("/preempted/queries") + totals.sum("/not_preempted/queries");
-        assert_close("pre-empted and not", parts, totals.queries(), 0.0);
+        assert_close("preempted and not", parts, totals.queries(), 0.0);
         assert!(totals.lines.iter().all(|line| line["cached"].is_null()));
     }
 }
@@ -357,7 +357,7 @@ fn preemptions_of_postgresql_are_counted() {
     );
     let by = totals.lines.iter().flat_map(|line| line["preempted_by"].as_array().unwrap());
     let by: Vec<&Value> = by.filter(|row| row["name"] == POSTGRES).collect();
-    assert!(!by.is_empty(), "other backends pre-empt");
+    assert!(!by.is_empty(), "other backends preempt");
 }
 
 /// Killed when it is dropped.
@@ -487,7 +487,7 @@ fn preemptions_of_mariadb_are_those_of_its_threads() {
     let by = totals.lines.iter().flat_map(|line| line["preempted_by"].as_array().unwrap());
     let counted = by.map(|row| row["count"].as_f64().unwrap()).sum::<f64>() + totals.sum("/preempted_by_others");
     // The kernel also counts those outside queries.
-    assert_close("pre-emptions", counted, expected, 0.1);
+    assert_close("preemptions", counted, expected, 0.1);
     assert!(totals.sum("/preempted/queries") > 0.0);
     totals.assert_times_add_up();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// Queries of one database server: how long they take, on which of the kernel's resources, and which processes pre-empt their threads.
+// Queries of one database server: how long they take, on which of the kernel's resources, and which processes preempt their threads.
 // A query begins and ends in functions of the server, at uprobes; scheduler tracepoints divide the time in between.
 // src/kernel/probe/query.rs loads the object and reads the maps; build.sh makes it again, and .ci/run compares the bytes.
 //
@@ -35,14 +35,14 @@ enum { PREEMPTORS = 1024, MAX_PROBES = 8 };
 // Of a query: what its thread does
 enum { ON_CPU, RUN_QUEUE, STORAGE, LOCKS, OTHER, PARTS };
 
-// All queries, those that the query cache answered, and those whose thread was pre-empted.
+// All queries, those that the query cache answered, and those whose thread was preempted.
 enum { ALL, CACHED, PREEMPTED, CLASSES };
 struct class { __u64 buckets[BUCKETS], total_ns; };
 struct totals {
 	struct class classes[CLASSES];
 	// Of all queries
 	__u64 ns[PARTS];
-	// Pre-emptions by processes for which there was no place, and queries for which there was no memory
+	// Preemptions by processes for which there was no place, and queries for which there was no memory
 	__u64 by_others, lost;
 };
 

@@ -28,7 +28,7 @@ pub enum PressureResource {
 /// The kernel takes no other windows.
 const WINDOW_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=Duration::from_secs(10);
 
-const FORM: &str = "the form is 'some io 150ms 1s': some or full, cpu, memory or io, time of stall, window";
+const SYNTAX: &str = "the form is 'some io 150ms 1s': some or full, cpu, memory or io, time of stall, window";
 
 impl PressureTrigger {
     /// Nothing runs because everything waits for memory: that is never normal, where tasks that wait for a disk or a CPU are.
@@ -41,18 +41,18 @@ impl PressureTrigger {
 
     pub fn parse(text: &str) -> Result<PressureTrigger, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let &[share, resource, stall, window] = words.as_slice() else { return Err(FORM.to_owned()) };
+        let &[share, resource, stall, window] = words.as_slice() else { return Err(SYNTAX.to_owned()) };
         let full = match share {
             "some" => false,
             "full" => true,
-            _ => return Err(FORM.to_owned()),
+            _ => return Err(SYNTAX.to_owned()),
         };
         let resource = match resource {
             "cpu" if full => return Err("the kernel has no full pressure of CPUs: use 'some cpu'".to_owned()),
             "cpu" => PressureResource::Cpu,
             "memory" => PressureResource::Memory,
             "io" => PressureResource::Io,
-            _ => return Err(FORM.to_owned()),
+            _ => return Err(SYNTAX.to_owned()),
         };
         let (stall, window) = (value_parsers::positive_duration(stall)?, value_parsers::positive_duration(window)?);
         if !WINDOW_RANGE.contains(&window) {

@@ -195,14 +195,14 @@ impl Evaluator {
         let last = self.last_interval.replace((interval.at(), interval.seconds));
         let Some((end, length)) = last else { return Vec::new() };
         let begin = interval.older.at;
-        let hole = begin.boottime_ns.abs_diff(end.boottime_ns) as f64 / 1e9;
+        let gap_seconds = begin.boottime_ns.abs_diff(end.boottime_ns) as f64 / 1e9;
         let slept = interval.suspended_seconds > interval.seconds * MAX_SUSPENDED_SHARE;
-        if hole <= GAP_TOLERANCE_SECONDS && !slept {
+        if gap_seconds <= GAP_TOLERANCE_SECONDS && !slept {
             return Vec::new();
         }
         self.rule_state = RuleState::default();
         self.latency_window = LatencyWindow::default();
-        let away = if slept { interval.suspended_seconds } else { hole };
+        let away = if slept { interval.suspended_seconds } else { gap_seconds };
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * MAX_GAP_INTERVALS || begin < end;
         let mut ended = Vec::new();
         self.tracked.retain(|_, tracked| {

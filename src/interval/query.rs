@@ -21,7 +21,7 @@ pub struct QueryInterval {
     pub times: [(QueryPart, Millis); 5],
     /// The most frequent first
     pub preempted_by: Vec<PreemptorSpan>,
-    /// Pre-emptions by processes that had no place in the table
+    /// Preemptions by processes that had no place in the table
     pub preempted_by_others: u64,
     /// Queries that were not counted: the kernel had no memory
     pub lost: u64,

@@ -36,7 +36,7 @@ pub struct LinkSettings {
     link_mode_masks: [u32; 3 * i8::MAX as usize],
 }
 
-/// `struct ethtool_cmd`: the older form, with the lower 16 bits of the speed in one field.
+/// `struct ethtool_cmd`: the older layout, with the lower 16 bits of the speed in one field.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct LegacySettings {

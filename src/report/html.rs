@@ -138,7 +138,7 @@ fn svg_patterns() -> Markup {
                     rect.pattern-ground width="6" height="6" {}
                     path.pattern d="M0 3H6" {}
                 }
-                pattern id="hole" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                pattern id="gap" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
                     path.missing d="M0 2H5" {}
                 }
             }

@@ -69,8 +69,8 @@ pub struct Printer {
 const HEADING_EVERY: u32 = 20;
 
 impl Printer {
-    pub fn new(form: Options) -> Printer {
-        Printer { options: form, since_heading: None }
+    pub fn new(options: Options) -> Printer {
+        Printer { options, since_heading: None }
     }
 
     /// All lines of one sample.

@@ -247,9 +247,9 @@ impl DiskChart {
         let name = printable(&self.name.to_string_lossy());
         let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
         chart.logarithmic = true;
-        let doubt = if self.provisional { " (~ not learned yet)" } else { "" };
+        let note = if self.provisional { " (~ not learned yet)" } else { "" };
         for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit) {
-            series.label = format!("{latency_multiple}× {}{doubt}", series.label);
+            series.label = format!("{latency_multiple}× {}{note}", series.label);
         }
         chart
     }

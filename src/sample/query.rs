@@ -16,7 +16,7 @@ pub struct Queries {
     /// Of all
     pub times: QueryTimes,
     pub preempted_by: Vec<Preemptor>,
-    /// Pre-emptions by processes that had no place in the table
+    /// Preemptions by processes that had no place in the table
     pub preempted_by_others: Counter,
     /// Queries that were not counted: the kernel had no memory
     pub lost: Counter,

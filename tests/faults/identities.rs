@@ -83,7 +83,7 @@ fn a_loop_device_with_another_file_is_another_device() {
     let interval = Interval::between(&host, &before, &after).unwrap();
     let id = disk(&after, &name).id;
     assert!(interval.disks.iter().all(|span| span.id != id), "no figure stands between the two");
-    // What was learned of the one is not what the other is judged by.
+    // What was learned of the one is not what the other is compared with.
     assert_ne!(DeviceIdentity::from_disk(disk(&before, &name)), DeviceIdentity::from_disk(disk(&after, &name)));
 }
 

@@ -40,9 +40,9 @@ fn everything(tree: &Tree) -> Option<BTreeMap<&'static str, String>> {
         }
     };
     let interval = Interval::between(&host, &older, &newer).unwrap();
-    let judged = Evaluator::new(Baselines::default()).evaluate(interval);
+    let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
     let mut window = Window::default();
-    window.add(&judged);
+    window.add(&evaluation);
     let said: serde_json::Value = serde_json::from_str(&json::check(&window)).unwrap();
     assert_eq!(said["schema"], "stalltop/1");
     assert!(!text::check(&window).is_empty() && !text::summary(&window).is_empty());

@@ -33,7 +33,7 @@ fn a_device_row_has_the_symbol_of_its_finding() {
 #[test]
 fn free_lines_are_used_before_a_sentence_is_cut() {
     let mut machine = scenes::quiet();
-    let sentence = "spin (3906) uses 100 % of one CPU, on CPU 1: at its limit, more CPUs won't help; the box is 50.5 % busy";
+    let sentence = "spin (3906) uses 100 % of one CPU, on CPU 1: at its limit, more CPUs won't help; the host is 50.5 % busy";
     let of = |kind| finding(kind, Severity::Warning, Subject::Host, sentence);
     machine.findings = vec![of(Kind::SaturatedThread), of(Kind::SaturatedCore)];
     let frame = text(&live(&machine, (80, 24)));

@@ -158,8 +158,8 @@ fn replay() {
             .filter(|tick| !(instant(1800).realtime_ns..instant(2000).realtime_ns).contains(&tick.realtime_ns))
             .collect();
         update(&mut state, Event::Timeline(ticks.into()));
-        for judged in intervals.clone() {
-            update(&mut state, Event::Evaluation(judged));
+        for evaluation in intervals.clone() {
+            update(&mut state, Event::Evaluation(evaluation));
         }
         let place = Position { index: 119, length: 3400, first: instant(0), last: instant(3599) };
         update(&mut state, Event::Position(place));

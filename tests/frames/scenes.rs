@@ -160,7 +160,7 @@ pub fn hot_core() -> Machine {
             Kind::SaturatedCore,
             Severity::Warning,
             Subject::Cpu(CpuId(48)),
-            "one core at its limit: cpu48 is 100 % busy, the box 0.43 %; gzip/8841 uses 100.0 % of one CPU",
+            "one core at its limit: cpu48 is 100 % busy, the host 0.43 %; gzip/8841 uses 100.0 % of one CPU",
         )],
         standings: Vec::new(),
         drives: vec![Drive { reads: (0, 0), writes: (3, 1), flushes: (0, 0), in_flight: 0, busy_ms: 3, ..nvme() }],

@@ -15,8 +15,8 @@ pub fn setup(size: (u16, u16), source: Source) -> Setup {
 /// A live state after 90 intervals; the findings are active for the last 40 seconds.
 pub fn live(machine: &Machine, size: (u16, u16)) -> State {
     let mut state = State::new(setup(size, Source::Live));
-    for judged in machine.intervals(90, 50) {
-        update(&mut state, Event::Evaluation(judged));
+    for evaluation in machine.intervals(90, 50) {
+        update(&mut state, Event::Evaluation(evaluation));
     }
     state
 }

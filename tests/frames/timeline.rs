@@ -22,8 +22,8 @@ fn recording(count: u64, gap: std::ops::Range<u64>, at: u64) -> State {
         })
         .collect();
     update(&mut state, Event::Timeline(ticks.into()));
-    for judged in scenes::lock_convoy().intervals(at, 50) {
-        update(&mut state, Event::Evaluation(judged));
+    for evaluation in scenes::lock_convoy().intervals(at, 50) {
+        update(&mut state, Event::Evaluation(evaluation));
     }
     let place = Position { index: at as usize, length: count as usize, first: instant(0), last: instant(count) };
     update(&mut state, Event::Position(place));
@@ -47,7 +47,7 @@ fn jitter_leaves_no_blank_cells() {
 fn missing_samples_leave_blank_cells() {
     let row = timeline_row(&recording(60, 20..30, 5));
     let pieces: Vec<usize> = row.split_whitespace().map(|piece| piece.chars().count()).collect();
-    let [8, before, after, 8] = pieces[..] else { panic!("one hole: {row}") };
+    let [8, before, after, 8] = pieces[..] else { panic!("one gap: {row}") };
     assert!((20..=22).contains(&before) && (30..=32).contains(&after), "a third of the way: {row}");
 }
 

@@ -110,7 +110,7 @@ fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
     waits
 }
 
-fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut CheckResult)) {
+fn restricted(mode: &str, count: u32, verify: impl Fn(f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("cpuset", &["taskset"]) else { return };
     if cpus() < 2.0 {
         println!("skipped: one CPU is the whole host");
@@ -127,7 +127,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Chec
     let name = format!("one-cpu-{mode}-{count}");
     Attempt { crowded: true, files: spins.clone(), ..Attempt::new(&name, state.path()) }.check(|window, said| {
         let waits = one_cpu(count, window, &spins);
-        judge(waits, window, said);
+        verify(waits, window, said);
         for kind in ["cpu-throttled", "idle-but-blocked", "hung-task", "saturated-thread"] {
             said.must_not(kind);
         }
@@ -272,7 +272,7 @@ fn serviced() -> String {
     of_group("blkio", "io-limit", "blkio.throttle.io_serviced")
 }
 
-fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Window, &mut CheckResult)) {
+fn reads_under_a_limit(name: &str, limit: u32, verify: impl Fn(&str, f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("blkio", DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "io-limit", &[("LIMIT", &limit.to_string())]);
@@ -280,7 +280,7 @@ fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Wi
     scenario.until("reads", |_| diskstat(&device, READS_COMPLETED) > 100);
     Attempt { files: vec![serviced()], ..Attempt::new(name, state.path()) }.check(|window, said| {
         let reads = window.rate(|snapshot| snapshot.pair(&serviced(), "Read"));
-        judge(&device, reads, window, said);
+        verify(&device, reads, window, said);
         for kind in ["disk-stalled", "hung-task", "disk-latency", "cpu-throttled", "memory-pressure"] {
             said.must_not(kind);
         }

@@ -216,7 +216,7 @@ fn a_thread_hidden_from_the_tick_for_half_of_the_time() {
 }
 
 /// A thread that fills CPU 1 while CPU 0 is `percent` busy: it is the limit only if CPU 0 has 0.25 of its time left.
-fn beside_a_busy_cpu(percent: u32, judge: impl Fn(&mut CheckResult)) {
+fn beside_a_busy_cpu(percent: u32, verify: impl Fn(&mut CheckResult)) {
     let Some(lab) = Lab::open(&[]) else { return };
     if cpus() != 2.0 {
         println!("skipped: made for two CPUs");
@@ -230,7 +230,7 @@ fn beside_a_busy_cpu(percent: u32, judge: impl Fn(&mut CheckResult)) {
         let wanted = f64::from(percent) / 100.0;
         window.known("the thread's CPU", window.used("spin"), 0.95, 1.03);
         window.known("busy of CPU 0", window.ticks("cpu0").busy(), wanted - 0.06, wanted + 0.1);
-        judge(said);
+        verify(said);
     });
 }
 

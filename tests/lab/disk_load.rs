@@ -65,9 +65,9 @@ impl DiskLoad {
         self.scenario.until("does I/O", |_| diskstat(&device, column) >= before + more);
     }
 
-    pub fn check(&self, name: &str, seconds: u32, judge: impl FnMut(&mut Window, &mut CheckResult)) {
+    pub fn check(&self, name: &str, seconds: u32, verify: impl FnMut(&mut Window, &mut CheckResult)) {
         let name = format!("ground-{name}");
-        Attempt { seconds, ..Attempt::new(&name, self.state.path()) }.check(judge);
+        Attempt { seconds, ..Attempt::new(&name, self.state.path()) }.check(verify);
     }
 
     /// The process that simulates the disk.

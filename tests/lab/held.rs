@@ -8,19 +8,19 @@ use crate::check_result::CheckResult;
 use crate::disk_load::{Cgroup, Load};
 use crate::scenario::Lab;
 
-fn check(mode: &str, count: u32, judge: impl FnMut(&mut CheckResult)) {
+fn check(mode: &str, count: u32, verify: impl FnMut(&mut CheckResult)) {
     let Some(_lab) = Lab::open(&["python3"]) else { return };
-    check_load(mode, count, judge);
+    check_load(mode, count, verify);
 }
 
 /// The caller has opened the lab.
-fn check_load(mode: &str, count: u32, mut judge: impl FnMut(&mut CheckResult)) {
+fn check_load(mode: &str, count: u32, mut verify: impl FnMut(&mut CheckResult)) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/held.py");
     let mut command = Command::new("python3");
     command.arg(source).args([mode, &count.to_string(), "60"]);
     let _load = Load::start(command);
     let state = tempfile::tempdir().expect("a folder");
-    Attempt { seconds: 5, ..Attempt::new(&format!("held-{mode}"), state.path()) }.check(|_, said| judge(said));
+    Attempt { seconds: 5, ..Attempt::new(&format!("held-{mode}"), state.path()) }.check(|_, said| verify(said));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_mutex_that_is_held_shortly() {
 }
 
 /// dd in a loop of reads and writes, and what is attached to it.
-fn traced(tracer: &str, judge: impl Fn(&mut CheckResult)) {
+fn traced(tracer: &str, verify: impl Fn(&mut CheckResult)) {
     let name = tracer.split(' ').next().unwrap_or_default();
     let Some(_lab) = Lab::open(&["dd", name]) else { return };
     let mut command = Command::new("sh");
@@ -144,7 +144,7 @@ fn traced(tracer: &str, judge: impl Fn(&mut CheckResult)) {
     let _load = Load::start_silent(command.env("TRACER", tracer));
     std::thread::sleep(std::time::Duration::from_secs(1));
     let state = tempfile::tempdir().expect("a folder");
-    Attempt { seconds: 5, ..Attempt::new(&format!("traced-{name}"), state.path()) }.check(|_, said| judge(said));
+    Attempt { seconds: 5, ..Attempt::new(&format!("traced-{name}"), state.path()) }.check(|_, said| verify(said));
 }
 
 #[test]

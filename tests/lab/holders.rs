@@ -16,8 +16,8 @@ use crate::disk_load::{Load, link};
 use crate::long;
 use crate::scenario::Lab;
 
-/// 12 threads in this mode. `judge` also gets the threads that held a lock, by what the load wrote itself.
-fn check(mode: &str, words: &[&str], mut judge: impl FnMut(&mut CheckResult, &[String])) {
+/// 12 threads in this mode. `verify` also gets the threads that held a lock, by what the load wrote itself.
+fn check(mode: &str, words: &[&str], mut verify: impl FnMut(&mut CheckResult, &[String])) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/mutexes.c");
     let state = tempfile::tempdir().expect("a folder");
@@ -30,7 +30,7 @@ fn check(mode: &str, words: &[&str], mut judge: impl FnMut(&mut CheckResult, &[S
     Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-{mode}"), state.path()) }.check(|_, said| {
         let written = std::fs::read_to_string(&truth).expect("what the load wrote");
         let holders: Vec<String> = written.lines().filter_map(|line| Some(line.strip_prefix("holder ")?.to_owned())).collect();
-        judge(said, &holders);
+        verify(said, &holders);
     });
 }
 

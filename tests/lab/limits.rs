@@ -9,14 +9,14 @@ use crate::disk_load::Load;
 use crate::long;
 use crate::scenario::Lab;
 
-fn check(mode: &str, mut judge: impl FnMut(&mut CheckResult)) {
+fn check(mode: &str, mut verify: impl FnMut(&mut CheckResult)) {
     let Some(_lab) = Lab::open(&["python3"]) else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/limits.py");
     let mut command = Command::new("python3");
     command.arg(source).args([mode, "60"]);
     let _load = Load::start(command);
     let state = tempfile::tempdir().expect("a folder");
-    Attempt { seconds: 5, ..Attempt::new(&format!("limits-{mode}"), state.path()) }.check(|_, said| judge(said));
+    Attempt { seconds: 5, ..Attempt::new(&format!("limits-{mode}"), state.path()) }.check(|_, said| verify(said));
 }
 
 /// pids.events: `max` grows ten times a second.

@@ -259,13 +259,13 @@ impl Drop for PythonLoad {
 }
 
 /// Eight threads that send to a process that reads `rate` bytes per second of each. ss -tin: timer persist, rwnd_limited 99 %.
-fn blocked_senders(name: &str, port: &str, rate: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+fn blocked_senders(name: &str, port: &str, rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "blocked-sends.py", &["60", "8", "127.0.0.1", port, rate]);
     // Its windows are closed for so long.
     std::thread::sleep(std::time::Duration::from_secs(8));
-    Attempt::new(name, state.path()).check(|_, said| judge(said));
+    Attempt::new(name, state.path()).check(|_, said| verify(said));
 }
 
 #[test]
@@ -334,13 +334,13 @@ fn a_path_that_does_not_drop() {
 
 /// Threads that send to a Unix socket. ss -x: Recv-Q of the receiver's sockets; /proc/PID/task/TID/wchan: sock_alloc_send_pskb,
 /// unix_wait_for_peer.
-fn unix_senders(name: &str, kind: &str, reads: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+fn unix_senders(name: &str, kind: &str, reads: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "unix-sends.py", &["60", "6", kind, reads]);
     std::thread::sleep(std::time::Duration::from_secs(2));
     // Since when a socket is full is known from the first sample on; 1.5 s are the threshold.
-    Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|_, said| judge(said));
+    Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|_, said| verify(said));
 }
 
 #[test]
@@ -364,12 +364,12 @@ fn senders_on_unix_sockets_whose_receiver_reads() {
 }
 
 /// An event loop with four connections whose other end does not read. ss -tno: timer persist.
-fn polling_sender(name: &str, port: &str, role: &str, call: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+fn polling_sender(name: &str, port: &str, role: &str, call: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "polling-sender.py", &["60", "4", "127.0.0.1", port, role, call]);
     std::thread::sleep(std::time::Duration::from_secs(8));
-    Attempt::new(name, state.path()).check(|_, said| judge(said));
+    Attempt::new(name, state.path()).check(|_, said| verify(said));
 }
 
 #[test]
@@ -398,12 +398,12 @@ fn a_server_in_epoll_and_idle_connections() {
 }
 
 /// A sender of 5,000 datagrams per second, and a process that reads `read_rate` of them. nstat: UdpRcvbufErrors, Udp6RcvbufErrors.
-fn datagrams(name: &str, address: &str, port: &str, read_rate: &str, judge: impl Fn(&mut crate::check_result::CheckResult)) {
+fn datagrams(name: &str, address: &str, port: &str, read_rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "udp-overflow.py", &["60", address, port, "5000", read_rate]);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    Attempt::new(name, state.path()).check(|_, said| judge(said));
+    Attempt::new(name, state.path()).check(|_, said| verify(said));
 }
 
 #[test]

@@ -28,7 +28,7 @@ const MAX_MISSING: f64 = 0.03;
 const MIN_WAITING: f64 = 9.0;
 
 /// A trace of 3 s of a load in this mode with `--probes`, and the times in ns that each of its threads held the lock in them, by tid.
-fn trace(mode: &str, probes: &str, mut judge: impl FnMut(&Value, &BTreeMap<u64, f64>) -> Result<(), String>) {
+fn trace(mode: &str, probes: &str, mut verify: impl FnMut(&Value, &BTreeMap<u64, f64>) -> Result<(), String>) {
     let Some(_lab) = Lab::open(&[]) else { return };
     // rustup installs it for a user.
     if Command::new("rustc").arg("--version").output().is_err() {
@@ -65,7 +65,7 @@ fn trace(mode: &str, probes: &str, mut judge: impl FnMut(&Value, &BTreeMap<u64, 
         }
         assert_eq!(graph["lost_events"], 0);
         accounts_for_all_threads(&graph)
-            .and_then(|()| judge(&graph, &held))
+            .and_then(|()| verify(&graph, &held))
             .map_err(|wrong| format!("{mode}: {wrong}: {graph}"))
     });
 }

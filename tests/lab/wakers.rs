@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-fn watch(mode: &str, mut judge: impl FnMut(&Seen) -> Result<(), String>) {
+fn watch(mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
     let Some(_lab) = Lab::open(&[]) else { return };
     // rustup installs it for a user.
     if Command::new("rustc").arg("--version").output().is_err() {
@@ -89,7 +89,7 @@ fn watch(mode: &str, mut judge: impl FnMut(&Seen) -> Result<(), String>) {
             (begin, end, u32::try_from(tid).expect("a tid"))
         });
         let seen = Seen { samples, held: held.collect(), sentences: said.sentences() };
-        judge(&seen).map_err(|wrong| format!("{mode}: {wrong}"))
+        verify(&seen).map_err(|wrong| format!("{mode}: {wrong}"))
     });
 }
 

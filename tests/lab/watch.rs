@@ -17,7 +17,7 @@ use crate::proc::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, parse_diskstat
 /// The environment variable of the scenario's processes.
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
 
-/// CPUs that other processes may use on average. The figures that are judged have tolerances of 2 to 5 per cent of a
+/// CPUs that other processes may use on average. The figures that are compared have tolerances of 2 to 5 per cent of a
 /// 2-CPU host; a tenth of a CPU is 5 % of it.
 pub const OTHERS: f64 = 0.1;
 

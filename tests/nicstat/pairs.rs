@@ -79,8 +79,8 @@ fn lay_out(root: &Path, dev: &str, segments: u64) {
     }
 }
 
-/// The lines of the second sample in one form.
-fn second(form: Options) -> String {
+/// The lines of the second sample with these options.
+fn second(options: Options) -> String {
     let snapshot = |dev: &str, segments: u64| {
         let root = tempfile::tempdir().unwrap();
         lay_out(root.path(), dev, segments);
@@ -96,13 +96,13 @@ fn second(form: Options) -> String {
         udp: udp_line(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
         interfaces: interface_lines(Some(&older), &newer, since, Arithmetic::Fixed, link),
     };
-    Printer::new(form).sample(&SampleTime { clock: "HH:MM:SS".to_owned(), epoch: 1_800_000_000 }, &figures)
+    Printer::new(options).sample(&SampleTime { clock: "HH:MM:SS".to_owned(), epoch: 1_800_000_000 }, &figures)
 }
 
 #[test]
 fn two_samples_give_the_expected_lines() {
     let plain = Options::default();
-    let forms = [
+    let option_sets = [
         ("", plain),
         ("-x", Options { extended: true, ..plain }),
         ("-U", Options { both_utilizations: true, ..plain }),
@@ -113,7 +113,8 @@ fn two_samples_give_the_expected_lines() {
         ("-p", Options { parseable: true, ..plain }),
         ("-a -p", Options { parseable: true, extended: true, tcp: true, udp: true, ..plain }),
     ];
-    let text: String = forms.iter().map(|(options, form)| format!("### nicstat {options}\n{}", second(*form))).collect();
+    let text: String =
+        option_sets.iter().map(|(words, options)| format!("### nicstat {words}\n{}", second(*options))).collect();
     insta::assert_snapshot!(text);
 }
 

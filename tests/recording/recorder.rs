@@ -17,7 +17,7 @@ use stalltop::sample::{Absent, Sample};
 
 use crate::generator;
 use crate::support::places::{HEADER, frames};
-use crate::support::{PATIENCE, few_samples, judged, options, record, until};
+use crate::support::{PATIENCE, few_samples, ok_summary, options, record, until};
 
 fn create(path: &Path) -> Result<Recorder, RecordingError> {
     Recorder::create(path, &generator::meta(), RecorderOptions { reserve_free_space: false, ..options(1000) })
@@ -29,7 +29,7 @@ fn a_file_and_a_pipe_get_the_same_bytes() {
     let path = directory.path().join("one.stalltop");
     let samples = few_samples(70);
     let mut recorder = create(&path).unwrap();
-    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), judged()));
+    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), ok_summary()));
     let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
     let bytes = fs::read(&path).unwrap();
     assert!(bytes == record(&samples));

@@ -52,7 +52,7 @@ pub fn options(samples: usize) -> RecorderOptions {
 }
 
 /// The summary of a sample that was evaluated without a finding.
-pub fn judged() -> FrameSummary {
+pub fn ok_summary() -> FrameSummary {
     FrameSummary { worst_severity: SummarySeverity::NoFinding, ..FrameSummary::default() }
 }
 
@@ -61,7 +61,7 @@ pub fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
     let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
     for sample in samples {
-        recorder.offer_with_summary(sample.clone(), judged());
+        recorder.offer_with_summary(sample.clone(), ok_summary());
     }
     let status = recorder.finish(PATIENCE);
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");

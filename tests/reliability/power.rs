@@ -9,7 +9,7 @@ use stalltop::recording::{DiskSpace, Recorder, RecorderStatus, Storage};
 use crate::generator::{self, Dice};
 use crate::measure::{MIB, Tally, full};
 use crate::recorded::Recorded;
-use crate::support::{PATIENCE, judged, options};
+use crate::support::{PATIENCE, ok_summary, options};
 
 /// A disk that records its writes and syncs.
 #[derive(Clone, Default)]
@@ -77,7 +77,7 @@ fn a_power_loss_loses_at_most_what_was_not_synced() {
     let journal = Journal::default();
     let count = recorded.samples.len();
     let mut recorder = Recorder::from_storage(Box::new(journal.clone()), &generator::meta(), options(count)).unwrap();
-    recorded.samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), judged()));
+    recorded.samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), ok_summary()));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let steps = journal.0.lock().unwrap().clone();
     let mut dice = Dice::new(77);

@@ -68,8 +68,8 @@ impl PlotContext<'_> {
     /// Gaps as hatched bands, marks as lines.
     pub fn overlay(&self) -> Markup {
         html! {
-            @for hole in self.gaps {
-                (hatched_band(self.time.position(hole.from), self.time.position(hole.to), &printable(&hole.reason)))
+            @for gap in self.gaps {
+                (hatched_band(self.time.position(gap.from), self.time.position(gap.to), &printable(&gap.reason)))
             }
             @for mark in self.marks {
                 div.mark style=(css_left(self.time.position(mark.at))) title=(printable(&mark.text)) {}
@@ -143,7 +143,7 @@ pub fn step_times_json(steps: &Steps, time: &TimeAxis) -> String {
 /// Time of which nothing is known, and why.
 pub fn hatched_band(from: f64, to: f64, why: &str) -> Markup {
     html! {
-        div.hole style=(format!("{};width:{:.3}%", css_left(from), (to - from).max(0.001) * 100.0)) title=(why) {
+        div.gap style=(format!("{};width:{:.3}%", css_left(from), (to - from).max(0.001) * 100.0)) title=(why) {
             svg aria-hidden="true" { rect width="100%" height="100%" {} }
         }
     }
@@ -167,15 +167,15 @@ fn legend(chart: &Chart, index: usize, series: &Series) -> Markup {
 }
 
 /// The legend's symbol. Not a background: browsers do not print patterns of backgrounds.
-pub fn legend_key(form: PlotStyle, ink: &str) -> Markup {
-    let (word, shape) = match form {
+pub fn legend_key(style: PlotStyle, color_class: &str) -> Markup {
+    let (word, shape) = match style {
         PlotStyle::Layer => ("layer", "M0 1H14V13H0Z"),
         PlotStyle::Line => ("line", "M0 7H14"),
         PlotStyle::Peak => ("peak", "M0 7H14"),
         PlotStyle::Limit => ("limit", "M0 7H16"),
     };
     html! {
-        svg.key aria-hidden="true" { path class=(format!("{word} {ink}")) d=(shape) {} }
+        svg.key aria-hidden="true" { path class=(format!("{word} {color_class}")) d=(shape) {} }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The table of interfaces: heading and rows of each form, and the three precisions of nicstat.
+//! The table of interfaces: heading and rows for each set of options, and the three precisions of nicstat.
 
 use super::arithmetic::NicLine;
 use super::{Options, SampleTime, parseable};
@@ -32,7 +32,7 @@ fn unknown() -> String {
 const BYTES_PER_KB: f64 = 1024.0;
 const BYTES_PER_MEGABIT: f64 = 131_072.0;
 
-/// The table in one form.
+/// The table for one set of options.
 pub(super) struct InterfaceTable<'a> {
     pub options: Options,
     pub at: &'a SampleTime,

@@ -52,11 +52,11 @@ impl NewPidTracker {
     pub fn update(&mut self, now_ns: u64, now: ForkCounters, most: usize) -> NewPids {
         let (last, from) = (self.last_counters.replace(now), self.last_checked_pid);
         self.last_checked_pid = last.and_then(|last| last.last_pid);
-        let newcomers = last.map_or(NewPids::Anywhere, |last| self.compare(now_ns, last, now, from, most));
-        if newcomers == NewPids::Anywhere {
+        let new_pids = last.map_or(NewPids::Anywhere, |last| self.compare(now_ns, last, now, from, most));
+        if new_pids == NewPids::Anywhere {
             self.last_walk_ns = now_ns;
         }
-        newcomers
+        new_pids
     }
 
     fn compare(&self, now_ns: u64, last: ForkCounters, now: ForkCounters, from: Option<u32>, most: usize) -> NewPids {
