@@ -24,6 +24,7 @@ pub mod limits;
 pub mod load_members;
 mod lock_graph;
 pub mod lock_holders;
+pub mod locks;
 pub mod mean;
 pub mod memory;
 pub mod mutex_queues;
@@ -61,6 +62,15 @@ use crate::sample::{Host, Instant, Sample};
 /// Samples that are closer make no interval.
 const MIN_SECONDS: f64 = 0.001;
 
+/// What is known beside the two samples of an interval.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalContext<'a> {
+    /// Speed and duplex of interfaces, from the configuration
+    pub links: network::LinkOverrides,
+    /// `process_totals` of the interval that ends with the older sample: they are not summed again
+    pub older_totals: Option<&'a task::ProcessTotals>,
+}
+
 /// The figures of the time between two samples of the same boot of the same machine.
 #[derive(Clone, Debug)]
 pub struct Interval {
@@ -80,15 +90,7 @@ pub struct Interval {
     pub pressure: pressure::PressureSpan,
     /// Same order as the newer sample's disks; devices present in both.
     pub disks: Vec<disk::DiskSpan>,
-    /// Same order as the newer sample's interfaces; interfaces present in both.
-    pub nics: Vec<network::NicSpan>,
-    pub protocols: network::ProtocolSpan,
-    /// Network namespaces other than that of stalltop, in both samples; sorted by inode
-    pub network_namespaces: Vec<network::namespaces::NamespaceSpan>,
-    /// Receive processing by CPU, for CPUs whose counters could be paired
-    pub softnet: Vec<network::softnet::SoftnetSpan>,
-    /// Remote hosts; `None` if the connections were not scanned in this interval
-    pub remote_hosts: Option<Arc<network::remote_hosts::RemoteHostsSpan>>,
+    pub network: network::NetworkSpan,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub io_limits: Vec<cgroup::IoLimitSpan>,
     /// Limits of the kernel that are nearly used up
@@ -112,16 +114,8 @@ pub struct Interval {
     pub stuck_servers: Vec<stuck_servers::StuckServers>,
     /// Processes that run under a tracer
     pub traced_processes: Vec<traced_processes::TracedSpan>,
-    /// Queues for file locks whose holder is known
-    pub file_lock_queues: Vec<file_lock_queues::FileLockQueue>,
-    /// Queues for mutexes whose holder sleeps for a fixed time
-    pub mutex_queues: Vec<mutex_queues::MutexQueue>,
-    /// Holders of futex locks, as the locks name them
-    pub lock_holders: Vec<lock_holders::LockHolder>,
-    /// Holders of locks inside the kernel, as the locks name them
-    pub kernel_lock_holders: Vec<lock_holders::LockHolder>,
-    /// Threads that wait for each other's locks
-    pub deadlocks: Vec<deadlocks::Deadlock>,
+    /// Locks with a known holder
+    pub locks: locks::LockSpans,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
     pub self_cpus: Option<f64>,
 }
@@ -129,27 +123,15 @@ pub struct Interval {
 impl Interval {
     /// The interval from `older` to `newer`; `None` if it would be shorter than 1 ms.
     pub fn between(host: &Arc<Host>, older: &Arc<Sample>, newer: &Arc<Sample>) -> Option<Interval> {
-        Interval::with_link_overrides(host, &network::LinkOverrides::default(), older, newer)
+        Interval::with_context(host, older, newer, IntervalContext::default())
     }
 
-    /// As `between`, with speed and duplex of interfaces from the configuration.
-    pub fn with_link_overrides(
+    /// As `between`, where more is known than the two samples.
+    pub fn with_context(
         host: &Arc<Host>,
-        links: &network::LinkOverrides,
         older: &Arc<Sample>,
         newer: &Arc<Sample>,
-    ) -> Option<Interval> {
-        Interval::with_totals(host, links, older, newer, None)
-    }
-
-    /// The same where the totals over the processes of the older sample are known: they are `process_totals` of the interval
-    /// that ends with it.
-    pub fn with_totals(
-        host: &Arc<Host>,
-        links: &network::LinkOverrides,
-        older: &Arc<Sample>,
-        newer: &Arc<Sample>,
-        totals: Option<&task::ProcessTotals>,
+        IntervalContext { links, older_totals }: IntervalContext<'_>,
     ) -> Option<Interval> {
         let seconds = newer.at.seconds_since(older.at);
         if seconds < MIN_SECONDS {
@@ -157,7 +139,7 @@ impl Interval {
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
-        let tasks = task::TaskSpan::between(host, older, newer, &wait_counts, totals);
+        let tasks = task::TaskSpan::between(host, older, newer, &wait_counts, older_totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
@@ -168,15 +150,11 @@ impl Interval {
             .as_ref()
             .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
+        let network = network::NetworkSpan::between(older, newer, &links);
         let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
-        let nic_seconds = read_seconds(older, newer, |delays| delays.nics_us);
-        let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
-        let locks = lock_graph::LockGraph::new(host, &newer.waits);
-        let deadlocks = deadlocks::deadlocks(&locks, newer);
-        let lock_holders = lock_holders::futex_lock_holders(&locks, &newer.waits, &wait_counts, &deadlocks);
-        let kernel_lock_holders = lock_holders::kernel_lock_holders(&locks, &wait_counts, &deadlocks);
+        let locks = locks::LockSpans::new(host, newer, &wait_counts, &blocked_threads);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),
@@ -184,23 +162,18 @@ impl Interval {
             disks: &disks,
             blocked_threads: &blocked_threads,
             wait_counts: &wait_counts,
-            lock_holders: &lock_holders,
-            kernel_lock_holders: &kernel_lock_holders,
+            locks: &locks,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
             host: Arc::clone(host),
-            link_overrides: Arc::clone(links),
+            link_overrides: links,
             older: Arc::clone(older),
             newer: Arc::clone(newer),
             seconds,
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
-            nics: network::between(older, newer, nic_seconds, links),
-            protocols: network::protocols_between(older, newer, nic_seconds),
-            network_namespaces: network::namespaces::between(older, newer, namespace_seconds),
-            softnet: network::softnet::between(older, newer, nic_seconds),
-            remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
+            network,
             cgroups: cgroup::between(older, newer, cgroup_seconds, online),
             io_limits: cgroup::io_limits_between(older, newer, cgroup_seconds),
             limits: limits::between(older, newer, seconds),
@@ -213,11 +186,7 @@ impl Interval {
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
             traced_processes: traced_processes::traced_processes(older, newer),
-            file_lock_queues: file_lock_queues::file_lock_queues(newer, &wait_counts, &blocked_threads),
-            mutex_queues: mutex_queues::mutex_queues(newer, &wait_counts, &lock_holders),
-            deadlocks,
-            lock_holders,
-            kernel_lock_holders,
+            locks,
             pressure,
             disks,
             cpu,

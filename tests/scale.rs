@@ -255,7 +255,7 @@ fn all_devices_of_a_large_machine_are_sampled_at_linear_cost() {
     assert!(large.sample <= small.sample * 9 && large.evaluation <= small.evaluation * 9 && large.kept <= small.kept * 9);
     assert!(large.held <= small.held * 9, "eight times the machine: {} and {} bytes", small.held, large.held);
     let interval = &evaluated.last().unwrap().interval;
-    assert_eq!((interval.online_cpus(), interval.disks.len(), interval.nics.len()), (512, 5_000, 1_000));
+    assert_eq!((interval.online_cpus(), interval.disks.len(), interval.network.nics.len()), (512, 5_000, 1_000));
     draw_all_screens(&evaluated, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
 }
 

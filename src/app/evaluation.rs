@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
-use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::interval::network::LinkOverrides;
 use crate::interval::task::ProcessTotals;
+use crate::interval::{Interval, IntervalContext};
 use crate::sample::{Host, Sample};
 
 /// The sample that the next interval begins with, and its host.
@@ -40,7 +40,8 @@ impl SamplePairing {
     pub fn interval(&mut self, sample: Arc<Sample>) -> Option<Interval> {
         let totals = self.totals.take();
         let older = self.last_sample.replace(Arc::clone(&sample))?;
-        let interval = Interval::with_totals(&self.host, &self.links, &older, &sample, totals.as_deref())?;
+        let context = IntervalContext { links: LinkOverrides::clone(&self.links), older_totals: totals.as_deref() };
+        let interval = Interval::with_context(&self.host, &older, &sample, context)?;
         self.totals = interval.process_totals().cloned();
         Some(interval)
     }

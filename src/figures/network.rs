@@ -16,9 +16,9 @@ pub static NIC_TABLE: TypedTable<NicSpan> = TypedTable {
     default_sort: &SENT_BYTES_PER_SECOND,
     pid_column: None,
     for_each_row: |input, show| {
-        let inside = input.interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
+        let inside = input.interval.network.namespaces.iter().flat_map(|namespace| &namespace.nics);
         let carries = |nic: &&NicSpan| nic.rx.packets.0 + nic.tx.packets.0 > 0.0;
-        input.interval.nics.iter().chain(inside.filter(carries)).for_each(show);
+        input.interval.network.nics.iter().chain(inside.filter(carries)).for_each(show);
     },
     is_idle: |nic| nic.rx.packets.0 == 0.0 && nic.tx.packets.0 == 0.0,
     capacity: unit_capacity,

@@ -92,7 +92,7 @@ columns! {
 }
 
 fn for_each_row(input: &FigureInput, show: &mut dyn FnMut(&ProtocolSpan)) {
-    show(&input.interval.protocols);
+    show(&input.interval.network.protocols);
 }
 
 fn is_zero(rate: PerSecond) -> bool {

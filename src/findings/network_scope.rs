@@ -26,7 +26,7 @@ pub struct NetworkScope<'a> {
 impl<'a> NetworkScope<'a> {
     /// The network namespace of stalltop.
     pub fn own(interval: &'a Interval) -> NetworkScope<'a> {
-        NetworkScope { namespace: None, protocols: &interval.protocols, nics: &interval.nics, interval }
+        NetworkScope { namespace: None, protocols: &interval.network.protocols, nics: &interval.network.nics, interval }
     }
 
     /// That of stalltop first, then the others.
@@ -35,7 +35,7 @@ impl<'a> NetworkScope<'a> {
             let namespace = interval.newer.network_namespaces.as_ref().ok()?.namespace(span.inode);
             namespace.map(|row| NetworkScope { namespace: Some(row), protocols: &span.protocols, nics: &span.nics, interval })
         };
-        [NetworkScope::own(interval)].into_iter().chain(interval.network_namespaces.iter().filter_map(other))
+        [NetworkScope::own(interval)].into_iter().chain(interval.network.namespaces.iter().filter_map(other))
     }
 
     /// The inode of the namespace; `None`: that of stalltop.

@@ -90,7 +90,7 @@ pub fn limited_by(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<L
 fn local_queue(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {
     let interface = remote_host.ifindex?;
     let excess = remote_host.send_backlogged.as_ref()?.excess()?.0 / 1000.0;
-    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let span = interval.network.nics.iter().find(|span| span.id.ifindex == interface)?;
     let at = |nics: &[Nic]| nics.iter().find(|nic| nic.id == span.id).and_then(|nic| nic.qdisc.clone());
     let both = [at(interval.newer.nics.as_deref().ok()?), interval.older.nics.as_deref().ok().and_then(at)];
     let fullest = both.into_iter().flatten().max_by_key(|qdisc| qdisc.backlog_bytes)?;
@@ -120,7 +120,7 @@ const MIN_QUEUED_SHARE: f64 = 0.5;
 fn local_shaper(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<LimitedBy> {
     let interface = remote_host.ifindex?;
     remote_host.send_backlogged.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
-    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let span = interval.network.nics.iter().find(|span| span.id.ifindex == interface)?;
     let qdisc = span.qdisc.as_ref()?;
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
     let (held, dropped, sent) = (rate(qdisc.overlimits), rate(qdisc.dropped), span.tx.packets.0);

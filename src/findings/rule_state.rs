@@ -113,7 +113,7 @@ impl RuleState {
         if interval.newer.protocols.remote_hosts.is_err() {
             (self.remote_hosts, self.slow_history) = (None, Vec::new());
         }
-        let Some(remote_hosts) = &interval.remote_hosts else { return };
+        let Some(remote_hosts) = &interval.network.remote_hosts else { return };
         let before =
             |address: IpAddr| self.slow_history.iter().find(|(other, _)| *other == address).map_or(0, |(_, scans)| *scans);
         let scan = |remote_host: &crate::interval::network::remote_hosts::RemoteHostSpan| {

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::Interval;
 use super::network::LinkOverrides;
+use super::{Interval, IntervalContext};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -18,7 +18,8 @@ use crate::units::Counter;
 /// The interval from boot to this sample; `None` if its CLOCK_BOOTTIME is 0.
 pub fn since_boot(host: &Arc<Host>, links: &LinkOverrides, sample: &Arc<Sample>) -> Option<Interval> {
     let older = Arc::new(zero_sample_at_boot(sample));
-    let mut interval = Interval::with_link_overrides(host, links, &older, sample)?;
+    let context = IntervalContext { links: Arc::clone(links), ..IntervalContext::default() };
+    let mut interval = Interval::with_context(host, &older, sample, context)?;
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {

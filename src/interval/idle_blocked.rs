@@ -18,6 +18,7 @@ use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::lock_holders::{HolderActivity, LockHolder, holder_of_group};
+use crate::interval::locks::LockSpans;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::server_connections::waiting_connections;
 use crate::interval::task::TaskSpan;
@@ -166,13 +167,12 @@ pub(super) struct Spans<'a> {
     pub disks: &'a [DiskSpan],
     pub blocked_threads: &'a [BlockedThread],
     pub wait_counts: &'a WaitCounts,
-    pub lock_holders: &'a [LockHolder],
-    pub kernel_lock_holders: &'a [LockHolder],
+    pub locks: &'a LockSpans,
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, lock_holders, kernel_lock_holders } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, locks } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
@@ -180,7 +180,7 @@ impl IdleBlocked {
             return None;
         }
         let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
-        let holders = Holders { futex: lock_holders, kernel: kernel_lock_holders };
+        let holders = Holders { futex: &locks.futex_holders, kernel: &locks.kernel_holders };
         let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, holders));
         let mut result =
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
@@ -201,8 +201,8 @@ impl IdleBlocked {
             result.ratio_with_connections += entry.available_cpus.min(waiting) * part / cpus;
             result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
-            if let Some(locks) = &mut kernel_locks {
-                locks.add(entry.sub_sample, part, entry.available_cpus, |group| {
+            if let Some(counter) = &mut kernel_locks {
+                counter.add(entry.sub_sample, part, entry.available_cpus, |group| {
                     conditions.is_behind_storage(group, rows)
                         || conditions.is_kernel_lock_behind_storage(group)
                         || GroupConditions::is_in_reclaim(group, rows)
@@ -219,7 +219,7 @@ impl IdleBlocked {
             }
         }
         result.ratio = result.cpus / cpus;
-        result.kernel_locks = kernel_locks.and_then(|locks| locks.finish(cpus, kernel_lock_holders));
+        result.kernel_locks = kernel_locks.and_then(|counter| counter.finish(cpus, &locks.kernel_holders));
         // CPU time that no tick has counted is used all the same, though /proc/stat counts it as idle.
         if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
             result.available = result.available.min(cpu.available());
@@ -234,8 +234,8 @@ impl IdleBlocked {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             group.wait_queues = wait_queues(&newer.waits, wait_counts, &ipc_peers, number, result.sub_samples);
             group.waiting_connections = connections.get(index).copied().unwrap_or(Ok(0));
-            let kernel = holder_of_group(kernel_lock_holders, index).filter(|holder| holder.is_behind_storage());
-            group.lock_holder = holder_of_group(lock_holders, index).or(kernel).cloned();
+            let kernel = holder_of_group(&locks.kernel_holders, index).filter(|holder| holder.is_behind_storage());
+            group.lock_holder = holder_of_group(&locks.futex_holders, index).or(kernel).cloned();
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);

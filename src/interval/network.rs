@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::read_seconds;
 use crate::ids::NicId;
 use crate::sample::network::namespaces::NetworkNamespace;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp, Udp6};
@@ -46,6 +47,34 @@ impl Link {
 
 /// Configured links by the name of their interface. They take precedence over what the driver reports.
 pub type LinkOverrides = Arc<Vec<(String, Link)>>;
+
+/// The network in an interval.
+#[derive(Clone, Debug)]
+pub struct NetworkSpan {
+    /// Same order as the newer sample's interfaces; interfaces present in both
+    pub nics: Vec<NicSpan>,
+    pub protocols: ProtocolSpan,
+    /// Network namespaces other than that of stalltop, in both samples; sorted by inode
+    pub namespaces: Vec<namespaces::NamespaceSpan>,
+    /// Receive processing by CPU, for CPUs whose counters could be paired
+    pub softnet: Vec<softnet::SoftnetSpan>,
+    /// `None` if the connections were not scanned in this interval
+    pub remote_hosts: Option<Arc<remote_hosts::RemoteHostsSpan>>,
+}
+
+impl NetworkSpan {
+    pub(super) fn between(older: &Sample, newer: &Sample, links: &[(String, Link)]) -> NetworkSpan {
+        let seconds = read_seconds(older, newer, |delays| delays.nics_us);
+        let namespace_seconds = read_seconds(older, newer, |delays| delays.network_namespaces_us);
+        NetworkSpan {
+            nics: nics_between(older, newer, seconds, links),
+            protocols: ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
+            namespaces: namespaces::between(older, newer, namespace_seconds),
+            softnet: softnet::between(older, newer, seconds),
+            remote_hosts: remote_hosts::between(older, newer).map(Arc::new),
+        }
+    }
+}
 
 /// One interface, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,7 +215,7 @@ pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterato
 }
 
 /// Interfaces that both samples contain and whose counters did not decrease.
-pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
+fn nics_between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
     let pairs = now.iter().enumerate().zip(paired_with_older(was, now));
     let configured =
@@ -194,7 +223,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &
     pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds, configured(nic))).collect()
 }
 
-/// TCP and UDP of the network namespace; rates per second.
+/// TCP and UDP of one network namespace; rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProtocolSpan {
     pub segments_in: Option<PerSecond>,
@@ -301,11 +330,6 @@ impl ProtocolSpan {
             ip_kilobytes_out: kilobytes(octets(|octets| octets.1)),
         }
     }
-}
-
-/// TCP and UDP of the network namespace of stalltop.
-pub(super) fn protocols_between(older: &Sample, newer: &Sample, seconds: f64) -> ProtocolSpan {
-    ProtocolSpan::between(&older.protocols, &newer.protocols, seconds)
 }
 
 /// The sum of those that are known.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Interval;
 use super::idle_blocked::IdleBlocked;
+use super::{Interval, IntervalContext};
 use crate::ids::{ProcessId, TaskId};
 use crate::sample::Sample;
 use crate::sample::context_switches::TaskContextSwitches;
@@ -101,7 +101,8 @@ impl RunAccumulator {
             return Some(Arc::clone(last));
         }
         let newer = self.with_ended(&last.newer);
-        let mut interval = Interval::with_link_overrides(&last.host, &last.link_overrides, first, &newer)?;
+        let context = IntervalContext { links: Arc::clone(&last.link_overrides), ..IntervalContext::default() };
+        let mut interval = Interval::with_context(&last.host, first, &newer, context)?;
         interval.idle_blocked = self.idle_blocked.mean();
         if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
             // Exited threads have no state.

@@ -201,7 +201,7 @@ fn nic(index: u32, bytes: u64) -> Nic {
 fn an_interface_as_nicstat_defines_it() {
     let sample = |seconds, nic| Sample { nics: Ok(vec![nic]), ..at(seconds) };
     let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, nic(2, 12_500_000)));
-    let span = &interval.nics[0];
+    let span = &interval.network.nics[0];
     assert!(close(span.rx.kilobytes.0, 6_250_000.0 / 1024.0) && close(span.rx.average_bytes, 1000.0));
     assert!(close(span.rx.utilization.expect("speed").0, 0.5) && close(span.utilization.expect("speed").0, 0.5));
     let half = |mut nic: Nic| {
@@ -209,9 +209,9 @@ fn an_interface_as_nicstat_defines_it() {
         nic
     };
     let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, half(nic(2, 12_500_000))));
-    assert!(close(interval.nics[0].utilization.expect("speed").0, 0.75), "half duplex adds both up");
+    assert!(close(interval.network.nics[0].utilization.expect("speed").0, 0.75), "half duplex adds both up");
     let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, nic(3, 12_500_000)));
-    assert!(interval.nics.is_empty(), "plugged again: another interface of the same name");
+    assert!(interval.network.nics.is_empty(), "plugged again: another interface of the same name");
 }
 
 fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {

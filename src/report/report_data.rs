@@ -173,7 +173,7 @@ impl ReportData {
         for span in &interval.disks {
             self.latency_maps.add(span, coverage, at);
         }
-        for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
+        for span in interval.network.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
             let chart = self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES));
             chart.add(input, span, at, self.latency_multiple);
         }

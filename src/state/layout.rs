@@ -192,7 +192,7 @@ const MAX_NAMESPACE_NICS: usize = 6;
 /// The interfaces of other network namespaces that carried packets, without loopback: those with most bytes, in the
 /// order of their namespaces.
 pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
-    let inside = interval.network_namespaces.iter().flat_map(|namespace| &namespace.nics);
+    let inside = interval.network.namespaces.iter().flat_map(|namespace| &namespace.nics);
     let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
     let is_shown = |nic: &&NicSpan| moved(nic) > 0.0 && interval.nic(nic).is_some_and(|nic| !nic.facts.loopback);
     let mut nics: Vec<&NicSpan> = inside.filter(is_shown).collect();
@@ -205,7 +205,7 @@ pub fn busiest_namespace_nics(interval: &Interval) -> Vec<&NicSpan> {
 
 /// CPUs with drops or time squeezes in /proc/net/softnet_stat.
 pub fn saturated_softnet(interval: &Interval) -> impl Iterator<Item = &SoftnetSpan> {
-    interval.softnet.iter().filter(|span| span.dropped.0 > 0.0 || span.time_squeeze.0 > 0.0)
+    interval.network.softnet.iter().filter(|span| span.dropped.0 > 0.0 || span.time_squeeze.0 > 0.0)
 }
 
 /// Number of terminal lines of a row.
@@ -213,7 +213,7 @@ pub fn row_height(state: &State, row: Row) -> usize {
     let Some(evaluation) = &state.current else { return 1 };
     match row {
         Row::Disk(at) => evaluation.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
-        Row::Nic(at) => 1 + usize::from(evaluation.interval.nics.get(at).is_some_and(has_qdisc_activity)),
+        Row::Nic(at) => 1 + usize::from(evaluation.interval.network.nics.get(at).is_some_and(has_qdisc_activity)),
         Row::ActiveFinding(_) if state.selects_on_overview() => 1,
         // The heading and as many lines of the sentence as fit beside the other findings.
         Row::ActiveFinding(_) => {

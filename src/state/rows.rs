@@ -30,7 +30,7 @@ pub enum Row {
     Cpu(usize),
     /// Index in `interval.disks`
     Disk(usize),
-    /// Index in `interval.nics`
+    /// Index in `interval.network.nics`
     Nic(usize),
     /// In the rows of `evaluation.remote_hosts`
     RemoteHost(usize),
@@ -190,7 +190,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
     match row {
         Row::Cpu(at) => Some(Item::Cpu(interval.cpu.as_ref()?.cpus.get(at)?.id)),
         Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
-        Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
+        Row::Nic(at) => Some(Item::Nic(interval.network.nics.get(at)?.id.clone())),
         Row::RemoteHost(at) => Some(Item::RemoteHost(evaluation.remote_hosts.as_ref()?.rows.get(at)?.address)),
         Row::Cgroup(at) => Some(Item::Cgroup(interval.cgroups.get(at)?.id.clone())),
         Row::CgroupTasks { first_process } => {
@@ -288,7 +288,7 @@ pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
     let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
     let usable =
         |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
-    let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
+    let mut nics: Vec<&NicSpan> = interval.network.nics.iter().filter(usable).collect();
     nics.small_sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     nics
 }
@@ -300,8 +300,8 @@ fn disk_name(interval: &Interval, index: usize) -> String {
 
 pub(super) fn nics(evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
-    let mut keyed = Vec::with_capacity(interval.nics.len());
-    for (at, nic) in interval.nics.iter().enumerate() {
+    let mut keyed = Vec::with_capacity(interval.network.nics.len());
+    for (at, nic) in interval.network.nics.iter().enumerate() {
         if !filter.matches_text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
             continue;
         }

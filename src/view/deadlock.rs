@@ -24,7 +24,7 @@ pub fn lines_of_finding(interval: &Interval, finding: &Finding, width: usize) ->
     let (Kind::Deadlock, None, Subject::Group { id, .. }) = (finding.kind, finding.until, &finding.subject) else {
         return Vec::new();
     };
-    let of_group = interval.deadlocks.iter().filter(|deadlock| deadlock.group == *id);
+    let of_group = interval.locks.deadlocks.iter().filter(|deadlock| deadlock.group == *id);
     of_group.flat_map(|deadlock| cycle(deadlock, width)).collect()
 }
 

@@ -176,7 +176,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let table = table(state, pane.width());
     let (visible, width) = (visible_rows(state, layout), usize::from(pane.width()));
     let rows = visible.iter().flat_map(|visible| {
-        let nic = if let Row::Nic(at) = visible.row { interval.nics.get(at) } else { None };
+        let nic = if let Row::Nic(at) = visible.row { interval.network.nics.get(at) } else { None };
         let figures = nic.map(|nic| table.row(|fill, cell| fill(&NicLine { state, evaluation, nic }, cell)));
         let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic, width));
         let lines = figures.into_iter().chain(qdisc.map(TableRow::line)).take(usize::from(visible.height));
@@ -184,7 +184,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     });
     let end = list_end(layout, &visible);
     table.draw(&mut pane.subarea(0, 0, u16::MAX, end), Some(state.sort()), rows);
-    if interval.nics.is_empty() {
+    if interval.network.nics.is_empty() {
         pane.line(1, ("- no interface, or /proc/net/dev cannot be read", StyleRole::Dim));
     }
     // The footer follows a short table directly.
@@ -302,11 +302,11 @@ struct ProtocolLine<'a>(&'a Evaluation);
 
 impl ProtocolLine<'_> {
     fn number(&self, figure: &Column<ProtocolSpan>) -> Option<f64> {
-        figure.number(&self.0.into(), &self.0.interval.protocols)
+        figure.number(&self.0.into(), &self.0.interval.network.protocols)
     }
 
     fn figure(&self, figure: &Column<ProtocolSpan>) -> SafeText {
-        format_figure(figure, &self.0.into(), &self.0.interval.protocols, 6)
+        format_figure(figure, &self.0.into(), &self.0.interval.network.protocols, 6)
     }
 
     fn rate(&self, cell: CellContent, figure: &Column<ProtocolSpan>) {
@@ -376,7 +376,7 @@ const UDP_COLUMNS: [ProtocolSpec; 5] = [
 /// TCP and UDP of the network namespace as in nicstat -t and -u, and listening sockets with a queue. Returns the line after.
 fn protocol_tables(evaluation: &Evaluation, pane: &mut Pane) -> u16 {
     let interval = &*evaluation.interval;
-    let span = &interval.protocols;
+    let span = &interval.network.protocols;
     let row = ProtocolLine(evaluation);
     for (y, columns) in [(0, &TCP_COLUMNS[..]), (2, &UDP_COLUMNS[..])] {
         let table = Columns::new(columns, pane.width());

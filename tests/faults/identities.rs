@@ -134,7 +134,7 @@ fn inside_a_network_namespace() {
     assert!(new.tx.packets > old.tx.packets, "the counters alone do not tell");
     assert_ne!(old.id, new.id);
     let interval = Interval::between(&host, &before, &after).unwrap();
-    assert!(interval.nics.iter().all(|span| span.id.name.as_bytes() != b"v0"), "no figure stands between the two");
+    assert!(interval.network.nics.iter().all(|span| span.id.name.as_bytes() != b"v0"), "no figure stands between the two");
 }
 
 /// A group with a quota under a name of its own, which may be made again.

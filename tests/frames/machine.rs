@@ -146,7 +146,7 @@ impl Machine {
                 let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
                 // Not every interval has a socket scan.
-                peers = interval.remote_hosts.clone().or(peers.take());
+                peers = interval.network.remote_hosts.clone().or(peers.take());
                 Evaluation {
                     rule_config: Arc::default(),
                     remote_hosts: peers.clone(),

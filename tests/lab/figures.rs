@@ -98,7 +98,7 @@ fn compare_disk(table: &mut Table, interval: &Interval, newer: &Sample, device: 
 }
 
 fn compare_nic(table: &mut Table, interval: &Interval, sar: &str) {
-    let span = interval.nics.iter().find(|span| span.id.name.as_bytes() == b"lo").expect("loopback");
+    let span = interval.network.nics.iter().find(|span| span.id.name.as_bytes() == b"lo").expect("loopback");
     let mut head = Vec::new();
     for line in sar.lines().filter(|line| line.starts_with("Average:")) {
         let words: Vec<&str> = line.split_whitespace().collect();

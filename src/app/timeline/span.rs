@@ -7,7 +7,7 @@ use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, Timeline};
 use crate::app::recorder;
-use crate::interval::Interval;
+use crate::interval::{Interval, IntervalContext};
 use crate::recording::{RecordingError, Replayer};
 use crate::state::{Event, Notice};
 
@@ -42,7 +42,8 @@ impl Timeline {
         let older = self.store.sample(indices.start() - 1)?;
         let newer = self.store.sample(*indices.end())?;
         let links = Arc::clone(&self.evaluation.rule_config().link_overrides);
-        let mut interval = Interval::with_link_overrides(&self.store.host(*indices.end()), &links, &older, &newer)?;
+        let context = IntervalContext { links, ..IntervalContext::default() };
+        let mut interval = Interval::with_context(&self.store.host(*indices.end()), &older, &newer, context)?;
         // The sub-samples of the newer sample are those of its own interval.
         if indices.start() < indices.end() {
             let shares: Vec<f64> = indices.clone().filter_map(|index| self.store.blocked_share(index)).collect();

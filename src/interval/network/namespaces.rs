@@ -17,7 +17,7 @@ pub struct NamespaceSpan {
 }
 
 /// The namespaces that both samples contain.
-pub(in crate::interval) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NamespaceSpan> {
+pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NamespaceSpan> {
     let (Ok(was), Ok(now)) = (&older.network_namespaces, &newer.network_namespaces) else { return Vec::new() };
     let span = |row: &crate::sample::network::namespaces::NetworkNamespace| {
         let before = was.namespace(row.inode)?;

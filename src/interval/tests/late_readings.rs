@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(tasks.busy_cpus.is_some_and(|busy| about(busy, CPUS)));
         let rate = interval.disks[0].reads.rate.0;
         prop_assert!(about(rate, 1000.0), "{rate} reads per second");
-        let received = interval.nics[0].rx.kilobytes.0;
+        let received = interval.network.nics[0].rx.kilobytes.0;
         prop_assert!(about(received, 1000.0), "{received} KB per second");
         let used = interval.cgroups[0].used_cpus.expect("two readings");
         prop_assert!(used <= CPUS && about(used, CPUS), "{used} CPUs of the cgroup");

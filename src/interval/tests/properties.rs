@@ -116,7 +116,7 @@ proptest! {
             figures.extend(disk.busy.map(|busy| busy.0));
             prop_assert!(disk.busy.is_none_or(|busy| busy.0 <= 1.0));
         }
-        for nic in &interval.nics {
+        for nic in &interval.network.nics {
             figures.extend([nic.rx.kilobytes.0, nic.rx.packets.0, nic.rx.average_bytes]);
             figures.extend(nic.utilization.map(|share| share.0));
             figures.extend(nic.saturation.map(|rate| rate.0));

@@ -33,7 +33,7 @@ impl NetworkMetrics {
         let is_virtual = |span: &NicSpan| interval.nic(span).is_none_or(|nic| nic.facts.virtual_device || nic.facts.loopback);
         let has_carried =
             |span: &&NicSpan| interval.nic(span).is_some_and(|nic| nic.rx.packets > Counter(0) || nic.tx.packets > Counter(0));
-        let mut spans: Vec<&NicSpan> = interval.nics.iter().filter(has_carried).collect();
+        let mut spans: Vec<&NicSpan> = interval.network.nics.iter().filter(has_carried).collect();
         // Devices before bridges and ends of containers; stable: idle ones remain in their order.
         spans.small_sort_by(|a, b| {
             let kilobytes = |span: &NicSpan| span.rx.kilobytes.0 + span.tx.kilobytes.0;
@@ -43,7 +43,7 @@ impl NetworkMetrics {
         let left_out = self.selection.update(&candidates, interval.at().boottime_ns);
         self.saturation.retain(|(id, _)| self.selection.contains(id));
         let input = FigureInput::from(evaluation);
-        for span in interval.nics.iter().filter(|span| self.selection.contains(&span.id)) {
+        for span in interval.network.nics.iter().filter(|span| self.selection.contains(&span.id)) {
             let Some(nic) = interval.nic(span) else { continue };
             let device = || label("device", &span.id.name.to_string_lossy());
             let directions = [("receive", nic.rx, &RX_UTILIZATION_RATIO), ("transmit", nic.tx, &TX_UTILIZATION_RATIO)];

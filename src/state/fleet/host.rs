@@ -202,7 +202,7 @@ impl HostSummary {
             saturated_threads: threads
                 .map(|threads| threads.iter().filter(|thread| thread.cpu.is_some_and(|used| used.0 >= hot)).count()),
             network_kilobytes: network_kilobytes(interval),
-            network_utilization: interval.nics.iter().filter_map(|nic| Some(nic.utilization?.0)).max_by(f64::total_cmp),
+            network_utilization: interval.network.nics.iter().filter_map(|nic| Some(nic.utilization?.0)).max_by(f64::total_cmp),
             active: Arc::clone(&evaluation.active),
         }
     }
@@ -230,7 +230,8 @@ fn disk_name(interval: &Interval, id: DiskId) -> Option<String> {
 fn network_kilobytes(interval: &Interval) -> Option<PerSecond> {
     let facts = interval.newer.nics.as_ref().ok()?;
     let is_loopback = |index: usize| facts.get(index).is_some_and(|nic| nic.facts.loopback);
-    let sum = interval.nics.iter().filter(|nic| !is_loopback(nic.index)).map(|nic| nic.rx.kilobytes.0 + nic.tx.kilobytes.0);
+    let sum =
+        interval.network.nics.iter().filter(|nic| !is_loopback(nic.index)).map(|nic| nic.rx.kilobytes.0 + nic.tx.kilobytes.0);
     Some(PerSecond(sum.sum()))
 }
 

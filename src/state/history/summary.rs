@@ -252,7 +252,7 @@ fn used_memory(input: &FigureInput) -> Option<f32> {
 }
 
 fn retransmitted_ratio(input: &FigureInput) -> Option<f32> {
-    protocols::RETRANSMITTED_RATIO.number(input, &input.interval.protocols).map(|share| share as f32)
+    protocols::RETRANSMITTED_RATIO.number(input, &input.interval.network.protocols).map(|share| share as f32)
 }
 
 fn pressure_levels(input: &FigureInput) -> Option<[u8; 3]> {
@@ -278,7 +278,7 @@ fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
     let rate = |figure: &Column<NicSpan>, nic: &NicSpan| figure.displayed(input, nic).unwrap_or(0.0) as f32;
     let received = |nic: &NicSpan| rate(&network::RECEIVED_BYTES_PER_SECOND, nic);
     let sent = |nic: &NicSpan| rate(&network::SENT_BYTES_PER_SECOND, nic);
-    let mut list = heaviest(input.interval.nics.iter().collect(), MAX_NICS, |nic| received(nic) + sent(nic));
+    let mut list = heaviest(input.interval.network.nics.iter().collect(), MAX_NICS, |nic| received(nic) + sent(nic));
     list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     list.into_iter().map(|nic| (nic.id.clone(), received(nic), sent(nic))).collect()
 }

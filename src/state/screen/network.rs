@@ -35,7 +35,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             (if hosts == 0 { 3 } else { 5 }, 3 + rows_of(hosts).clamp(0, 8))
         }),
         Band::new(&["errors, drops and queues", "TCP and UDP since the start"], 3, |_, evaluation| {
-            (7, 3 + rows_of(evaluation.interval.nics.len()).max(4))
+            (7, 3 + rows_of(evaluation.interval.network.nics.len()).max(4))
         }),
         // Frame, headings and rows, a blank line, protocols.
         Band::new(&["interfaces and protocols"], 0, |state, _| {

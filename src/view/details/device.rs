@@ -221,7 +221,7 @@ pub fn subject_findings(evaluation: &Evaluation, page: &mut Page, about: impl Fn
 /// The page of a network interface.
 pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let Some(span) = interval.nics.iter().find(|span| span.id == *id) else { return };
+    let Some(span) = interval.network.nics.iter().find(|span| span.id == *id) else { return };
     page.line(0, safe!("{}   index {}", SafeText::from_name(&id.name), id.ifindex), StyleRole::Bold);
     subject_findings(evaluation, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);

@@ -66,7 +66,7 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
         }
     }
     page.heading("SOCKET SCAN");
-    let nic = span.ifindex.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let nic = span.ifindex.and_then(|index| interval.network.nics.iter().find(|nic| nic.id.ifindex == index));
     page.labelled("interface", nic.map_or("-".into(), |nic| SafeText::from_name(&nic.id.name)));
     if let Some(peers) = &evaluation.remote_hosts {
         let cost = format::latency(Millis(peers.scan_cpu_seconds * 1000.0));

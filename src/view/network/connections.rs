@@ -12,12 +12,12 @@ use crate::view::theme::StyleRole;
 /// TCP in three lines: segments and connections, what was sent again, what was dropped.
 pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
     let interval = &*evaluation.interval;
-    let figure = |column: &Column<ProtocolSpan>| format_figure(column, &evaluation.into(), &interval.protocols, 6);
+    let figure = |column: &Column<ProtocolSpan>| format_figure(column, &evaluation.into(), &interval.network.protocols, 6);
     // Of no segments there is no share.
-    let share = protocols::RETRANSMITTED_RATIO.displayed(&evaluation.into(), &interval.protocols);
+    let share = protocols::RETRANSMITTED_RATIO.displayed(&evaluation.into(), &interval.network.protocols);
     let share = share.map_or_else(SafeText::default, |share| safe!(" = {}%", format_number(share, 6)));
-    let queued: f64 = interval.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum();
-    let softnet: f64 = interval.softnet.iter().map(|span| span.dropped.0).sum();
+    let queued: f64 = interval.network.nics.iter().filter_map(|nic| nic.qdisc.as_ref()?.dropped).map(|rate| rate.0).sum();
+    let softnet: f64 = interval.network.softnet.iter().map(|span| span.dropped.0).sum();
     let line = |words| SafeLine::new(words, StyleRole::Plain);
     [
         line(safe!(

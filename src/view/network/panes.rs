@@ -22,7 +22,7 @@ use crate::view::widgets::graph::Graph;
 /// The interface under the cursor, or those in use.
 pub fn nics<'a>(state: &State, evaluation: &'a Evaluation) -> Vec<&'a NicSpan> {
     match &state.cursor().item {
-        Some(Item::Nic(id)) => evaluation.interval.nics.iter().filter(|nic| nic.id == *id).collect(),
+        Some(Item::Nic(id)) => evaluation.interval.network.nics.iter().filter(|nic| nic.id == *id).collect(),
         _ => rows::busiest_nics(&evaluation.interval),
     }
 }
@@ -61,7 +61,7 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
 /// Retransmitted segments over time against the threshold of their finding, and what was dropped.
 pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let width = pane.width().saturating_sub(2 + AXIS_WIDTH);
-    let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.protocols);
+    let (input, protocols_span) = (&evaluation.into(), &evaluation.interval.network.protocols);
     let now = protocols::RETRANSMITTED_RATIO.displayed(input, protocols_span);
     let note = now.map_or("no segments now".into(), |now| safe!("now {}%", format_number(now, 5)));
     let columns = state.graph_columns(width);

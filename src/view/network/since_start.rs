@@ -66,7 +66,7 @@ pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
     let mut inner = pane.framed(("Errors, drops and queues", StyleRole::Bold), note);
     let interval = &evaluation.interval;
     let table = Columns::new(&INTERFACES, inner.width());
-    let lines = interval.nics.iter().filter_map(|span| Some(NicTotals { nic: interval.nic(span)?, span }));
+    let lines = interval.network.nics.iter().filter_map(|span| Some(NicTotals { nic: interval.nic(span)?, span }));
     table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
 }
 

@@ -32,7 +32,7 @@ pub const DEADLOCK: Rule = Rule {
 };
 
 fn deadlock(context: &RuleContext) -> Vec<Candidate> {
-    context.interval.deadlocks.iter().map(candidate).collect()
+    context.interval.locks.deadlocks.iter().map(candidate).collect()
 }
 
 fn candidate(deadlock: &Deadlock) -> Candidate {

@@ -40,7 +40,7 @@ fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
         }
         _ => false,
     };
-    context.interval.file_lock_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
+    context.interval.locks.file_lock_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
 }
 
 /// Whether the holder waits for a lock that a process of the queue holds.

@@ -167,7 +167,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let requests = in_flight(context, thread.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
-    let holder = holder_of_group(&context.interval.kernel_lock_holders, usize::from(thread.group));
+    let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
     match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {

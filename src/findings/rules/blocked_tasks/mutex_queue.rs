@@ -39,7 +39,7 @@ fn mutex_queue(context: &RuleContext) -> Vec<Candidate> {
             && !is_of_stuck_server(context, queue)
             && !is_idle_but_blocked(context, queue)
     };
-    context.interval.mutex_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
+    context.interval.locks.mutex_queues.iter().filter(is_reported).map(|queue| candidate(context, queue)).collect()
 }
 
 /// Whether connections wait behind the queue: then `stuck-server` says it.

@@ -116,7 +116,7 @@ const MIN_HOLDER_SHARE: f64 = 0.5;
 
 /// The holder of the mutex that most of the server's waiting threads wait for, where the mutex names it or wake-ups show it.
 fn named_holder<'a>(context: &RuleContext<'a>, server: &StuckServers) -> Option<&'a LockHolder> {
-    let mut queues = context.interval.mutex_queues.iter().filter(|queue| queue.group == server.group);
+    let mut queues = context.interval.locks.mutex_queues.iter().filter(|queue| queue.group == server.group);
     queues.find_map(|queue| queue.named.as_ref()).filter(|holder| reaches_threshold(holder.share, MIN_HOLDER_SHARE))
 }
 

@@ -56,7 +56,7 @@ pub fn softirq_evidence(context: &RuleContext, cpu: CpuId) -> [Evidence; 3] {
 }
 
 fn softnet<'a>(context: &'a RuleContext, cpu: CpuId) -> Option<&'a SoftnetSpan> {
-    context.interval.softnet.iter().find(|span| span.cpu == cpu)
+    context.interval.network.softnet.iter().find(|span| span.cpu == cpu)
 }
 
 /// The interface that received most of all packets (the kernel does not count them by interface and CPU). Packets
@@ -65,7 +65,7 @@ fn softnet<'a>(context: &'a RuleContext, cpu: CpuId) -> Option<&'a SoftnetSpan> 
 fn busiest_interface(context: &RuleContext) -> Option<String> {
     let facts = context.interval.newer.nics.as_deref().unwrap_or_default();
     let is_card = |span: &&NicSpan| facts.get(span.index).is_none_or(|nic| !nic.facts.virtual_device);
-    let (cards, others): (Vec<&NicSpan>, Vec<&NicSpan>) = context.interval.nics.iter().partition(is_card);
+    let (cards, others): (Vec<&NicSpan>, Vec<&NicSpan>) = context.interval.network.nics.iter().partition(is_card);
     let received = |list: &[&NicSpan]| list.iter().map(|nic| nic.rx.packets.0).sum::<f64>();
     let most = others.iter().map(|nic| nic.rx.packets.0).fold(0.0, f64::max);
     let list = if received(&cards) >= most * MIN_PHYSICAL_SHARE { cards } else { others };

@@ -133,7 +133,7 @@ fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) ->
 
 fn evidence(context: &RuleContext, remote_host: &RemoteHostSpan, rtt: &RttSpan, limit: Option<&LimitedBy>) -> Vec<Evidence> {
     let limits = remote_host.send_limits.as_ref();
-    let nic = remote_host.ifindex.and_then(|index| context.interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let nic = remote_host.ifindex.and_then(|index| context.interval.network.nics.iter().find(|nic| nic.id.ifindex == index));
     let queue = match limit {
         Some(LimitedBy::LocalQueue { seconds, .. }) => Some(*seconds),
         _ => None,

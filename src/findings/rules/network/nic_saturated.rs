@@ -139,8 +139,8 @@ fn top_receiver(context: &RuleContext, span: &NicSpan) -> Option<String> {
 
 /// A clause for receive drops that are not the interface's: the backlog of a CPU was full (softnet).
 fn backlog_drops(context: &RuleContext) -> Option<String> {
-    let softnet = context.interval.softnet.iter().max_by(|a, b| a.dropped.0.total_cmp(&b.dropped.0))?;
-    let all: f64 = context.interval.softnet.iter().map(|span| span.dropped.0).sum();
+    let softnet = context.interval.network.softnet.iter().max_by(|a, b| a.dropped.0.total_cmp(&b.dropped.0))?;
+    let all: f64 = context.interval.network.softnet.iter().map(|span| span.dropped.0).sum();
     (all > 0.0).then(|| {
         let cpu = softnet.cpu.0;
         format!(

@@ -1,0 +1,40 @@
+//! Locks with a known holder: who holds them, the queues for them, and deadlocks. docs/metrics.md, "Lock holders".
+
+use super::blocked_threads::BlockedThread;
+use super::deadlocks::{Deadlock, deadlocks};
+use super::file_lock_queues::{FileLockQueue, file_lock_queues};
+use super::lock_graph::LockGraph;
+use super::lock_holders::{LockHolder, futex_lock_holders, kernel_lock_holders};
+use super::mutex_queues::{MutexQueue, mutex_queues};
+use super::wait_counts::WaitCounts;
+use crate::sample::{Host, Sample};
+
+/// The locks that the sub-samples of an interval saw held.
+#[derive(Clone, Debug)]
+pub struct LockSpans {
+    /// Holders of futex locks, as the locks name them; sorted by group
+    pub futex_holders: Vec<LockHolder>,
+    /// Holders of locks inside the kernel, as the locks name them; sorted by group
+    pub kernel_holders: Vec<LockHolder>,
+    /// Threads that wait for each other's locks
+    pub deadlocks: Vec<Deadlock>,
+    /// Queues for file locks whose holder is known
+    pub file_lock_queues: Vec<FileLockQueue>,
+    /// Queues for mutexes whose holder sleeps for a fixed time
+    pub mutex_queues: Vec<MutexQueue>,
+}
+
+impl LockSpans {
+    pub(super) fn new(host: &Host, newer: &Sample, counts: &WaitCounts, blocked_threads: &[BlockedThread]) -> LockSpans {
+        let graph = LockGraph::new(host, &newer.waits);
+        let deadlocks = deadlocks(&graph, newer);
+        let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &deadlocks);
+        LockSpans {
+            kernel_holders: kernel_lock_holders(&graph, counts, &deadlocks),
+            file_lock_queues: file_lock_queues(newer, counts, blocked_threads),
+            mutex_queues: mutex_queues(newer, counts, &futex_holders),
+            deadlocks,
+            futex_holders,
+        }
+    }
+}
