@@ -20,6 +20,7 @@ pub mod file_lock_queues;
 pub mod file_systems;
 pub mod idle_blocked;
 mod ipc_peers;
+pub mod latency_histogram;
 pub mod limits;
 pub mod load_members;
 mod lock_graph;

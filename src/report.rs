@@ -9,6 +9,7 @@ pub mod folded;
 pub mod formatting;
 pub mod html;
 pub mod json;
+mod latency_table;
 pub mod markdown;
 pub mod mean_figures;
 pub mod missing;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::latency_window::DeviceLoad;
 use super::{MIN_COMPLETIONS, SizeClass};
-use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::units::Millis;
 
 /// Fewest requests of a 99th percentile: one of fewer is their maximum, or nearly that.

@@ -3,8 +3,9 @@
 
 use super::{Cell, Column, ColumnList, FigureInput, Unit};
 use crate::baseline;
-use crate::interval::block_latency::{LatencyHistogram, OperationLatency};
+use crate::interval::block_latency::OperationLatency;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
 
 type Figure = Column<DiskSpan>;
 

@@ -1,11 +1,11 @@
-//! Distributions of the latencies of block requests in an interval: differences of the histograms of `sample/block_io`, and
-//! quantiles of them. A quantile is the middle of its bucket, within 6.25 % of the exact one.
+//! Distributions of the latencies of block requests in an interval: differences of the histograms of `sample/block_io`.
 
+use super::latency_histogram::LatencyHistogram;
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::block_io::{BUCKETS, BlockIo, LatencyBucket, bucket_ns};
+use crate::sample::block_io::{BlockIo, LatencyBucket};
 use crate::sample::disk::Operation;
-use crate::units::{Counter, Millis, Ratio};
+use crate::units::{Counter, Ratio};
 
 /// The requests of one operation of a device that completed in the interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,116 +21,11 @@ pub struct OperationLatency {
     pub sequential: u64,
 }
 
-/// Counts of requests by latency.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LatencyHistogram {
-    /// Bucket (`bucket_ns`) and requests in it, more than none; sorted
-    counts: Vec<(u8, u64)>,
-}
-
-impl LatencyHistogram {
-    /// From buckets in their order, and the number in each.
-    pub fn new(counts: impl IntoIterator<Item = (u8, u64)>) -> LatencyHistogram {
-        let mut histogram = LatencyHistogram::default();
-        for (bucket, count) in counts {
-            histogram.add(bucket, count);
-        }
-        histogram
-    }
-
-    /// Several together.
-    pub fn sum<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> LatencyHistogram {
-        let mut counts = [0_u64; BUCKETS];
-        for &(bucket, count) in all.flat_map(|histogram| &histogram.counts) {
-            if let Some(sum) = counts.get_mut(usize::from(bucket)) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        LatencyHistogram::new((0..=u8::MAX).zip(counts))
-    }
-
-    /// Those that are not among `part`.
-    pub fn without(&self, part: &LatencyHistogram) -> LatencyHistogram {
-        let of_part = |bucket: u8| part.counts.iter().find(|known| known.0 == bucket).map_or(0, |known| known.1);
-        LatencyHistogram::new(self.counts.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(of_part(bucket)))))
-    }
-
-    /// Requests in it.
-    pub fn requests(&self) -> u64 {
-        self.counts.iter().map(|count| count.1).fold(0, u64::saturating_add)
-    }
-
-    /// The latency that this share of the requests, 0 to 1, did not exceed; `None` without requests.
-    pub fn quantile(&self, share: f64) -> Option<Millis> {
-        let rank = (self.requests() as f64 * share).ceil().max(1.0) as u64;
-        let mut sum = 0_u64;
-        let bucket = self.counts.iter().find(|&&(_, count)| {
-            sum = sum.saturating_add(count);
-            sum >= rank
-        })?;
-        Some(middle(bucket.0))
-    }
-
-    /// As `quantile`, but within its bucket by rank, as if the bucket's requests were spread evenly: closer than the middle where a
-    /// bucket has many.
-    pub fn interpolated_quantile(&self, share: f64) -> Option<Millis> {
-        let rank = (self.requests() as f64 * share).ceil().max(1.0);
-        let mut sum = 0.0;
-        let &(bucket, count) = self.counts.iter().find(|&&(_, count)| {
-            sum += count as f64;
-            sum >= rank
-        })?;
-        let edges = bucket_ns(bucket);
-        let within = (rank - 0.5 - (sum - count as f64)) / count as f64;
-        Some(Millis((edges.start as f64 + within * (edges.end - edges.start) as f64) / 1e6))
-    }
-
-    /// The longest latency, as the middle of its bucket; `None` without requests.
-    pub fn max(&self) -> Option<Millis> {
-        self.counts.last().map(|&(bucket, _)| middle(bucket))
-    }
-
-    /// The middle of each bucket with requests, and how many, the shortest first.
-    pub fn counts(&self) -> impl Iterator<Item = (Millis, u64)> {
-        self.counts.iter().map(|&(bucket, count)| (middle(bucket), count))
-    }
-
-    /// Each bucket with requests (`bucket_ns`), and how many, the shortest first.
-    pub fn buckets(&self) -> impl Iterator<Item = (u8, u64)> {
-        self.counts.iter().copied()
-    }
-
-    /// Adds the requests of another histogram.
-    pub fn merge(&mut self, other: &LatencyHistogram) {
-        let mut place = 0;
-        for &(bucket, count) in &other.counts {
-            while self.counts.get(place).is_some_and(|known| known.0 < bucket) {
-                place += 1;
-            }
-            match self.counts.get_mut(place).filter(|known| known.0 == bucket) {
-                Some(known) => known.1 = known.1.saturating_add(count),
-                None => self.counts.insert(place, (bucket, count)),
-            }
-        }
-    }
-
-    fn add(&mut self, bucket: u8, count: u64) {
-        if count > 0 {
-            self.counts.push((bucket, count));
-        }
-    }
-}
-
 impl OperationLatency {
     /// Share of the requests that began where the last one ended; `None` without requests.
     pub fn sequential_share(&self) -> Option<Ratio> {
         Ratio::new(self.sequential as f64, self.total.requests() as f64)
     }
-}
-
-fn middle(bucket: u8) -> Millis {
-    let edges = bucket_ns(bucket);
-    Millis((edges.start + edges.end) as f64 / 2.0 / 1e6)
 }
 
 /// The distributions of a device by operation, of those with requests. Empty without the eBPF program.
@@ -165,7 +60,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, disk: DiskId) -> Vec<Opera
             last.sequential = last.sequential.saturating_add(sequential);
         }
     }
-    list.retain(|latency| !latency.total.counts.is_empty());
+    list.retain(|latency| !latency.total.is_empty());
     list
 }
 
@@ -211,7 +106,7 @@ mod tests {
         let list = between(&older, &newer, DISK);
         let [reads, flushes] = list.as_slice() else { panic!("{list:?}") };
         assert_eq!((reads.operation, reads.total.requests(), reads.sequential), (Operation::Read, 100, 1));
-        let (low, high) = (Some(middle(40)), Some(middle(80)));
+        let [low, high] = [40, 80].map(|bucket| LatencyHistogram::new([(bucket, 1)]).max());
         assert_eq!([0.0, 0.5, 0.98, 0.981, 1.0].map(|share| reads.total.quantile(share)), [low, low, low, high, high]);
         assert_eq!((reads.total.max(), reads.queue.max(), reads.device.requests()), (high, None, 50));
         assert_eq!((flushes.operation, flushes.total.requests()), (Operation::Flush, 1));
@@ -231,25 +126,5 @@ mod tests {
         let mut without = newer.clone();
         without.block_io = Err(Absent::NoPermission);
         assert_eq!(requests(&newer, &without), None);
-    }
-
-    #[test]
-    fn merged_histograms_have_the_requests_of_both() {
-        let (one, other) = (LatencyHistogram::new([(16, 64), (80, 1)]), LatencyHistogram::new([(7, 2), (16, 3), (90, 5)]));
-        let mut merged = one.clone();
-        merged.merge(&other);
-        assert_eq!(merged, LatencyHistogram::sum([&one, &other].into_iter()));
-        assert_eq!(merged.buckets().collect::<Vec<_>>(), [(7, 2), (16, 67), (80, 1), (90, 5)]);
-    }
-
-    #[test]
-    fn an_interpolated_quantile_is_within_its_bucket_by_rank() {
-        // 2,048 to 2,304 ns, and 524,288 to 589,824 ns
-        let histogram = LatencyHistogram::new([(16, 64), (80, 1)]);
-        let ns = |share| histogram.interpolated_quantile(share).map(|latency| (latency.0 * 1e6).round());
-        assert_eq!([ns(0.0), ns(0.5), ns(64.0 / 65.0), ns(1.0)], [2050.0, 2178.0, 2302.0, 557_056.0].map(Some));
-        let without = histogram.without(&LatencyHistogram::new([(16, 64), (17, 3)]));
-        assert_eq!((without.requests(), without.max()), (1, Some(middle(80))));
-        assert_eq!(LatencyHistogram::default().interpolated_quantile(0.5), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Distributions of the latencies of queries, and what their threads did, from the counts of `sample/query`.
 
-use super::block_latency::LatencyHistogram;
+use super::latency_histogram::LatencyHistogram;
 use crate::sample::query::{Latencies, Queries};
 use crate::sample::{Instant, Name};
 use crate::units::{Counter, Millis, Ratio};

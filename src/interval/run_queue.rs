@@ -1,10 +1,10 @@
 //! Distributions of the time for which threads waited for a CPU, from the counts of `sample/run_queue`.
 
-use super::block_latency::LatencyHistogram;
+use super::latency_histogram::LatencyHistogram;
 use crate::ids::CpuId;
 use crate::sample::run_queue::{RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name};
-use crate::units::{Counter, Millis};
+use crate::units::Counter;
 
 /// The waits that ended between two readings.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,17 +62,4 @@ fn grown(before: Option<&WaitHistogram>, now: &WaitHistogram) -> LatencyHistogra
     };
     // A count that is lower is that of another process with the pid.
     LatencyHistogram::new(now.iter().map(|&(bucket, count)| (bucket, count.since(was(bucket)).unwrap_or(count.0))))
-}
-
-impl LatencyHistogram {
-    /// Their times added up.
-    pub fn total(&self) -> Millis {
-        Millis(self.counts().map(|(middle, count)| middle.0 * count as f64).sum())
-    }
-
-    /// The mean time, from the middles of the buckets; `None` if it is empty.
-    pub fn mean(&self) -> Option<Millis> {
-        let count = self.requests();
-        (count > 0).then(|| Millis(self.total().0 / count as f64))
-    }
 }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::formatting::{latency, printable, rfc3339, three_digits};
+use super::formatting::rfc3339;
 use super::json::to_line;
+use super::latency_table::{LABEL_COLUMNS, LatencyJson, LatencyRow, LatencyTable, QUANTILES, format_latency, process_label};
 use crate::interval::query::{PreemptorSpan, QueryInterval, QueryPart, QuerySpan};
 use crate::sample::Name;
 use crate::units::Millis;
@@ -13,35 +14,22 @@ use crate::units::format::plural;
 
 /// Processes in a table
 const MAX_PREEMPTORS: usize = 10;
-const LABEL_COLUMNS: usize = 20;
-/// The last is the maximum.
-const QUANTILES: [f64; 5] = [0.5, 0.95, 0.99, 0.999, 1.0];
+const TABLE: LatencyTable = LatencyTable { rate_columns: 9 };
 
 /// Latencies of all queries and of parts of them, what their threads did, and which processes preempted them. `server` is its name and
 /// pid, and `time` the end of the interval, as people read it.
 pub fn table(interval: &QueryInterval, server: &(Name, u32), time: &str) -> String {
     let mut text = String::new();
-    let figure = |value: Option<Millis>| value.map_or_else(|| "-".to_owned(), latency);
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{time}  {}", process(server));
-    let _ = write!(text, "{:LABEL_COLUMNS$}", "");
-    let _ = write!(text, "{:>9}", "queries/s");
-    for heading in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
-        let _ = write!(text, "{heading:>8}");
-    }
-    text.push('\n');
+    let _ = writeln!(text, "{time}  {}", process_label(&server.0.to_string_lossy(), server.1));
+    TABLE.heading(&mut text, "", "queries/s");
     for (label, queries) in spans(interval) {
-        let rate = three_digits(queries.latencies.requests() as f64 / interval.seconds);
-        let _ = write!(text, "{label:LABEL_COLUMNS$}{rate:>9}{:>8}", figure(queries.mean()));
-        for share in QUANTILES {
-            let _ = write!(text, "{:>8}", figure(queries.quantile(share)));
-        }
-        text.push('\n');
+        TABLE.row(&mut text, label, &latency_row(queries, interval.seconds));
     }
     let _ = writeln!(text, "{:LABEL_COLUMNS$}{:>9}{:>10}", "time in queries", "share", "per query");
     for &(part, time) in &interval.times {
         let share = interval.share(time).map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share.percent()));
-        let _ = writeln!(text, "{:LABEL_COLUMNS$}{share:>9}{:>10}", label(part), figure(interval.per_query(time)));
+        let _ = writeln!(text, "{:LABEL_COLUMNS$}{share:>9}{:>10}", label(part), format_latency(interval.per_query(time)));
     }
     preemptors(&mut text, interval);
     if interval.lost > 0 {
@@ -63,7 +51,7 @@ fn preemptors(text: &mut String, interval: &QueryInterval) {
     for PreemptorSpan { pid, name, count } in shown {
         let label = match pid {
             0 => "CPU limit of cgroup".to_owned(),
-            _ => process(&(name.clone(), *pid)),
+            _ => process_label(&name.to_string_lossy(), *pid),
         };
         let _ = writeln!(text, "{label:LABEL_COLUMNS$}{count:>9}");
     }
@@ -72,11 +60,12 @@ fn preemptors(text: &mut String, interval: &QueryInterval) {
     }
 }
 
-/// Name and pid, at most as wide as a label with a space behind it.
-fn process((name, pid): &(Name, u32)) -> String {
-    let pid = format!(" ({pid})");
-    let width = (LABEL_COLUMNS - 1).saturating_sub(pid.len());
-    format!("{:.width$}{pid}", printable(&name.to_string_lossy()))
+fn latency_row(queries: &QuerySpan, seconds: f64) -> LatencyRow {
+    LatencyRow {
+        per_second: queries.latencies.requests() as f64 / seconds,
+        mean: queries.mean(),
+        quantiles: QUANTILES.map(|share| queries.quantile(share)),
+    }
 }
 
 fn spans(interval: &QueryInterval) -> Vec<(&'static str, &QuerySpan)> {
@@ -157,31 +146,20 @@ struct SpanJson {
     queries: u64,
     per_second: f64,
     total_seconds: f64,
-    mean_seconds: Option<f64>,
-    p50_seconds: Option<f64>,
-    p95_seconds: Option<f64>,
-    p99_seconds: Option<f64>,
-    p999_seconds: Option<f64>,
-    max_seconds: Option<f64>,
+    #[serde(flatten)]
+    latency: LatencyJson,
     /// The middle of each bucket with queries, and how many
     histogram: Vec<(f64, u64)>,
 }
 
 impl SpanJson {
     fn new(queries: &QuerySpan, interval_seconds: f64) -> SpanJson {
-        let seconds = |value: Option<Millis>| value.map(|value| value.0 / 1000.0);
-        let [p50, p95, p99, p999, max] = QUANTILES.map(|share| seconds(queries.quantile(share)));
-        let count = queries.latencies.requests();
+        let row = latency_row(queries, interval_seconds);
         SpanJson {
-            queries: count,
-            per_second: count as f64 / interval_seconds,
+            queries: queries.latencies.requests(),
+            per_second: row.per_second,
             total_seconds: queries.total.0 / 1000.0,
-            mean_seconds: seconds(queries.mean()),
-            p50_seconds: p50,
-            p95_seconds: p95,
-            p99_seconds: p99,
-            p999_seconds: p999,
-            max_seconds: max,
+            latency: LatencyJson::new(&row),
             histogram: queries.latencies.counts().map(|(middle, count)| (middle.0 / 1000.0, count)).collect(),
         }
     }

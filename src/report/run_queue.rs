@@ -1,60 +1,46 @@
 //! The output of `probe runq`: a table, or JSON.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
-use super::formatting::{latency, printable, rfc3339, three_digits};
+use super::formatting::rfc3339;
 use super::json::to_line;
-use crate::interval::block_latency::LatencyHistogram;
+use super::latency_table::{LatencyJson, LatencyRow, LatencyTable, QUANTILES, process_label};
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::interval::run_queue::{ProcessRunQueueWaits, RunQueueInterval};
 use crate::sample::Name;
-use crate::units::Millis;
 
 /// Processes in a table
 const MAX_PROCESSES: usize = 15;
-const LABEL_COLUMNS: usize = 20;
-const QUANTILES: [f64; 4] = [0.5, 0.95, 0.99, 0.999];
+const TABLE: LatencyTable = LatencyTable { rate_columns: 8 };
 
 /// A line for all CPUs, for each CPU, and for the processes that waited longest; `time` is the end of the interval, as people read it.
 pub fn table(interval: &RunQueueInterval, time: &str) -> String {
     let mut text = String::new();
-    // Writing to a String cannot fail.
-    let headings = ["waits/s", "mean", "p50", "p95", "p99", "p99.9", "max"];
-    let _ = write!(text, "{time:LABEL_COLUMNS$}");
-    for heading in headings {
-        let _ = write!(text, "{heading:>8}");
-    }
-    text.push('\n');
-    let mut row = |label: &str, waits: &LatencyHistogram| {
-        let figure = |value: Option<Millis>| value.map_or_else(|| "-".to_owned(), latency);
-        let rate = three_digits(waits.requests() as f64 / interval.seconds);
-        let _ = write!(text, "{label:LABEL_COLUMNS$}{rate:>8}{:>8}", figure(waits.mean()));
-        for value in QUANTILES.map(|share| waits.quantile(share)).into_iter().chain([waits.max()]) {
-            let _ = write!(text, "{:>8}", figure(value));
-        }
-        text.push('\n');
-    };
+    TABLE.heading(&mut text, time, "waits/s");
+    let mut row = |label: &str, waits: &LatencyHistogram| TABLE.row(&mut text, label, &latency_row(waits, interval.seconds));
     row("all CPUs", &interval.all);
     for (cpu, waits) in &interval.cpus {
         row(&format!("cpu{}", cpu.0), waits);
     }
     for process in interval.processes.iter().take(MAX_PROCESSES) {
-        let name = process.name.as_ref().map_or_else(|| "-".to_owned(), |name| printable(&name.to_string_lossy()));
-        let pid = format!(" ({})", process.pid);
-        // A space before the next column.
-        let width = (LABEL_COLUMNS - 1).saturating_sub(pid.len());
-        row(&format!("{name:.width$}{pid}"), &process.waits);
+        let name = process.name.as_ref().map_or_else(|| "-".to_owned(), Name::to_string_lossy);
+        row(&process_label(&name, process.pid), &process.waits);
     }
     text.push('\n');
     text
 }
 
+fn latency_row(waits: &LatencyHistogram, seconds: f64) -> LatencyRow {
+    LatencyRow {
+        per_second: waits.requests() as f64 / seconds,
+        mean: waits.mean(),
+        quantiles: QUANTILES.map(|share| waits.quantile(share)),
+    }
+}
+
 /// An object for all CPUs, each CPU and each process, each a line.
 pub fn json(interval: &RunQueueInterval) -> String {
     let row = |cpu: Option<u32>, process: Option<&ProcessRunQueueWaits>, waits: &LatencyHistogram| {
-        let seconds = |value: Option<Millis>| value.map(|value| value.0 / 1000.0);
-        let [p50, p95, p99, p999] = QUANTILES.map(|share| seconds(waits.quantile(share)));
         to_line(&RowJson {
             schema: "stalltop/1",
             at: rfc3339(interval.at),
@@ -64,12 +50,7 @@ pub fn json(interval: &RunQueueInterval) -> String {
             name: process.and_then(|process| process.name.as_ref()).map(Name::to_string_lossy),
             waits: waits.requests(),
             total_seconds: waits.total().0 / 1000.0,
-            mean_seconds: seconds(waits.mean()),
-            p50_seconds: p50,
-            p95_seconds: p95,
-            p99_seconds: p99,
-            p999_seconds: p999,
-            max_seconds: seconds(waits.max()),
+            latency: LatencyJson::new(&latency_row(waits, interval.seconds)),
         })
     };
     let mut text = row(None, None, &interval.all);
@@ -90,12 +71,8 @@ struct RowJson {
     name: Option<String>,
     waits: u64,
     total_seconds: f64,
-    mean_seconds: Option<f64>,
-    p50_seconds: Option<f64>,
-    p95_seconds: Option<f64>,
-    p99_seconds: Option<f64>,
-    p999_seconds: Option<f64>,
-    max_seconds: Option<f64>,
+    #[serde(flatten)]
+    latency: LatencyJson,
 }
 
 #[cfg(test)]

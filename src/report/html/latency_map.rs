@@ -9,7 +9,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
-use crate::interval::block_latency::LatencyHistogram;
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::report::formatting::{latency, pluralize, short_number};
 use crate::report::report_data::latency_maps::{Column, LatencyMap, MAX_DISKS};
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};

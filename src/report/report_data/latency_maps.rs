@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::DiskId;
 use crate::interval::Interval;
-use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::sample::Sample;
 
 /// Columns of a map at most: a histogram has about a hundred times the size of a figure.

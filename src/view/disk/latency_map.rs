@@ -4,8 +4,8 @@
 use super::latency_status;
 use super::panes::name;
 use crate::findings::Evaluation;
-use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::safe;
 use crate::sample::Absent;
 use crate::state::State;

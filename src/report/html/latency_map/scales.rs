@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::interval::block_latency::LatencyHistogram;
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::sample::block_io::bucket_ns;
 use crate::units::Millis;
 

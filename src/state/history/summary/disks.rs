@@ -4,8 +4,8 @@ use super::heaviest;
 use crate::figures::disk_operation::{self, OperationRow};
 use crate::figures::{Column, FigureInput, disk};
 use crate::ids::DiskId;
-use crate::interval::block_latency::LatencyHistogram;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
 
 /// Each summary keeps the most active disks.
 const MAX_DISKS: usize = 64;
