@@ -1,10 +1,10 @@
-//! A command of the user as a child of this program: in a process group of its own, with the signal actions that it would have
-//! without stalltop, without the ambient capabilities of a service. It is killed with its group when its time is over, and when the
-//! program ends.
+//! A command as a child of this program: of the user (`--ops`, `--on-finding`), or ssh (`fleet`). It is in a process group of its own, with
+//! the signal actions that it would have without stalltop, without the ambient capabilities of a service. It is killed with its group
+//! when its time is over, and when the program ends.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdout, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,9 +48,19 @@ impl ChildProcess {
         Ok(ChildProcess { child, reaped: false })
     }
 
-    /// Its standard output, if that is a pipe that was not taken yet.
+    /// Its standard input, if that is a pipe that was not taken yet.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// The same of its standard output.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
+    }
+
+    /// The same of its standard error.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Waits for its exit; `false` if its time is over before.
@@ -65,14 +75,15 @@ impl ChildProcess {
     }
 
     /// Kills what is left of its process group, and returns its exit status.
-    pub fn end(mut self) -> io::Result<ExitStatus> {
+    pub fn end(&mut self) -> io::Result<ExitStatus> {
         self.kill_group();
         let status = self.child.wait();
         self.reaped = true;
         status
     }
 
-    fn pid(&self) -> Pid {
+    /// Of the command, and of its process group.
+    pub fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(i32::MAX))
     }
 
@@ -82,7 +93,8 @@ impl ChildProcess {
         Ok(waitid(Id::Pid(self.pid()), flags)? != WaitStatus::StillAlive)
     }
 
-    fn kill_group(&self) {
+    /// Only before `end`.
+    pub fn kill_group(&self) {
         // All of the group may have ended already.
         let _ = killpg(self.pid(), Signal::SIGKILL);
     }

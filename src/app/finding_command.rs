@@ -145,7 +145,7 @@ impl CommandRunner {
         let deadline = Deadline { until: Instant::now() + self.timeout, stop: &self.stop };
         let mut command = Command::new(program);
         command.args(arguments).envs(environment(notice)).stdin(input(&json(notice))?).stdout(Stdio::null());
-        let child = ChildProcess::start(&mut command)?;
+        let mut child = ChildProcess::start(&mut command)?;
         if !child.wait_until(deadline)? {
             return Err(CommandError::TimedOut(self.timeout));
         }

@@ -11,6 +11,7 @@ mod host_screens;
 mod once;
 mod recorded_hosts;
 mod recording;
+mod remote_output;
 mod replay;
 mod saving;
 mod source;

@@ -1,37 +1,26 @@
-//! The command that connects to a host, usually ssh, and its output: a recording on standard output, words on standard error.
-//!
-//! One thread reads both: `RemoteOutput` polls them, returns the bytes of the recording and keeps the last line of the words. It reads no
-//! faster than `MAX_BYTES_PER_SECOND` after a burst: a host that writes without end costs little CPU time here.
+//! The command that connects to a host, usually ssh: starts it, ends it, and kills it with this program. `remote_output` reads it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::work_slot::{TakenSlot, WorkSlot};
-use crate::app::program::signals;
-use crate::app::sys;
-use crate::ids::is_unprintable;
+use super::remote_output::RemoteOutput;
+use super::work_slot::WorkSlot;
+use crate::app::child_process::{ChildProcess, Deadline};
 
 /// ssh asks nothing, gives up in time, and notices a host that is gone. Its configuration, keys and agents are the user's.
 const SSH: [&str; 7] =
     ["ssh", "-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "--"];
 
-/// What a host may send in the long run, and at once: the first samples of a large machine.
-const MAX_BYTES_PER_SECOND: f64 = 1_048_576.0;
-const MAX_BURST_BYTES: f64 = 16_777_216.0;
-
 /// A command that has closed its output is given this time to end.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the end of the program waits for the commands: ssh then removes the socket of a ControlMaster.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(50);
@@ -71,9 +60,6 @@ impl Transport {
         let mut command = Command::new(words.next().cloned().unwrap_or_default());
         command.args(words).arg(host).arg(remote);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is a key of the screen, and ends the commands with this program.
-        command.process_group(0);
-        sys::restrict_child(signals::restore_default_signals(&mut command));
         command
     }
 
@@ -103,7 +89,7 @@ impl Transport {
         let mut command = self.command(host, remote);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let (mut process, mut output) = self.spawn(&mut command, patience).map_err(|error| error.to_string())?;
-        let stdin = process.child.stdin.take();
+        let stdin = process.child.take_stdin();
         let mut bytes = Vec::new();
         let read = std::thread::scope(|scope| {
             // What it has not read when it ends, it does not need.
@@ -134,211 +120,52 @@ impl Transport {
     }
 
     fn spawn(&self, command: &mut Command, patience: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
-        let mut child = command.spawn()?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        // Ctrl-C is a key of the screen, and ends the commands with this program: each has a process group of its own.
+        let mut child = ChildProcess::start(command)?;
+        let (stdout, stderr) = (child.take_stdout(), child.take_stderr());
         let process = RemoteProcess { child, running: self.running.clone() };
-        self.running.lock().insert(process.group());
+        self.running.lock().insert(process.child.pid());
         let stdout = stdout.ok_or(io::ErrorKind::BrokenPipe)?;
-        let words = LastLine::default();
-        Ok((
-            process,
-            RemoteOutput {
-                stdout,
-                stderr,
-                words,
-                patience,
-                allowance: MAX_BURST_BYTES,
-                counted: Instant::now(),
-                work: self.work.clone(),
-                taken: None,
-            },
-        ))
+        Ok((process, RemoteOutput::new(stdout, stderr, patience, self.work.clone())))
     }
 }
 
-/// The running command and its process group, which are killed when this is dropped.
+/// The running command, which is killed with its process group when this is dropped.
 pub struct RemoteProcess {
-    child: Child,
+    child: ChildProcess,
     running: RunningGroups,
 }
 
 impl RemoteProcess {
-    fn group(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(i32::MAX))
-    }
-
     /// Waits for its end, and kills it if it does not come: then there is no status.
     pub fn end(mut self) -> Option<ExitStatus> {
-        let until = Instant::now() + END_TIMEOUT;
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(self.group()), flags) == Ok(WaitStatus::StillAlive) {
-            if Instant::now() >= until {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        let deadline = Deadline { until: Instant::now() + END_TIMEOUT, stop: &AtomicBool::new(false) };
+        if let Ok(false) = self.child.wait_until(deadline) {
+            return None;
         }
-        self.kill()
+        self.remove_and_kill();
+        self.child.end().ok()
     }
 
     fn kill_group(&self) {
-        if self.running.lock().contains(&self.group()) {
-            let _ = killpg(self.group(), Signal::SIGKILL);
+        if self.running.lock().contains(&self.child.pid()) {
+            self.child.kill_group();
         }
     }
 
-    /// What the command has started may have outlived it.
-    fn kill(&mut self) -> Option<ExitStatus> {
+    /// With the list locked, so that the end of the program either kills the group or waits until it is killed here.
+    fn remove_and_kill(&self) {
         let mut running = self.running.lock();
-        if running.remove(&self.group()) {
-            let _ = killpg(self.group(), Signal::SIGKILL);
+        if running.remove(&self.child.pid()) {
+            // What the command has started may have outlived it.
+            self.child.kill_group();
         }
-        drop(running);
-        self.child.wait().ok()
     }
 }
 
 impl Drop for RemoteProcess {
     fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// The last line that a command has written to standard error, not escaped.
-#[derive(Clone, Default)]
-pub struct LastLine(Arc<Mutex<Vec<u8>>>);
-
-impl LastLine {
-    /// Bytes that are kept.
-    const MAX_BYTES: usize = 2048;
-
-    fn add(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        let surplus = kept.len().saturating_sub(LastLine::MAX_BYTES);
-        kept.drain(..surplus);
-    }
-
-    /// `None` if there is none but blank ones.
-    pub fn text(&self) -> Option<String> {
-        last_line(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// The last line of a text that is not blank, at most `MAX_LINE_CHARACTERS` of it.
-pub fn last_line(bytes: &[u8]) -> Option<String> {
-    const MAX_LINE_CHARACTERS: usize = 200;
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.split(['\n', '\r']).map(str::trim).rfind(|line| !line.is_empty())?;
-    // A line of random bytes may be short and look like a word. Colors of a prompt are words.
-    let is_odd = |c: &char| *c == char::REPLACEMENT_CHARACTER || is_unprintable(*c) && !c.is_whitespace();
-    if text.chars().filter(is_odd).count() * 4 > text.chars().count() {
-        return Some("it sends bytes that are no text and no recording".to_owned());
-    }
-    Some(line.chars().take(MAX_LINE_CHARACTERS).collect())
-}
-
-/// Standard output of a command. Reading it collects standard error.
-pub struct RemoteOutput {
-    stdout: ChildStdout,
-    /// `None` after its end
-    stderr: Option<ChildStderr>,
-    words: LastLine,
-    patience: Duration,
-    /// Bytes that may be read now
-    allowance: f64,
-    /// When `allowance` was computed
-    counted: Instant,
-    work: WorkSlot,
-    /// From the arrival of bytes until more are waited for
-    taken: Option<TakenSlot>,
-}
-
-impl RemoteOutput {
-    pub fn words(&self) -> LastLine {
-        self.words.clone()
-    }
-
-    /// Lets other hosts be evaluated, before this thread may wait for something.
-    pub fn release_work(&mut self) {
-        self.taken = None;
-    }
-
-    /// Waits until there is something to read; returns whether it is on standard output.
-    fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        let is_ready = |entry: &PollFd| entry.any().unwrap_or(false);
-        let (stdout_ready, stderr_ready) = {
-            let mut fds = vec![PollFd::new(self.stdout.as_fd(), PollFlags::POLLIN)];
-            fds.extend(self.stderr.iter().map(|stderr| PollFd::new(stderr.as_fd(), PollFlags::POLLIN)));
-            match poll(&mut fds, timeout) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            (fds.first().is_some_and(is_ready), fds.get(1).is_some_and(is_ready))
-        };
-        if stderr_ready {
-            self.read_stderr();
-        }
-        Ok(stdout_ready)
-    }
-
-    /// Words that are written after the end of the recording, such as why ssh has ended.
-    pub fn read_last_words(&mut self) {
-        self.release_work();
-        let until = Instant::now() + END_TIMEOUT;
-        while self.stderr.is_some() && Instant::now() < until {
-            let is_ready = match &self.stderr {
-                Some(stderr) => {
-                    let mut fds = [PollFd::new(stderr.as_fd(), PollFlags::POLLIN)];
-                    let left = until.saturating_duration_since(Instant::now());
-                    poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).is_ok_and(|count| count > 0)
-                }
-                None => false,
-            };
-            if !is_ready {
-                return;
-            }
-            self.read_stderr();
-        }
-    }
-
-    fn read_stderr(&mut self) {
-        let mut bytes = [0; 1024];
-        match self.stderr.as_mut().map(|stderr| stderr.read(&mut bytes)) {
-            Some(Ok(count @ 1..)) => self.words.add(bytes.get(..count).unwrap_or_default()),
-            Some(Ok(0) | Err(_)) | None => self.stderr = None,
-        }
-    }
-
-    /// Waits where more was read than a recording has.
-    fn throttle(&mut self, count: usize) {
-        let now = Instant::now();
-        let earned = now.duration_since(self.counted).as_secs_f64() * MAX_BYTES_PER_SECOND;
-        self.counted = now;
-        self.allowance = (self.allowance + earned).min(MAX_BURST_BYTES) - count as f64;
-        if self.allowance < 0.0 {
-            std::thread::sleep(Duration::from_secs_f64(-self.allowance / MAX_BYTES_PER_SECOND));
-        }
-    }
-}
-
-impl Read for RemoteOutput {
-    /// Fails with `TimedOut` after a silence of `patience`.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.release_work();
-        let until = Instant::now() + self.patience;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            if self.wait(left)? {
-                let count = self.stdout.read(buffer)?;
-                self.throttle(count);
-                self.taken = Some(self.work.take());
-                return Ok(count);
-            }
-        }
+        self.remove_and_kill();
     }
 }
 

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::FxHashMap;
 
-use super::map_words::{device_hash, device_number, join_halves};
+use super::map_words::{device_hash, device_number};
 use super::probe_error::ProbeError;
-use super::slot_table::MAX_PROBES;
+use super::slot_table::SlotTable;
 use crate::ids::DiskId;
 use crate::kernel::sys::{self, SharedWords};
 use crate::sample::Name;
@@ -82,14 +82,10 @@ pub struct BlockProbe {
     layout: BlockLayout,
     program: OwnedFd,
     histograms: SharedWords,
-    devices: SharedWords,
+    devices: SlotTable,
     link: Option<OwnedFd>,
     /// By device; those that are counted
     tracked: FxHashMap<DiskId, TrackedDevice>,
-    /// The first slot that no device has had: its counts are 0
-    next_slot: u32,
-    /// Slots of devices that are gone
-    free_slots: Vec<u32>,
     /// Requests that were counted when they were last read
     requests: u64,
 }
@@ -98,8 +94,6 @@ pub struct BlockProbe {
 struct TrackedDevice {
     name: Name,
     slot: u32,
-    /// In the table of devices
-    place: usize,
     operations: [CachedOperation; 4],
 }
 
@@ -116,12 +110,10 @@ impl BlockProbe {
         let [program, histograms, devices] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(BlockProbe {
             histograms: SharedWords::map(histograms.as_fd(), layout.histograms() as usize * HISTOGRAM_WORDS)?,
-            devices: SharedWords::map(devices.as_fd(), TABLE_PLACES * DEVICE_WORDS)?,
+            devices: SlotTable::map_wide(devices.as_fd(), TABLE_PLACES, DEVICE_WORDS, layout.slots)?,
             program,
             link: None,
             tracked: FxHashMap::default(),
-            next_slot: 0,
-            free_slots: Vec::new(),
             requests: 0,
             layout,
         })
@@ -179,13 +171,11 @@ impl BlockProbe {
             let found = disks.binary_search_by_key(id, |disk| disk.id).ok().and_then(|at| disks.get(at));
             found.is_some_and(|disk| disk.name == known.name)
         };
-        let devices = &self.devices;
-        let free_slots = &mut self.free_slots;
+        let devices = &mut self.devices;
         self.tracked.retain(|id, known| {
             let kept = is_same(id, known);
             if !kept {
-                devices.set(known.place * DEVICE_WORDS, 0);
-                free_slots.push(known.slot);
+                devices.remove(device_number(*id));
             }
             kept
         });
@@ -195,26 +185,18 @@ impl BlockProbe {
                 continue;
             }
             let number = device_number(disk.id);
-            let places = (0..MAX_PROBES).map(|probe| (device_hash(number) as usize + probe) % TABLE_PLACES);
-            let free = places.into_iter().find(|place| self.devices.get(place * DEVICE_WORDS) == 0);
-            let Some((place, slot)) = free.and_then(|place| Some((place, self.take_slot()?))) else { continue };
-            let words = place * DEVICE_WORDS;
-            self.devices.fill(words + 1..words + 1 + OPERATIONS.len(), NO_SECTOR);
-            self.devices.set(words, join_halves(number, slot));
-            let device = TrackedDevice { name: disk.name.clone(), slot, place, operations: Default::default() };
-            self.tracked.insert(disk.id, device);
+            let (histograms, layout) = (&self.histograms, self.layout);
+            let slot = devices.add(number, device_hash(number), |new| {
+                // Slots that no device has had are not written: that would allocate their memory.
+                if new.was_used {
+                    clear(histograms, layout, new.slot);
+                }
+                new.fill(OPERATIONS.len(), NO_SECTOR);
+            });
+            if let Some(slot) = slot {
+                self.tracked.insert(disk.id, TrackedDevice { name: disk.name.clone(), slot, operations: Default::default() });
+            }
         }
-    }
-
-    /// A slot whose counts are 0. Slots that no device has had are not written: that would allocate their memory.
-    fn take_slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free_slots.pop() {
-            clear(&self.histograms, self.layout, slot);
-            return Some(slot);
-        }
-        let slot = self.next_slot;
-        self.next_slot += u32::from(slot < self.layout.slots);
-        (slot < self.layout.slots).then_some(slot)
     }
 }
 

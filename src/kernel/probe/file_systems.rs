@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use super::map_words::{device_hash, device_number};
 use super::probe_error::ProbeError;
-use super::slot_table::SlotTable;
+use super::slot_table::{NewSlot, SlotTable};
 use crate::ids::DiskId;
 use crate::kernel::mounts::{Mount, MountTable};
 use crate::kernel::root::Root;
@@ -173,9 +173,9 @@ impl FileSystemsProbe {
         self.uncounted = 0;
         let (counts, shards) = (&self.counts, self.layout.shards);
         // What another file system has counted there.
-        let clear = |slot: u32| {
+        let clear = |new: NewSlot| {
             for shard in 0..shards {
-                let at = (shard * SLOTS + slot) as usize * COUNTS_WORDS;
+                let at = (shard * SLOTS + new.slot) as usize * COUNTS_WORDS;
                 counts.fill(at..at + COUNTS_WORDS, 0);
             }
         };

@@ -124,8 +124,8 @@ impl RunQueueProbe {
         self.uncounted = 0;
         for pid in pids {
             let mut is_new = false;
-            let slot = self.table.add(pid, hash_of(pid), |slot| {
-                let at = slot as usize * BUCKETS;
+            let slot = self.table.add(pid, hash_of(pid), |new| {
+                let at = new.slot as usize * BUCKETS;
                 counts.fill(at..at + BUCKETS, 0);
                 is_new = true;
             });
