@@ -128,7 +128,7 @@ impl WakeTrace {
             machine: machine.clone(),
             processes,
             open,
-            began_ns: (super::clock_ns(ClockId::CLOCK_REALTIME), monotonic_ns()?),
+            began_ns: (super::clock::clock_ns(ClockId::CLOCK_REALTIME), monotonic_ns()?),
             max_cpu_share,
         })
     }
@@ -140,9 +140,9 @@ impl WakeTrace {
             self.probe.attach().map_err(refused)?;
             let pause = self.count_while_cheap(end, &mut wait);
             self.probe.detach().map_err(refused)?;
-            let cpu_ns = super::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+            let cpu_ns = super::clock::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
             self.open.add(&mut self.files, &self.machine, &self.processes.running(), &self.probe);
-            let cpu_ns = super::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(cpu_ns);
+            let cpu_ns = super::clock::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(cpu_ns);
             let Some(pause_ns) = pause? else { return Ok(()) };
             if self.pause(pause_ns.saturating_add(self.time_for(cpu_ns)), end, &mut wait)? {
                 return Ok(());

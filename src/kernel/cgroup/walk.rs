@@ -12,7 +12,7 @@ use nix::time::ClockId;
 use super::files::{CgroupLimits, Group, effective_cpus_file};
 use super::parse::{parse_cpu_max, parse_device_limits, parse_io_max, parse_limit};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::fields::{parse_single_line, parse_single_u64};
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;

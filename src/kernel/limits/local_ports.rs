@@ -13,7 +13,7 @@ use nix::time::ClockId;
 
 use super::reading::{Extent, MIN_KEPT_SHARE, is_near};
 use crate::ids::cpu_list::parse_cpu_list;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::fields::{lines, parse_single_u64, parse_u64, words};
 use crate::kernel::network::{inet_diag, netlink::Netlink};
 use crate::kernel::root::{FileHandle, Root};

@@ -13,7 +13,7 @@ use nix::time::ClockId;
 
 use super::inet_diag;
 use super::netlink::Netlink;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
 use crate::sample::network::Listener;
 use crate::sample::{Absent, Reading};

@@ -9,7 +9,7 @@ use nix::time::ClockId;
 
 use super::remote_hosts::WaitingSocket;
 use super::udp_sockets::parse_address;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::fields::{lines, parse_u32, words};
 use crate::kernel::root::Root;
 use crate::sample::network::waiting_connections::ConnectionWait;

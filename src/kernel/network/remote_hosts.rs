@@ -21,7 +21,7 @@ pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket};
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
 use super::netlink::Netlink;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts};
 use crate::sample::{Absent, Reading};

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
 use super::netlink::Netlink;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
 use crate::sample::network::{SynQueue, TcpExt};
 use crate::sample::{Absent, Reading};

@@ -8,7 +8,7 @@ use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::listeners::socket_owner::SocketOwners;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::fields::{lines, parse_hexadecimal, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::network::{Udp, Udp6, UdpSocket};

@@ -15,7 +15,7 @@ use super::listeners::socket_owner::SocketOwners;
 use super::namespaces::NamespaceReader;
 use super::sleeping_threads::{SleepingThreads, search_threads};
 use crate::ids::ProcessId;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::unix_sockets::{FullSocket, dump_full_sockets, dump_names, open_unix_diag};

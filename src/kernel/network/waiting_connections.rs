@@ -13,7 +13,7 @@ use super::listeners::socket_owner::SocketOwners;
 use super::remote_hosts::{ConnectionTable, MAX_WAITING_SOCKETS, WaitingSocket};
 use super::sleeping_threads::{ThreadsBySocket, search_threads};
 use crate::ids::ProcessId;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::tcp_files::read_listening_ports;

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn cheap_looks_are_all_taken_and_costly_ones_keep_to_the_share() {
+    fn cheap_sub_samples_are_all_taken_and_costly_ones_keep_to_the_share() {
         assert_eq!(taken(900_000), 1000);
         let within = |cost_ns| (taken(cost_ns) * cost_ns) as f64 / 100e9;
         for cost_ns in [2_000_000, 15_000_000, 120_000_000] {

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
-use crate::kernel::clock_ns;
+use crate::kernel::clock::clock_ns;
 use crate::kernel::probe::lock_wakers::{LockWakersProbe, LockWakes, MAX_LOCKS};
 use crate::kernel::probe::on_demand::OnDemandProbe;
 use crate::kernel::task::files::TaskFiles;

@@ -1,0 +1,95 @@
+//! The readers of the whole machine: files of /proc and /sys that each sample reads, whatever tasks there are.
+
+use super::clock::SampleClock;
+use super::probe::block_latencies::BlockLatencies;
+use super::root::Root;
+use super::scan::TaskScanner;
+use super::scan::new_pids::ForkCounters;
+use super::{cgroup, cpu, cpu_frequency, disk, memory, network, pressure};
+use crate::sample::Sample;
+use crate::sample::task::Tasks;
+
+/// A reader per subject, with what it last read.
+#[derive(Debug, Default)]
+pub struct SystemReaders {
+    pub cpu: cpu::CpuReader,
+    cpu_frequency: cpu_frequency::FrequencyReader,
+    memory: memory::MemoryReader,
+    pressure: pressure::PressureReader,
+    pub disk: disk::DiskReader,
+    pub block_latencies: BlockLatencies,
+    pub network: network::NetworkReader,
+    pub cgroup: cgroup::CgroupReader,
+}
+
+impl SystemReaders {
+    /// A sample of the time at which this begins, without what the scan of the tasks gives.
+    pub fn sample(&mut self, root: &Root, clock: &SampleClock) -> Sample {
+        let mut sample = Sample::empty(clock.now());
+        sample.cpu = self.cpu.sample(root);
+        if let Ok(cpu) = &sample.cpu {
+            sample.cpu_frequencies = self.cpu_frequency.sample(root, &cpu.cpus, std::time::Instant::now());
+        }
+        sample.load = self.cpu.load(root);
+        sample.pressure = self.pressure.sample(root);
+        sample.memory = self.memory.sample(root);
+        sample.read_delays.disks_us = clock.read_delay_us(sample.at);
+        sample.disks = self.disk.sample(root);
+        sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default(), sample.at.boottime_ns);
+        sample.read_delays.nics_us = clock.read_delay_us(sample.at);
+        sample.nics = self.network.sample(root);
+        sample.protocols = self.network.protocols(root);
+        sample.read_delays.cgroups_us = clock.read_delay_us(sample.at);
+        self.cgroup.set_host_oom_kills(sample.memory.as_ref().ok().and_then(|memory| memory.oom_kills));
+        (sample.cgroups, sample.io_limits) = self.cgroup.sample(root);
+        sample
+    }
+
+    /// The counters by which the scan sees whether there are new processes.
+    pub fn fork_counters(&self, sample: &Sample) -> ForkCounters {
+        ForkCounters { forks: sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks), last_pid: self.cpu.last_pid() }
+    }
+
+    /// What depends on the tasks of the same sample: weights of competing cgroups, and other network namespaces.
+    pub fn sample_of_tasks(
+        &mut self,
+        (root, clock): (&Root, &SampleClock),
+        scanner: &mut TaskScanner,
+        (tasks, machine): (&Tasks, &[u8]),
+        sample: &mut Sample,
+    ) {
+        let competing =
+            sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running as usize > cpu.cpus.len()));
+        if competing {
+            sample.cgroup_weights = self.cgroup.weights(root, tasks);
+        }
+        sample.read_delays.network_namespaces_us = clock.read_delay_us(sample.at);
+        sample.network_namespaces = self.network.namespaces(root, scanner.network_namespaces(), tasks);
+        sample.protocols.waiting_connections = self.network.waiting_connections(root, scanner.files(), machine);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::sample::Absent;
+
+    #[test]
+    fn what_is_missing_does_not_keep_the_rest_from_being_read() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir(tree.path().join("proc")).unwrap();
+        let put = |name: &str, text: &str| fs::write(tree.path().join("proc").join(name), text).unwrap();
+        put("stat", "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\nprocesses 77\nprocs_running 9\n");
+        put("loadavg", "0.50 0.25 0.10 9/120 4711\n");
+        let (root, mut clock) = (Root::at_directory(tree.path().to_owned()), SampleClock::default());
+        clock.set_fixed(5_000_000_000);
+        let mut readers = SystemReaders::default();
+        let sample = readers.sample(&root, &clock);
+        assert_eq!((sample.at.boottime_ns, sample.read_delays.disks_us), (5_000_000_000, 0));
+        assert_eq!(sample.memory.as_ref().err(), Some(&Absent::NoSuchFile));
+        let counters = readers.fork_counters(&sample);
+        assert_eq!((counters.forks.map(|forks| forks.0), counters.last_pid), (Some(77), Some(4711)));
+    }
+}

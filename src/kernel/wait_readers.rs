@@ -1,0 +1,92 @@
+//! What is read of the threads that wait at a sample: the files that they wait for, their stacks, and the senders to full unix sockets.
+
+use super::network::unix_senders::UnixSenderReader;
+use super::root::Root;
+use super::scan::TaskScanner;
+use super::stacks::{self, StackReader, StuckThread};
+use super::system_readers::SystemReaders;
+use super::user_stacks::UserStackReader;
+use super::waits::{IntervalWaits, blocked};
+use crate::ids::CgroupId;
+use crate::sample::Sample;
+
+/// A reader per subject, with what it last read.
+#[derive(Debug)]
+pub struct WaitReaders {
+    stacks: StackReader,
+    user_stacks: UserStackReader,
+    unix_senders: UnixSenderReader,
+}
+
+/// The waits of an interval.
+pub struct SeenWaits<'a> {
+    pub interval: IntervalWaits,
+    /// Threads that the last sub-sample saw blocked or behind a lock
+    pub stuck: &'a [StuckThread],
+}
+
+impl WaitReaders {
+    pub fn new(root: &Root) -> WaitReaders {
+        WaitReaders {
+            stacks: StackReader::new(root),
+            user_stacks: UserStackReader::new(root),
+            unix_senders: UnixSenderReader::default(),
+        }
+    }
+
+    /// Reads into a sample that has tasks, disks and cgroups. `machine`: as uname says it.
+    pub fn sample(
+        &mut self,
+        (root, machine): (&Root, &[u8]),
+        system: &mut SystemReaders,
+        scanner: &mut TaskScanner,
+        seen: SeenWaits<'_>,
+        sample: &mut Sample,
+    ) {
+        let now_ns = sample.at.boottime_ns;
+        let disks = sample.disks.as_deref().unwrap_or_default();
+        let throttled: Vec<&CgroupId> = system.cgroup.throttled().collect();
+        let known = blocked::SampleReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
+        sample.waits = blocked::resolve_files(seen.interval, root, scanner.files(), machine, known);
+        if let Ok(tasks) = &sample.tasks {
+            let stuck = stacks::candidates(seen.stuck, &sample.waits, tasks);
+            // Another thread reads them while this one reads the kernel stacks and what follows.
+            self.user_stacks.request(&stuck);
+            sample.stacks = self.stacks.sample(scanner.files(), stuck, now_ns);
+        } else {
+            self.user_stacks.request(&[]);
+        }
+        let read = (sample.tasks.as_ref().ok(), &sample.waits);
+        let namespaces = system.network.known_namespaces();
+        sample.protocols.unix_senders = self.unix_senders.sample(root, scanner.files(), machine, now_ns, read, namespaces);
+        sample.user_stacks = self.user_stacks.sample();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::clock::SampleClock;
+    use crate::kernel::host;
+    use crate::kernel::waits::WaitCounter;
+    use crate::sample::Absent;
+    use crate::sample::task::Tasks;
+
+    #[test]
+    fn without_tasks_no_stacks_are_read() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir(tree.path().join("proc")).unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let mut scanner = TaskScanner::new(&root, &host::read(&root)).unwrap();
+        let (mut system, mut readers) = (SystemReaders::default(), WaitReaders::new(&root));
+        let mut sample = |tasks| {
+            let mut sample = system.sample(&root, &SampleClock::default());
+            sample.tasks = tasks;
+            let seen = SeenWaits { interval: WaitCounter::default().finish_interval(), stuck: &[] };
+            readers.sample((&root, b"x86_64"), &mut system, &mut scanner, seen, &mut sample);
+            (sample.stacks, sample.protocols.unix_senders)
+        };
+        assert_eq!(sample(Err(Absent::NotRead)), (Err(Absent::NotRead), Err(Absent::NotRead)));
+        assert_eq!(sample(Ok(Tasks::default())), (Ok(Vec::new()), Err(Absent::NotRead)), "sockets are not in files");
+    }
+}
