@@ -18,6 +18,7 @@ pub mod disk;
 pub mod exited;
 pub mod file_lock_queues;
 pub mod file_systems;
+pub mod group_label;
 pub mod idle_blocked;
 mod ipc_peers;
 pub mod latency_histogram;

@@ -1,7 +1,7 @@
 //! Queues for file locks (flock, fcntl) whose holder /proc/locks names. docs/metrics.md, "File lock queues".
 
 use super::blocked_threads::BlockedThread;
-use super::idle_blocked::{GroupLabel, group_label};
+use super::group_label::{GroupLabel, group_label};
 use super::ipc_peers::IpcPeers;
 use super::wait_counts::{ThreadWaits, WaitCounts};
 use super::wait_queues::{WaitQueueKind, WaitQueueSpan, file_lock_holders, wait_queues};

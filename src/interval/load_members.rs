@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Interval;
-use super::idle_blocked::{GroupLabel, group_label};
+use super::group_label::{GroupLabel, group_label};
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 

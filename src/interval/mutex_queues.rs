@@ -1,7 +1,7 @@
 //! Threads that wait for a mutex of their program while its holder uses no CPU: the mutex names its holder, or the holder is inferred.
 //! docs/metrics.md, "Mutex queues".
 
-use super::idle_blocked::{GroupLabel, group_label};
+use super::group_label::{GroupLabel, group_label};
 use super::ipc_peers::IpcPeers;
 use super::lock_graph::is_believed;
 use super::lock_holders::{HolderActivity, LockHolder};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::idle_blocked::GroupLabel;
+use super::group_label::GroupLabel;
 use super::ipc_peers::IpcPeers;
 use super::pipelines::writers_behind;
 use super::server_connections::ServerState;

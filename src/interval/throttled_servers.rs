@@ -1,7 +1,7 @@
 //! Connections of clients that wait for servers which a CPU quota throttles. docs/metrics.md, "Throttled servers".
 
 use super::Interval;
-use super::idle_blocked::GroupLabel;
+use super::group_label::GroupLabel;
 use super::server_connections::ServerState;
 use super::throttling::throttling;
 use crate::ids::{CgroupId, GroupId};

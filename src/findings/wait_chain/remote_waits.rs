@@ -5,7 +5,7 @@ use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::ids::GroupId;
 use crate::interval::Interval;
-use crate::interval::idle_blocked::group_label;
+use crate::interval::group_label::group_label;
 use crate::interval::remote_waits::{RemoteQueue, remote_queues};
 use crate::units::SmallSort;
 use std::net::{IpAddr, SocketAddr};

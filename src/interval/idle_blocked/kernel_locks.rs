@@ -7,8 +7,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{GroupLabel, group_label};
 use crate::ids::GroupId;
+use crate::interval::group_label::{GroupLabel, group_label};
 use crate::interval::lock_holders::{LockHolder, holder_of_group};
 use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::class::{self, KernelLock};

@@ -4,26 +4,28 @@
 //! Values that did not change share the `Arc` of the referenced sample, or of the neighbouring sample that the caller passes in:
 //! `Arc::ptr_eq` has the same meaning in a replay as live.
 
+mod sections;
+
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::row_changes::{NewRows, RowChanges};
+use super::row_changes::NewRows;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::recording::format::columns::{take_at, take_first};
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
-    FACTS, LISTS, List, MAX_SECTIONS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts,
-    from_rows,
+    FACTS, LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_WAITS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
 use crate::recording::format::shared_facts::SharedFacts;
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
-use crate::recording::format::wire::{ByteReader, Malformed};
+use crate::recording::format::wire::Malformed;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{GroupWait, Waits};
 use crate::sample::{Absent, Name, Sample};
+use sections::SectionDirectory;
 
 /// What of each sample is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,49 +200,6 @@ impl Decoder {
         if let Some(last) = self.levels.last_mut() {
             last.processes = own;
         }
-    }
-}
-
-/// The sections of a payload by their numbers. Sections that only a later version has are ignored.
-struct SectionDirectory<'a> {
-    list: [Option<&'a [u8]>; MAX_SECTIONS],
-}
-
-impl<'a> SectionDirectory<'a> {
-    fn parse(raw: &'a [u8]) -> Result<SectionDirectory<'a>, Malformed> {
-        let mut input = ByteReader::new(raw);
-        let mut sections = SectionDirectory { list: [None; MAX_SECTIONS] };
-        while !input.is_empty() {
-            let number = input.read_varint()?;
-            let section = input.read_length_prefixed()?;
-            let place = usize::try_from(number).ok().and_then(|number| sections.list.get_mut(number));
-            if place.is_some_and(|place| place.replace(section).is_some()) {
-                return Err(Malformed("a section comes twice"));
-            }
-        }
-        Ok(sections)
-    }
-
-    fn section(&self, number: u64) -> Option<&'a [u8]> {
-        usize::try_from(number).ok().and_then(|number| self.list.get(number).copied()?)
-    }
-
-    /// Refuses tables that are too large together before any of them is read: all are in memory at once.
-    fn check_size(&self) -> Result<(), Malformed> {
-        let mut cells = 0usize;
-        let tables = LISTS.iter().map(|list| list.table).chain([SAMPLE, SUB_SAMPLE_WAITS, PROCESSES, THREADS]);
-        for (table, section) in tables.filter_map(|table| Some((table, self.section(table.section)?))) {
-            cells = cells.saturating_add(RowChanges::claimed_cells(table, section)?);
-        }
-        if cells > MAX_CHAIN_CELLS { Err(Malformed("the tables of a frame hold too much together")) } else { Ok(()) }
-    }
-
-    /// What became of the rows of a table; `None` where all are the same.
-    fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<RowChanges>, Malformed> {
-        let Some(section) = self.section(table.section) else { return Ok(None) };
-        let changes = RowChanges::parse(table, section)?;
-        *cells += changes.cell_count();
-        Ok(Some(changes))
     }
 }
 

@@ -1,0 +1,64 @@
+//! Whether eBPF programs can be loaded and attached here: tries it.
+
+use crate::cli::ProbeMode;
+use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
+use crate::kernel::{Root, wake_trace};
+use crate::report::formatting::printable;
+
+/// Whether eBPF programs can be loaded: loads the task iterator.
+pub fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
+    if !in_initial_pid_namespace {
+        return "eBPF      holders of locks inside the kernel are not named: this is a pid namespace of its own, and the kernel names \
+                threads by their numbers on the host: docker run --pid=host, hostPID: true\n"
+            .to_owned();
+    }
+    match TaskIterator::load(&loader_process::own_executable()) {
+        Ok(_) => {
+            "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields\n"
+                .to_owned()
+        }
+        Err(why) => {
+            let why = printable(&why.to_string());
+            format!(
+                "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: root, or CAP_BPF and CAP_PERFMON\n"
+            )
+        }
+    }
+}
+
+/// Whether the latencies of single disk requests can be measured: attaches the program, and detaches it again.
+pub fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
+    if probes == ProbeMode::Off {
+        return "eBPF      latencies of single disk requests are not measured: probes = \"off\"\n".to_owned();
+    }
+    match block_latencies::try_to_attach(root, &loader_process::own_executable()) {
+        Ok(()) => "eBPF      latencies of single disk requests are measured: p50, p99 and others of each disk and operation\n"
+            .to_owned(),
+        Err(why) => {
+            let why = printable(&why.to_string());
+            format!(
+                "eBPF      latencies of single disk requests are not measured: {why}: root, or CAP_BPF and CAP_PERFMON, and a kernel with CONFIG_DEBUG_INFO_BTF\n"
+            )
+        }
+    }
+}
+
+/// Whether wake-ups can be traced: attaches the programs, for no process, and detaches them again.
+pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
+    let why = match probes {
+        ProbeMode::Off => "probes = \"off\"".to_owned(),
+        _ => match wake_trace::try_to_attach(root, &loader_process::own_executable()) {
+            Ok(()) => {
+                return "eBPF      wake-ups show which thread holds a mutex of Rust that others queue for; stalltop trace can tell which thread wakes which\n"
+                    .to_owned();
+            }
+            Err(why) => {
+                let why = printable(&why.to_string());
+                format!("{why}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15 with CONFIG_DEBUG_INFO_BTF")
+            }
+        },
+    };
+    format!(
+        "eBPF      wake-ups do not show which thread holds a mutex of Rust, and stalltop trace cannot tell which thread wakes which: {why}\n"
+    )
+}
