@@ -56,7 +56,7 @@ use crate::sample::Instant;
 use crate::state::fleet::FleetState;
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
-use crate::state::{ClickTarget, Event, Screen, SourceStatus, State};
+use crate::state::{ClickTarget, Event, Overlay, Screen, SourceStatus, State};
 use crate::units::time;
 pub use copied_text::{command_text, copied_text};
 use hit_area::HitArea;
@@ -165,28 +165,25 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         overview::draw_cpu_history(state, &mut pane.subarea(0, layout.body_top - 1, width, 1));
     }
     draw_body(state, &layout, &mut pane.subarea(0, layout.body_top, width, layout.body_rows));
-    if let Some(note) = &state.demo {
+    if let Some(note) = &state.options.demo {
         demo::draw(note, &mut pane.subarea(0, layout.body_top + layout.body_rows, width, layout.note_rows));
     }
     if layout.has_timeline {
         timeline::draw(state, &mut pane.subarea(0, height - 2, width, 1));
     }
     bottom_line::draw(state, &mut pane.subarea(0, height - 1, width, 1));
-    if state.help.is_some() {
-        help::draw(state, pane);
-    }
-    column_chooser::draw(state, pane);
-    if let Some(open) = &state.signal_question {
-        signal_question::draw(open, pane);
-    }
-    if let Some(open) = &state.palette {
-        palette::draw(open, pane);
+    match &state.overlay {
+        Some(Overlay::Help { scroll_offset }) => help::draw(state, *scroll_offset, pane),
+        Some(Overlay::Palette(open)) => palette::draw(open, pane),
+        Some(Overlay::ColumnChooser(open)) => column_chooser::draw(state, open, pane),
+        Some(Overlay::SignalQuestion(open)) => signal_question::draw(open, pane),
+        None => {}
     }
 }
 
 fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
-    let Some(evaluation) = &state.current else {
-        let waiting = match &state.source_status {
+    let Some(evaluation) = state.current() else {
+        let waiting = match &state.arrival.status {
             SourceStatus::Failed(error) => safe!("nothing to show: {error}"),
             SourceStatus::Ended => "the recording has fewer than two samples".into(),
             SourceStatus::Open => "first sample taken; rates need two samples …".into(),
@@ -213,10 +210,10 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
 
 /// Maximum scroll offset of the open page (help or details); `None` if none is open.
 pub fn max_scroll(state: &State) -> Option<usize> {
-    if state.help.is_some() {
+    if state.help().is_some() {
         return Some(help::max_scroll(state));
     }
-    let (details, evaluation) = (state.details.as_ref()?, state.current.as_ref()?);
+    let (details, evaluation) = (state.details.as_ref()?, state.current()?);
     let layout = ScreenLayout::new(state);
     Some(details::max_scroll(state, evaluation, details, layout.width, layout.body_rows))
 }

@@ -118,7 +118,7 @@ fn memory_and_descriptors_do_not_grow() {
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));
         if second % STEP == 0 {
-            let counts = state.current.as_ref().unwrap().interval.tasks.as_ref().unwrap().counts;
+            let counts = state.current().unwrap().interval.tasks.as_ref().unwrap().counts;
             println!("{second:4} s: at most {most_held} bytes, {most_open} descriptors; {} processes", counts.processes);
             assert_eq!(counts.processes as usize, STEADY as usize + FLEETING);
             if second == FULL {

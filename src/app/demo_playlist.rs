@@ -33,7 +33,7 @@ impl DemoRecording {
         let timeline = Timeline::open(&options, &TimeZone::system(), settings)?;
         let source = Source::Replay { name: self.name.to_owned() };
         let mut state = State::new(setup(appearance, source, timeline.interval()));
-        state.demo = Some(self.note);
+        state.options.demo = Some(self.note);
         let (state, _) = with_theme(state, settings, appearance)?;
         Ok((state, timeline))
     }

@@ -134,7 +134,7 @@ impl EventLoop {
         let mut tick = Instant::now() + self.tick_interval();
         loop {
             self.timeline.show_stretch(self.state.stretch_of_intervals());
-            self.timeline.follow_task(self.state.followed_task(), |task| self.state.history.lacks_task(task));
+            self.timeline.follow_task(self.state.followed_task(), |task| self.state.graphs.history.lacks_task(task));
             let event = {
                 let draw = self.next_draw();
                 let EventLoop { console, next_input, timeline, saved_screens, .. } = self;
@@ -264,7 +264,7 @@ impl EventLoop {
                 return self.copy(view::command_text(&self.state), "no command line: select a task or a finding");
             }
             Effect::SaveScreen => {
-                let host = self.state.current.as_ref().map(|evaluation| Arc::clone(&evaluation.interval.host));
+                let host = self.state.current().map(|evaluation| Arc::clone(&evaluation.interval.host));
                 self.saved_screens.save(host.as_deref(), view::drawn_frame(&self.state).0);
             }
             Effect::ChooseColumns => {

@@ -33,7 +33,7 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
     let mut state = State::new(setup(&options.appearance, Source::Live, options.interval));
-    state.allows_signals = allows_signals;
+    state.options.allows_signals = allows_signals;
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
     let (state, more) = with_theme(state, &settings, &options.appearance)?;
@@ -63,7 +63,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         (timeline, Source::Replay { name }, interval)
     };
     let mut state = State::new(setup(&options.appearance, source, interval));
-    state.speed = options.speed;
+    state.playback.speed = options.speed;
     let (state, more) = with_theme(state, &settings, &options.appearance)?;
     timeline.queue_notices(notices.into_iter().chain(more).collect());
     run_screens(state, timeline, None)

@@ -31,19 +31,19 @@ struct SavedLists {
 /// What was chosen in the last run, as far as it can be read. The notes of the demo are about the usual rows.
 pub fn restore(state: &mut State) {
     let saved = with_timeout(TIMEOUT, || Some(read(&path(&store()?)?))).ok().flatten().unwrap_or_default();
-    state.chosen_columns = ChosenColumns { hidden: saved.hidden_columns, shown: saved.shown_columns };
-    if state.demo.is_none() {
-        state.task_rows = saved.task_rows;
+    state.lists.chosen_columns = ChosenColumns { hidden: saved.hidden_columns, shown: saved.shown_columns };
+    if state.options.demo.is_none() {
+        state.lists.task_rows = saved.task_rows;
     }
 }
 
 /// Replaces the file, on a thread of its own. The demo replaces nothing.
 pub fn save(state: &State) {
-    if state.demo.is_some() {
+    if state.options.demo.is_some() {
         return;
     }
-    let ChosenColumns { hidden, shown } = state.chosen_columns.clone();
-    let saved = SavedLists { task_rows: state.task_rows, hidden_columns: hidden, shown_columns: shown };
+    let ChosenColumns { hidden, shown } = state.lists.chosen_columns.clone();
+    let saved = SavedLists { task_rows: state.lists.task_rows, hidden_columns: hidden, shown_columns: shown };
     // Nothing is lost but the choice.
     let _ = spawn("save lists", move || {
         let store = store()?;

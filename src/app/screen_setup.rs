@@ -17,7 +17,7 @@ pub fn with_theme(
     appearance: &cli::Appearance,
 ) -> Result<(State, Vec<String>), Failure> {
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
-    state.themes = themes;
+    state.options.themes = themes;
     saved_lists::restore(&mut state);
     state.setup.terminal.theme = chosen;
     Ok((state, notices))

@@ -1,14 +1,15 @@
 //! Keys and clicks: looks up the action in the key table and carries it out.
 
-use super::event::{ClickTarget, Effect, Notice};
+use super::event::{ClickTarget, Effect};
 use super::key::Key;
 use super::keys::{self, Action, Screens};
 use super::layout::ScreenLayout;
+use super::notice::Notice;
 use super::prompt::PromptKind;
 use super::rows::TaskRows;
 use super::screen::Screen;
 use super::sort::SortColumn;
-use super::{Details, State};
+use super::{Details, Overlay, State};
 
 impl State {
     pub(super) fn on_key(&mut self, key: Key) -> Effect {
@@ -18,29 +19,23 @@ impl State {
         if self.prompt.is_some() {
             return self.edit_prompt(key);
         }
-        if self.palette.is_some() {
-            return self.edit_palette(key);
-        }
-        if self.column_chooser.is_some() {
-            return self.edit_column_chooser(key);
-        }
-        if self.signal_question.is_some() {
-            return self.answer_signal_question(key);
+        if let Some(effect) = self.on_overlay_key(key) {
+            return effect;
         }
         self.notice = None;
         // The arrows extend a span, on all screens.
         match key {
-            Key::Left if self.span.is_some() => return self.seek(Effect::Step(-1)),
-            Key::Right if self.span.is_some() => return self.seek(Effect::Step(1)),
+            Key::Left if self.playback.span.is_some() => return self.seek(Effect::Step(-1)),
+            Key::Right if self.playback.span.is_some() => return self.seek(Effect::Step(1)),
             _ => {}
         }
         let Some(action) = keys::action(self.screen, key) else {
-            let open = self.help.take().is_some();
-            return if open { Effect::Redraw } else { self.notify_unbound_key(key) };
+            let closed = self.overlay.take().is_some();
+            return if closed { Effect::Redraw } else { self.notify_unbound_key(key) };
         };
         let keeps_help = matches!(action, Action::Up | Action::Down | Action::PageUp | Action::PageDown | Action::SaveScreen);
-        if self.help.is_some() && !keeps_help {
-            self.help = None;
+        if self.help().is_some() && !keeps_help {
+            self.overlay = None;
             return Effect::Redraw;
         }
         self.run_action(action)
@@ -78,7 +73,7 @@ impl State {
             Action::First => self.move_by(i64::from(i32::MIN)),
             Action::Last => self.move_by(i64::from(i32::MAX)),
             Action::OpenDetails => self.open_details(),
-            Action::Back if self.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
+            Action::Back if self.playback.span.is_some() && !self.shows_zoomed_pane() && self.details.is_none() => {
                 return self.end_span();
             }
             Action::Back => return self.close_details_or_clear_filter(),
@@ -90,11 +85,11 @@ impl State {
                 let by_number = self.sort().column == SortColumn::NAME;
                 self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });
             }
-            Action::ToggleThreads => return self.show_tasks_as(self.task_rows.toggle_threads()),
+            Action::ToggleThreads => return self.show_tasks_as(self.lists.task_rows.toggle_threads()),
             Action::ToggleTree => return self.toggle_tree(),
-            Action::ToggleWaitClasses => return self.show_tasks_as(self.task_rows.toggle_wait_classes()),
-            Action::ToggleCgroups => return self.show_tasks_as(self.task_rows.toggle_cgroups()),
-            Action::ToggleRemoteHosts => self.regroup(|state| state.network_rows = state.network_rows.toggle()),
+            Action::ToggleWaitClasses => return self.show_tasks_as(self.lists.task_rows.toggle_wait_classes()),
+            Action::ToggleCgroups => return self.show_tasks_as(self.lists.task_rows.toggle_cgroups()),
+            Action::ToggleRemoteHosts => self.regroup(|state| state.lists.network_rows = state.lists.network_rows.toggle()),
             Action::ZoomPane => self.toggle_zoom(),
             Action::GoToFindingStart => return self.seek_finding_start(),
             Action::TogglePause => return self.toggle_pause(),
@@ -105,7 +100,7 @@ impl State {
             Action::ShorterGraphs => return self.zoom_time(false),
             Action::LongerGraphs => return self.zoom_time(true),
             Action::ToggleSpan => return self.toggle_span(),
-            Action::Save if self.span.is_some() => return Effect::SaveSpan,
+            Action::Save if self.playback.span.is_some() => return Effect::SaveSpan,
             Action::WholeGraphs => return self.show_all_time(),
             Action::JumpToTime => self.open_prompt(PromptKind::Time),
             Action::NextFinding => return self.seek(Effect::NextFinding),
@@ -125,7 +120,7 @@ impl State {
             Action::SaveScreen => return Effect::SaveScreen,
             Action::ChooseColumns => return Effect::ChooseColumns,
             Action::SendSignal => self.ask_for_signal(),
-            Action::Help => self.help = Some(0),
+            Action::Help => self.overlay = Some(Overlay::Help { scroll_offset: 0 }),
             Action::Redraw => {}
             Action::Suspend => return Effect::Suspend,
             Action::Quit => return Effect::Quit,
@@ -134,28 +129,8 @@ impl State {
     }
 
     pub(super) fn on_click(&mut self, target: ClickTarget) -> Effect {
-        if self.palette.is_some() {
-            let entry = if let ClickTarget::PaletteEntry(entry) = target { Some(entry) } else { None };
-            return self.click_palette(entry);
-        }
-        if self.column_chooser.is_some() {
-            match target {
-                ClickTarget::ColumnChoice(index) => self.toggle_column(index),
-                ClickTarget::Nothing => return Effect::Nothing,
-                _ => return self.close_column_chooser(),
-            }
-            return Effect::Redraw;
-        }
-        if let Some(question) = &mut self.signal_question {
-            match target {
-                ClickTarget::Signal(index) => question.select(index),
-                ClickTarget::Nothing => return Effect::Nothing,
-                _ => self.signal_question = None,
-            }
-            return Effect::Redraw;
-        }
-        if self.help.take().is_some() {
-            return Effect::Redraw;
+        if let Some(effect) = self.on_overlay_click(&target) {
+            return effect;
         }
         match target {
             ClickTarget::Nothing => return Effect::Nothing,
@@ -171,7 +146,7 @@ impl State {
             ClickTarget::Action(action) => return self.run_action(action),
             ClickTarget::MovedList(_) => self.move_sideways(false),
             ClickTarget::Item(item) if !self.selects_on_overview() || self.is_selected(&item) => {
-                self.details = Some(Details { item, scroll_offset: 0 });
+                self.details = Some(Details::new(item));
             }
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),
@@ -197,19 +172,6 @@ impl State {
         self.rebuild_rows();
     }
 
-    /// The wheel moves what is in front.
-    pub(super) fn on_wheel(&mut self, rows: i64) {
-        if let Some(palette) = &mut self.palette {
-            palette.select_by(rows.signum());
-        } else if self.column_chooser.is_some() {
-            self.select_column_by(rows.signum());
-        } else if let Some(question) = &mut self.signal_question {
-            question.select_by(rows.signum());
-        } else {
-            self.move_by(rows);
-        }
-    }
-
     /// Moves the cursor, or scrolls the open page, by this number of rows.
     pub(super) fn move_by(&mut self, rows: i64) {
         let moved = |from: usize| from.saturating_add_signed(isize::try_from(rows).unwrap_or(0));
@@ -221,35 +183,6 @@ impl State {
             true => self.move_on_overview(rows),
             false => self.select_row(moved(self.cursor().selected)),
         }
-    }
-
-    pub(super) fn clamp_scroll(&mut self, max: usize) {
-        if let Some(offset) = self.page_scroll_offset() {
-            *offset = max.min(*offset);
-        }
-    }
-
-    /// The scroll offset of the open page (help or details).
-    fn page_scroll_offset(&mut self) -> Option<&mut usize> {
-        self.help.as_mut().or(self.details.as_mut().map(|details| &mut details.scroll_offset))
-    }
-
-    fn open_details(&mut self) {
-        if self.details.is_none() {
-            self.details = self.selected_item().map(|item| Details { item, scroll_offset: 0 });
-        }
-    }
-
-    fn close_details_or_clear_filter(&mut self) -> Effect {
-        if self.shows_zoomed_pane() {
-            self.leave_zoom();
-        } else if self.details.take().is_none() {
-            if self.leads_back && self.filter().is_empty() {
-                return Effect::Leave;
-            }
-            self.set_filter(String::new());
-        }
-        Effect::Redraw
     }
 
     /// Opens the filter prompt. The overview has no list to filter: there it filters tasks.
@@ -281,13 +214,13 @@ impl State {
 
     /// Changes the kind of rows of the tasks screen, which is remembered.
     fn show_tasks_as(&mut self, rows: TaskRows) -> Effect {
-        self.regroup(|state| state.task_rows = rows);
+        self.regroup(|state| state.lists.task_rows = rows);
         Effect::SaveLists
     }
 
     fn toggle_tree(&mut self) -> Effect {
-        let effect = self.show_tasks_as(self.task_rows.toggle_tree());
-        if self.task_rows.is_tree() && !self.filter().is_empty() {
+        let effect = self.show_tasks_as(self.lists.task_rows.toggle_tree());
+        if self.lists.task_rows.is_tree() && !self.filter().is_empty() {
             self.notify(Notice::new("no tree while a filter is set: Esc clears it"));
         }
         effect

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::State;
-use super::event::Effect;
+use super::event::{ClickTarget, Effect};
 use super::key::Key;
+use super::screen::Screen;
+use super::{Overlay, State};
 
 /// Columns by the name of the screen; columns are named by their headings.
 pub type ColumnChoices = BTreeMap<String, BTreeSet<String>>;
@@ -34,60 +35,84 @@ pub struct ColumnChooser {
     was: ChosenColumns,
 }
 
-impl State {
-    /// Whether a column of the displayed screen is hidden.
-    pub fn hides_column(&self, column: ChoosableColumn) -> bool {
-        let chosen = if column.hidden_by_default { &self.chosen_columns.shown } else { &self.chosen_columns.hidden };
-        let differs = chosen.get(self.screen.label()).is_some_and(|headings| headings.contains(column.heading));
+impl ChosenColumns {
+    fn hides(&self, screen: Screen, column: ChoosableColumn) -> bool {
+        let chosen = if column.hidden_by_default { &self.shown } else { &self.hidden };
+        let differs = chosen.get(screen.label()).is_some_and(|headings| headings.contains(column.heading));
         differs != column.hidden_by_default
     }
 
+    /// Shows or hides a column.
+    fn toggle(&mut self, screen: Screen, column: ChoosableColumn) {
+        let chosen = if column.hidden_by_default { &mut self.shown } else { &mut self.hidden };
+        let headings = chosen.entry(screen.label().to_owned()).or_default();
+        if !headings.remove(column.heading) {
+            headings.insert(column.heading.to_owned());
+        }
+        if headings.is_empty() {
+            chosen.remove(screen.label());
+        }
+    }
+}
+
+impl ColumnChooser {
+    pub(super) fn select_by(&mut self, by: i64) {
+        let to = self.selected.saturating_add_signed(isize::try_from(by).unwrap_or(0));
+        self.selected = to.min(self.columns.len().saturating_sub(1));
+    }
+}
+
+impl State {
+    /// Whether a column of the displayed screen is hidden.
+    pub fn hides_column(&self, column: ChoosableColumn) -> bool {
+        self.lists.chosen_columns.hides(self.screen, column)
+    }
+
     pub(super) fn open_column_chooser(&mut self, columns: Vec<ChoosableColumn>) {
-        self.column_chooser = Some(ColumnChooser { columns, selected: 0, was: self.chosen_columns.clone() });
+        let chooser = ColumnChooser { columns, selected: 0, was: self.lists.chosen_columns.clone() };
+        self.overlay = Some(Overlay::ColumnChooser(chooser));
     }
 
     /// A key while the chooser is open.
-    pub(super) fn edit_column_chooser(&mut self, key: Key) -> Effect {
+    pub(super) fn edit_column_chooser(&mut self, mut chooser: ColumnChooser, key: Key) -> Effect {
+        let mut effect = Effect::Redraw;
         match key {
-            Key::Escape | Key::Char('C' | 'q') => return self.close_column_chooser(),
-            Key::Up | Key::Char('k') => self.select_column_by(-1),
-            Key::Down | Key::Char('j') => self.select_column_by(1),
-            Key::Enter | Key::Char(' ') => {
-                let selected = self.column_chooser.as_ref().map_or(0, |chooser| chooser.selected);
-                self.toggle_column(selected);
+            Key::Escape | Key::Char('C' | 'q') => return self.close_column_chooser(&chooser),
+            Key::Up | Key::Char('k') => chooser.select_by(-1),
+            Key::Down | Key::Char('j') => chooser.select_by(1),
+            Key::Enter | Key::Char(' ') => self.toggle_column(&chooser),
+            _ => effect = Effect::Nothing,
+        }
+        self.overlay = Some(Overlay::ColumnChooser(chooser));
+        effect
+    }
+
+    /// A click while the chooser is open: outside of it, it closes.
+    pub(super) fn click_column_chooser(&mut self, mut chooser: ColumnChooser, target: &ClickTarget) -> Effect {
+        let effect = match *target {
+            ClickTarget::ColumnChoice(index) => {
+                if index < chooser.columns.len() {
+                    chooser.selected = index;
+                    self.toggle_column(&chooser);
+                }
+                Effect::Redraw
             }
-            _ => return Effect::Nothing,
-        }
-        Effect::Redraw
+            ClickTarget::Nothing => Effect::Nothing,
+            _ => return self.close_column_chooser(&chooser),
+        };
+        self.overlay = Some(Overlay::ColumnChooser(chooser));
+        effect
     }
 
-    pub(super) fn select_column_by(&mut self, by: i64) {
-        if let Some(chooser) = &mut self.column_chooser {
-            let to = chooser.selected.saturating_add_signed(isize::try_from(by).unwrap_or(0));
-            chooser.selected = to.min(chooser.columns.len().saturating_sub(1));
-        }
-    }
-
-    /// Shows or hides the column with this index.
-    pub(super) fn toggle_column(&mut self, index: usize) {
-        let Some(chooser) = &mut self.column_chooser else { return };
-        let Some(&ChoosableColumn { heading, hidden_by_default }) = chooser.columns.get(index) else { return };
-        chooser.selected = index;
-        let chosen = &mut self.chosen_columns;
-        let chosen = if hidden_by_default { &mut chosen.shown } else { &mut chosen.hidden };
-        let headings = chosen.entry(self.screen.label().to_owned()).or_default();
-        if !headings.remove(heading) {
-            headings.insert(heading.to_owned());
-        }
-        if headings.is_empty() {
-            chosen.remove(self.screen.label());
+    /// Shows or hides the selected column.
+    fn toggle_column(&mut self, chooser: &ColumnChooser) {
+        if let Some(&column) = chooser.columns.get(chooser.selected) {
+            self.lists.chosen_columns.toggle(self.screen, column);
         }
     }
 
-    /// Closes the chooser; a change is saved.
-    pub(super) fn close_column_chooser(&mut self) -> Effect {
-        let chooser = self.column_chooser.take();
-        let changed = chooser.is_some_and(|chooser| chooser.was != self.chosen_columns);
-        if changed { Effect::SaveLists } else { Effect::Redraw }
+    /// The effect of closing: a change is saved.
+    fn close_column_chooser(&self, chooser: &ColumnChooser) -> Effect {
+        if chooser.was != self.lists.chosen_columns { Effect::SaveLists } else { Effect::Redraw }
     }
 }

@@ -6,11 +6,13 @@ use super::column_chooser::ChoosableColumn;
 use super::history::{IntervalSummary, TaskPoint};
 use super::key::Key;
 use super::keys::Action;
+use super::notice::Notice;
 use super::process_signal::ProcessSignal;
 use super::rows::Item;
 use super::screen::Screen;
 use super::sort::SortColumn;
-use crate::findings::{Evaluation, Finding, Severity};
+use super::timeline::{Mark, Position, TimelineTick};
+use crate::findings::{Evaluation, Finding};
 use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Instant;
@@ -160,64 +162,13 @@ pub enum Effect {
     SaveScreen,
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
-    /// Save `State::chosen_columns` and `State::task_rows`
+    /// Save `Lists::chosen_columns` and `Lists::task_rows`
     SaveLists,
     /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
     SendSignal {
         process: ProcessId,
         signal: ProcessSignal,
     },
-}
-
-/// Position of the displayed interval among all intervals that can be displayed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Position {
-    /// Index of the displayed interval, from 0
-    pub index: usize,
-    /// Number of intervals so far
-    pub length: usize,
-    pub first: Instant,
-    pub last: Instant,
-}
-
-/// One interval of a recording on the timeline.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TimelineTick {
-    /// End of the interval in nanoseconds since the Unix epoch
-    pub realtime_ns: i64,
-    /// Severity of the worst active finding
-    pub worst_severity: Option<Severity>,
-    /// Shares of CPU time that were busy, and idle but blocked, 0 … 1
-    pub busy: f32,
-    pub blocked: f32,
-    /// Samples are missing before this interval
-    pub gap: bool,
-    /// Text of a mark in this interval
-    pub mark: Option<String>,
-}
-
-impl TimelineTick {
-    /// The tick of an evaluated interval, with what lies before it: missing samples, a mark.
-    pub fn new(evaluation: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
-        let interval = &evaluation.interval;
-        TimelineTick {
-            realtime_ns: interval.at().realtime_ns,
-            worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
-            busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
-            blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
-            gap,
-            mark,
-        }
-    }
-}
-
-/// A mark: a text that a user attached to a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Nanoseconds since the Unix epoch
-    pub realtime_ns: i64,
-    /// Not sanitized
-    pub text: String,
 }
 
 /// State of the recorder.
@@ -230,22 +181,4 @@ pub enum RecorderState {
         bytes: u64,
     },
     Failed(String),
-}
-
-/// A message in the bottom line; the next key or `NOTICE_INTERVALS` intervals remove it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    pub text: String,
-    /// Whether it is an error
-    pub failure: bool,
-}
-
-impl Notice {
-    pub fn new(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), failure: false }
-    }
-
-    pub fn failure(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), failure: true }
-    }
 }

@@ -10,9 +10,9 @@ mod order;
 use jiff::tz::TimeZone;
 use tui_input::Input;
 
-use super::event::Notice;
 use super::filter::{FilterMatcher, MatchMode};
 use super::key::Key;
+use super::notice::Notice;
 use super::prompt::edit_line;
 use super::terminal_capabilities::TerminalCapabilities;
 use causes::FleetCause;

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::event::TimelineTick;
 use super::history::{CpuTime, GraphFigure, History, IntervalSummary};
 use super::recording_series::{RecordingSeries, Spread, SpreadSum};
+use super::timeline::TimelineTick;
 use super::{GraphWindow, State};
 use crate::sample::Instant;
 
@@ -56,7 +56,7 @@ impl State {
 
     /// The columns of a graph of one figure on a page: as on the screens, if the figure is known over the whole window.
     pub fn figure_columns(&self, figure: &GraphFigure, width: u16) -> GraphColumns<'_> {
-        let is_known = self.recording_series.figure(figure).is_some();
+        let is_known = self.graphs.recording_series.figure(figure).is_some();
         if is_known { self.graph_columns(width) } else { self.page_columns(width) }
     }
 
@@ -68,22 +68,22 @@ impl State {
                 let edge = |column: u16| window.edge_ns(width, column);
                 let column = |at: u16| {
                     let (from_ns, until_ns) = (edge(at), edge(at + 1));
-                    Column { from_ns, until_ns, summaries: self.history.between(from_ns, until_ns) }
+                    Column { from_ns, until_ns, summaries: self.graphs.history.between(from_ns, until_ns) }
                 };
                 ((0..width).map(column).collect(), window.cursor_column(width), window.length_ns() / i64::from(width.max(1)))
             }
             None => {
                 let step = self.sweep_step_ns(width);
                 let tolerance_ns = self.setup.interval_ms.saturating_mul(500_000);
-                let sweep = at.map(|at| sweep(&self.history, at, step, width, tolerance_ns)).unwrap_or_default();
+                let sweep = at.map(|at| sweep(&self.graphs.history, at, step, width, tolerance_ns)).unwrap_or_default();
                 let column = |summaries| Column { summaries, ..Column::default() };
                 (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
             }
         };
         GraphColumns {
-            history: &self.history,
-            recording: &self.recording_series,
-            ticks: &self.timeline,
+            history: &self.graphs.history,
+            recording: &self.graphs.recording_series,
+            ticks: &self.timeline.ticks,
             columns,
             window,
             step_ns,
@@ -95,7 +95,7 @@ impl State {
     /// The time of a column of a graph that does not scroll.
     fn sweep_step_ns(&self, width: u16) -> u64 {
         let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
-        let length = self.graph_length_ns.and_then(|length| u64::try_from(length).ok());
+        let length = self.graphs.length_ns.and_then(|length| u64::try_from(length).ok());
         length.map_or(interval, |length| (length / u64::from(width.saturating_sub(1).max(1))).max(1))
     }
 }

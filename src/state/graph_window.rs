@@ -51,11 +51,11 @@ impl GraphWindow {
 impl State {
     /// The window of the graphs; `None` while the newest interval is displayed: graphs then show the last intervals.
     pub fn graph_window(&self) -> Option<GraphWindow> {
-        if self.capabilities().follows_newest && !self.paused {
+        if self.shows_newest() {
             return None;
         }
         let cursor_ns = self.cursor_at()?.realtime_ns;
-        self.window_at(cursor_ns, self.graph_length_ns)
+        self.window_at(cursor_ns, self.graphs.length_ns)
     }
 
     /// The window of the graphs on the page of an item: as long as single intervals are known.
@@ -67,7 +67,7 @@ impl State {
         if window.length_ns() <= longest && (window.start_ns..=window.end_ns).contains(&at) {
             return Some(window);
         }
-        let length = self.graph_length_ns.map_or(longest, |length| length.min(longest));
+        let length = self.graphs.length_ns.map_or(longest, |length| length.min(longest));
         self.window_at(at, Some(length))
     }
 
@@ -85,7 +85,7 @@ impl State {
         let Some(Item::Finding { kind, subject, since }) = self.details.as_ref().map(|details| &details.item) else {
             return Some(shown);
         };
-        let evaluation = self.current.as_ref()?;
+        let evaluation = self.playback.current.as_ref()?;
         if evaluation.active.iter().any(|finding| finding.kind == *kind && finding.subject == *subject) {
             return Some(shown);
         }
@@ -126,10 +126,10 @@ impl State {
     /// Begin and end of what can be displayed: the recording, or the intervals in memory.
     fn known_time(&self) -> Option<(i64, i64)> {
         let interval_ns = self.interval_ns();
-        let (first, last) = match &self.position {
+        let (first, last) = match &self.timeline.position {
             Some(position) if !self.capabilities().follows_newest => (position.first.realtime_ns, position.last.realtime_ns),
             _ => {
-                let (first, last) = (self.history.iter().next()?, self.history.iter().next_back()?);
+                let (first, last) = (self.graphs.history.iter().next()?, self.graphs.history.iter().next_back()?);
                 // A rounded end, so that the columns stay in place while samples arrive.
                 let quantum = interval_ns.saturating_mul(30).max(1);
                 let round = |ns: i64| ns.div_euclid(quantum).saturating_mul(quantum);
@@ -143,7 +143,7 @@ impl State {
     pub(super) fn zoom_time(&mut self, longer: bool) -> Effect {
         let covered = self.known_time().map_or(i64::MAX, |(first, last)| last.saturating_sub(first));
         let mut lengths = LENGTHS_S.into_iter().map(|seconds| seconds * NS_PER_SECOND).filter(|&length| length < covered);
-        self.graph_length_ns = match (self.graph_length_ns.filter(|&length| length < covered), longer) {
+        self.graphs.length_ns = match (self.graphs.length_ns.filter(|&length| length < covered), longer) {
             (None, true) => None,
             (None, false) => lengths.next_back(),
             (Some(length), true) => lengths.find(|&next| next > length),
@@ -153,7 +153,7 @@ impl State {
     }
 
     pub(super) fn show_all_time(&mut self) -> Effect {
-        self.graph_length_ns = None;
+        self.graphs.length_ns = None;
         Effect::Redraw
     }
 }

@@ -58,14 +58,12 @@ impl ScreenLayout {
         let definition = state.screen.definition();
         let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 && !state.setup.terminal.is_slow;
         let focus = state.pane_focus();
-        let evaluation = state
-            .current
-            .as_ref()
-            .filter(|_| state.details.is_none() && definition.pane_count() > 0 && (is_large || focus.zoomed));
+        let evaluation =
+            state.current().filter(|_| state.details.is_none() && definition.pane_count() > 0 && (is_large || focus.zoomed));
         let has_panes = evaluation.is_some();
         let rule = u16::from(overview && height >= 24 && !has_panes);
         let top = 1 + finding_rows + rule;
-        let note_rows = if state.demo.is_some() { DemoNote::lines(height) } else { 0 };
+        let note_rows = if state.options.demo.is_some() { DemoNote::lines(height) } else { 0 };
         let body = height.saturating_sub(top + 1 + u16::from(has_timeline) + note_rows);
         let panes = evaluation.map(|evaluation| pane_areas(definition.bands, focus, state, evaluation, (width, body)));
         let panes = panes.unwrap_or_default();
@@ -107,7 +105,7 @@ impl ScreenLayout {
 
     /// Bar, map, table, hottest threads, footer.
     pub(super) fn cpu_screen(&self, state: &State) -> ListLines {
-        let cpus = state.current.as_ref().map_or(0, |evaluation| evaluation.interval.online_cpus());
+        let cpus = state.playback.current.as_ref().map_or(0, |evaluation| evaluation.interval.online_cpus());
         let cells = match self.width {
             150.. => 128,
             78.. => 64,
@@ -165,20 +163,24 @@ pub struct ListLines {
 
 /// Whether a line below the list reports that waits of other users' tasks are hidden.
 pub(super) fn hides_other_users(state: &State) -> bool {
-    state.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
+    state.playback.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
 }
 
 /// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, other network namespaces, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
-    let hosts =
-        state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |hosts| hosts.rows.len());
+    let hosts = state
+        .playback
+        .current
+        .as_ref()
+        .and_then(|evaluation| evaluation.remote_hosts.as_ref())
+        .map_or(0, |hosts| hosts.rows.len());
     let hosts = if hosts > 0 { 1 + u16::try_from(hosts).unwrap_or(u16::MAX).min(8) } else { 0 };
     1 + protocol_rows(state) + hosts
 }
 
 /// Rows of TCP, UDP, listening sockets, softnet and other network namespaces.
 pub fn protocol_rows(state: &State) -> u16 {
-    let Some(evaluation) = &state.current else { return 4 };
+    let Some(evaluation) = &state.playback.current else { return 4 };
     let listeners = evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len);
     let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
     let inside = u16::try_from(busiest_namespace_nics(&evaluation.interval).len()).unwrap_or(u16::MAX);
@@ -210,14 +212,14 @@ pub fn saturated_softnet(interval: &Interval) -> impl Iterator<Item = &SoftnetSp
 
 /// Number of terminal lines of a row.
 pub fn row_height(state: &State, row: Row) -> usize {
-    let Some(evaluation) = &state.current else { return 1 };
+    let Some(evaluation) = &state.playback.current else { return 1 };
     match row {
         Row::Disk(at) => evaluation.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
         Row::Nic(at) => 1 + usize::from(evaluation.interval.network.nics.get(at).is_some_and(has_qdisc_activity)),
         Row::ActiveFinding(_) if state.selects_on_overview() => 1,
         // The heading and as many lines of the sentence as fit beside the other findings.
         Row::ActiveFinding(_) => {
-            let room = usize::from(ScreenLayout::new(state).list_rows) / state.rows.len().max(1);
+            let room = usize::from(ScreenLayout::new(state).list_rows) / state.lists.rows.len().max(1);
             match state.setup.size.0 {
                 ..120 => room.clamp(3, 5),
                 120..160 => room.clamp(2, 4),

@@ -1,15 +1,36 @@
-//! The list of each screen: its cursor, sort order and filter, and the rows of the displayed one.
+//! The lists of the screens: their cursors, sort orders and filters, and the rows of the displayed one.
 
 use super::State;
+use super::column_chooser::ChosenColumns;
 use super::cursor::Cursor;
 use super::layout::{self, ScreenLayout};
-use super::rows::{self, Item};
+use super::row_order::HeldOrders;
+use super::rows::{self, Item, NetworkRows, Row, TaskRows};
 use super::screen::Screen;
 use super::sort::SortColumn;
 
+/// The lists of all screens.
+#[derive(Clone, Debug, Default)]
+pub struct Lists {
+    /// By `Screen`
+    by_screen: [ListState; Screen::ALL.len()],
+    /// Rows of the list on the displayed screen
+    pub(super) rows: Vec<Row>,
+    pub held: HeldOrders,
+    /// Tasks screen: the kind of its rows
+    pub task_rows: TaskRows,
+    /// Network screen: the kind of its rows
+    pub network_rows: NetworkRows,
+    pub chosen_columns: ChosenColumns,
+    /// Overview: the items on the frame, from top to bottom
+    pub(super) drawn_items: Vec<Item>,
+    /// The offset at which the list of the last frame ended at the right; `None`: it went on there
+    pub(super) end_offset: Option<u16>,
+}
+
 /// Cursor, sort order and filter of one screen's list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ListState {
+struct ListState {
     cursor: Cursor,
     /// Index in `Screen::sort_columns`
     sort_index: usize,
@@ -28,11 +49,16 @@ pub struct Sort {
 
 impl State {
     fn list(&self) -> &ListState {
-        &self.lists[self.screen as usize]
+        &self.lists.by_screen[self.screen as usize]
     }
 
     fn list_mut(&mut self) -> &mut ListState {
-        &mut self.lists[self.screen as usize]
+        &mut self.lists.by_screen[self.screen as usize]
+    }
+
+    /// The rows of the displayed list.
+    pub fn rows(&self) -> &[Row] {
+        &self.lists.rows
     }
 
     /// The cursor of the displayed list.
@@ -63,7 +89,7 @@ impl State {
             return;
         }
         let step = (self.setup.size.0 / 4).max(8);
-        let end = self.list_end_offset.unwrap_or(u16::MAX);
+        let end = self.lists.end_offset.unwrap_or(u16::MAX);
         let offset = self.sideways_offset().min(end);
         let moved = if right { offset.saturating_add(step).min(end) } else { offset.saturating_sub(step) };
         self.list_mut().sideways_offset = moved;
@@ -71,7 +97,7 @@ impl State {
 
     /// Whether the rows are wait classes; they have a fixed order and no filter.
     pub fn shows_wait_classes(&self) -> bool {
-        self.screen == Screen::Tasks && self.task_rows.is_wait_classes()
+        self.screen == Screen::Tasks && self.lists.task_rows.is_wait_classes()
     }
 
     /// Why the sort order cannot be changed, or `None` if it can.
@@ -120,12 +146,12 @@ impl State {
     /// Builds the rows again. The cursor stays on its item.
     pub(super) fn rebuild_rows(&mut self) {
         let rows = rows::build_rows(self);
-        self.rows = self.in_held_order(rows);
-        self.with_cursor(|state, cursor| cursor.follow_item(&state.rows, |row| rows::row_item(state, row)));
+        self.lists.rows = self.in_held_order(rows);
+        self.with_cursor(|state, cursor| cursor.follow_item(&state.lists.rows, |row| rows::row_item(state, row)));
     }
 
     pub(super) fn select_row(&mut self, row: usize) {
-        self.with_cursor(|state, cursor| cursor.select(row, &state.rows, |row| rows::row_item(state, row)));
+        self.with_cursor(|state, cursor| cursor.select(row, &state.lists.rows, |row| rows::row_item(state, row)));
     }
 
     /// Selects an item of the overview, which need not be a row of its list.
@@ -143,8 +169,8 @@ impl State {
         let mut cursor = std::mem::take(&mut self.list_mut().cursor);
         change(self, &mut cursor);
         let height = usize::from(ScreenLayout::new(self).list_rows);
-        let row_height = |at: usize| self.rows.get(at).map_or(1, |&row| layout::row_height(self, row));
-        cursor.scroll_into_view(self.rows.len(), height, row_height);
+        let row_height = |at: usize| self.lists.rows.get(at).map_or(1, |&row| layout::row_height(self, row));
+        cursor.scroll_into_view(self.lists.rows.len(), height, row_height);
         self.list_mut().cursor = cursor;
     }
 
@@ -153,10 +179,10 @@ impl State {
         if self.selects_on_overview()
             && let Some(item) = &self.cursor().item
             // A process that has ended is in no row.
-            && (self.drawn_items.is_empty() || self.drawn_items.contains(item))
+            && (self.lists.drawn_items.is_empty() || self.lists.drawn_items.contains(item))
         {
             return Some(item.clone());
         }
-        self.rows.get(self.cursor().selected).and_then(|&row| rows::row_item(self, row))
+        self.lists.rows.get(self.cursor().selected).and_then(|&row| rows::row_item(self, row))
     }
 }

@@ -30,8 +30,8 @@ impl State {
 
     /// Selects the item that is this number of items below the selected one.
     pub(super) fn move_on_overview(&mut self, by: i64) {
-        let mut items: Vec<Item> = self.rows.iter().filter_map(|&row| rows::row_item(self, row)).collect();
-        let drawn = self.drawn_items.iter().filter(|item| !matches!(item, Item::Finding { .. }));
+        let mut items: Vec<Item> = self.lists.rows.iter().filter_map(|&row| rows::row_item(self, row)).collect();
+        let drawn = self.lists.drawn_items.iter().filter(|item| !matches!(item, Item::Finding { .. }));
         items.extend(drawn.cloned());
         let selected = self.cursor().item.as_ref().and_then(|selected| items.iter().position(|item| item == selected));
         let to = match selected {

@@ -2,9 +2,7 @@
 
 use tui_input::Input;
 
-use super::Details;
-use super::State;
-use super::event::Effect;
+use super::event::{ClickTarget, Effect};
 use super::filter::{FilterMatcher, MatchMode};
 use super::key::Key;
 use super::keys::{Action, BINDINGS, Screens};
@@ -12,6 +10,7 @@ use super::prompt::edit_line;
 use super::rows::Item;
 use super::screen::Screen;
 use super::theme_choice::ThemeChoice;
+use super::{Details, Overlay, State};
 use crate::units::SmallSort;
 
 /// The open palette.
@@ -47,13 +46,14 @@ pub enum PaletteCommand {
 
 impl State {
     pub(super) fn open_palette(&mut self) {
-        self.palette = Some(Palette { input: Input::default(), entries: self.palette_entries(""), selected: 0 });
+        let palette = Palette { input: Input::default(), entries: self.palette_entries(""), selected: 0 };
+        self.overlay = Some(Overlay::Palette(palette));
     }
 
     /// A key while the palette is open.
-    pub(super) fn edit_palette(&mut self, key: Key) -> Effect {
-        let Some(mut palette) = self.palette.take() else { return Effect::Nothing };
+    pub(super) fn edit_palette(&mut self, mut palette: Palette, key: Key) -> Effect {
         let page = 10;
+        let mut effect = Effect::Redraw;
         match key {
             Key::Escape => return Effect::Redraw,
             Key::Enter => {
@@ -68,19 +68,16 @@ impl State {
                 palette.entries = self.palette_entries(palette.input.value());
                 palette.selected = 0;
             }
-            _ => {
-                self.palette = Some(palette);
-                return Effect::Nothing;
-            }
+            _ => effect = Effect::Nothing,
         }
-        self.palette = Some(palette);
-        Effect::Redraw
+        self.overlay = Some(Overlay::Palette(palette));
+        effect
     }
 
     /// A click while the palette is open: outside of its entries it closes.
-    pub(super) fn click_palette(&mut self, entry: Option<usize>) -> Effect {
-        let palette = self.palette.take();
-        let entry = palette.and_then(|palette| palette.entries.get(entry?).cloned());
+    pub(super) fn click_palette(&mut self, palette: &Palette, target: &ClickTarget) -> Effect {
+        let ClickTarget::PaletteEntry(entry) = *target else { return Effect::Redraw };
+        let entry = palette.entries.get(entry).cloned();
         entry.map_or(Effect::Redraw, |entry| self.run_palette_entry(entry))
     }
 
@@ -100,7 +97,7 @@ impl State {
             }
             PaletteCommand::Open(item) => {
                 self.switch_screen(Screen::Findings);
-                self.details = Some(Details { item, scroll_offset: 0 });
+                self.details = Some(Details::new(item));
                 Effect::Redraw
             }
         }
@@ -131,13 +128,14 @@ impl State {
                 entries.push(PaletteEntry { label: label.to_owned(), key_label: key.label(), command });
             }
         }
-        entries.extend(self.themes.iter().map(|theme| PaletteEntry {
+        entries.extend(self.options.themes.iter().map(|theme| PaletteEntry {
             label: format!("theme: {}", theme.name()),
             key_label: String::new(),
             command: PaletteCommand::UseTheme(*theme),
         }));
-        let now = self.current.iter().flat_map(|evaluation| evaluation.active.iter());
-        let ended = self.current.iter().flat_map(|evaluation| self.finding_history.ended_before(evaluation.interval.at()));
+        let now = self.playback.current.iter().flat_map(|evaluation| evaluation.active.iter());
+        let ended =
+            self.playback.current.iter().flat_map(|evaluation| self.finding_history.ended_before(evaluation.interval.at()));
         entries.extend(now.chain(ended.take(MAX_ENDED_FINDINGS)).map(|finding| PaletteEntry {
             label: format!("finding: {}", finding.sentence),
             key_label: String::new(),

@@ -1,10 +1,14 @@
-//! Seeking, pausing, and the playback speed; in live mode the sampling interval.
+//! The displayed interval: the newest one, or the one to which the user went. Seeking, pausing, and the playback speed; in live mode
+//! the sampling interval.
 
-use super::event::{Effect, Notice};
+use super::event::Effect;
 use super::history::IntervalSummary;
+use super::notice::Notice;
 use super::rows::Item;
+use super::span::Span;
 use super::{SourceStatus, State};
 use crate::findings::Evaluation;
+use crate::sample::Instant;
 
 /// Sampling intervals of `+` and `-` in milliseconds.
 const INTERVAL_STEPS_MS: [u64; 13] =
@@ -12,58 +16,130 @@ const INTERVAL_STEPS_MS: [u64; 13] =
 /// Replay speeds of `+` and `-`, as multiples of real time.
 const PLAYBACK_SPEEDS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
+/// The displayed interval, and whether and how fast others follow.
+#[derive(Clone, Debug)]
+pub struct Playback {
+    /// The displayed interval; `None` before the first one
+    pub(super) current: Option<Evaluation>,
+    /// Live: the newest interval, while an older one is displayed
+    pub newest: Option<Evaluation>,
+    /// The displayed span, if one was begun
+    pub span: Option<Span>,
+    /// The displayed interval is still being evaluated: its findings may be incomplete
+    pub is_provisional: bool,
+    pub paused: bool,
+    /// Replay speed; 1.0 is real time
+    pub speed: f64,
+}
+
+impl Default for Playback {
+    fn default() -> Playback {
+        Playback { current: None, newest: None, span: None, is_provisional: false, paused: false, speed: 1.0 }
+    }
+}
+
+impl Playback {
+    fn show(&mut self, evaluation: Evaluation, is_provisional: bool) {
+        self.is_provisional = is_provisional;
+        self.current = Some(evaluation);
+    }
+
+    /// Keeps the newest interval while this older one is displayed.
+    fn keep_newest(&mut self, shown: &Evaluation) {
+        let newest = self.newest.take().or_else(|| self.current.take());
+        self.newest = newest.filter(|newest| newest.interval.at() > shown.interval.at());
+    }
+}
+
 impl State {
+    /// The displayed interval; `None` before the first one.
+    pub fn current(&self) -> Option<&Evaluation> {
+        self.playback.current.as_ref()
+    }
+
+    /// The end of the displayed interval.
+    pub fn shown_at(&self) -> Option<Instant> {
+        self.current().map(|evaluation| evaluation.interval.at())
+    }
+
+    /// Whether the newest interval is displayed, and each one that follows.
+    pub fn shows_newest(&self) -> bool {
+        self.capabilities().follows_newest && !self.playback.paused
+    }
+
+    /// The next interval in time order.
+    pub(super) fn append_evaluation(&mut self, evaluation: Evaluation) {
+        self.add_to_history(&evaluation);
+        self.arrival.waiting_since = None;
+        self.age_notice();
+        if self.capabilities().follows_newest && self.playback.paused && self.current().is_some() {
+            self.playback.newest = Some(evaluation);
+            return;
+        }
+        self.playback.newest = None;
+        self.playback.show(evaluation, false);
+        self.hold_groups();
+        self.hold_hot_threads();
+        self.rebuild_rows();
+    }
+
+    fn add_to_history(&mut self, evaluation: &Evaluation) {
+        let boot_id = |evaluation: &Evaluation| evaluation.interval.host.boot_id.clone();
+        if self.current().is_some_and(|current| boot_id(current) != boot_id(evaluation)) {
+            self.graphs.history.clear();
+        }
+        self.graphs.history.insert(IntervalSummary::from_evaluation(evaluation, self.followed_task()));
+        self.finding_history.add_evaluation(evaluation);
+    }
+
     /// Displays another interval than the newest.
     pub(super) fn complete_seek(&mut self, evaluation: Evaluation, preceding: &[Evaluation]) {
         for earlier in preceding {
-            self.history.insert(IntervalSummary::from_evaluation(earlier, self.followed_task()));
+            self.graphs.history.insert(IntervalSummary::from_evaluation(earlier, self.followed_task()));
         }
-        self.keep_newest(&evaluation);
+        self.leave_newest(&evaluation);
         self.add_to_history(&evaluation);
-        self.is_provisional = false;
-        self.current = Some(evaluation);
+        self.playback.show(evaluation, false);
         self.rebuild_rows();
     }
 
     /// The same before its findings have been evaluated: those that are known of its time are shown.
     pub(super) fn start_seek(&mut self, mut evaluation: Evaluation) {
-        self.keep_newest(&evaluation);
+        self.leave_newest(&evaluation);
         let at = evaluation.interval.at();
         evaluation.active = self.finding_history.during(at, at).into();
-        self.is_provisional = true;
-        self.current = Some(evaluation);
+        self.playback.show(evaluation, true);
         self.rebuild_rows();
     }
 
-    /// Live: keeps the newest interval while an older one is displayed.
-    fn keep_newest(&mut self, shown: &Evaluation) {
-        self.restore_cursor();
+    /// Before this interval is displayed in place of the newest.
+    fn leave_newest(&mut self, shown: &Evaluation) {
+        self.playback.restore_cursor();
         if self.capabilities().follows_newest {
-            let newest = self.newest.take().or_else(|| self.current.take());
-            self.newest = newest.filter(|newest| newest.interval.at() > shown.interval.at());
+            self.playback.keep_newest(shown);
         } else {
-            self.source_status = SourceStatus::Open;
+            self.arrival.status = SourceStatus::Open;
         }
     }
 
     /// Pauses and returns the effect, unless it leads beyond the newest sample.
     pub(super) fn seek(&mut self, effect: Effect) -> Effect {
-        if self.current.is_none() {
+        if self.current().is_none() {
             return Effect::Nothing;
         }
         let forward = matches!(effect, Effect::Step(1..) | Effect::StepTime(1..) | Effect::NextFinding);
-        if forward && self.capabilities().follows_newest && !self.paused {
+        if forward && self.shows_newest() {
             self.notify(Notice::new("this is the newest sample: [ { and N go back"));
             return Effect::Redraw;
         }
-        self.paused = true;
+        self.playback.paused = true;
         effect
     }
 
     /// Seeks to the next mark; after the last one to the first.
     pub(super) fn seek_next_mark(&mut self) -> Effect {
         let here = self.shown_at().map_or(i64::MIN, |at| at.realtime_ns);
-        let Some(next) = self.marks.iter().find(|mark| mark.realtime_ns > here).or(self.marks.first()).cloned() else {
+        let Some(next) = self.timeline.next_mark(here).cloned() else {
             self.notify(Notice::new(match self.capabilities().follows_newest {
                 true => "no marks yet: set one with m, or with 'stalltop mark TEXT' in another shell",
                 false => "this recording has no marks",
@@ -76,8 +152,7 @@ impl State {
 
     /// Seeks to the start of the finding that is open or selected.
     pub(super) fn seek_finding_start(&mut self) -> Effect {
-        let item = self.details.as_ref().map(|details| details.item.clone()).or_else(|| self.selected_item());
-        match item {
+        match self.open_or_selected_item() {
             Some(Item::Finding { since, .. }) => {
                 self.details = None;
                 self.seek(Effect::GoToFinding(since.realtime_ns))
@@ -87,21 +162,21 @@ impl State {
     }
 
     pub(super) fn toggle_pause(&mut self) -> Effect {
-        self.restore_cursor();
-        self.span = None;
-        self.paused = !self.paused;
-        if !self.paused
-            && let Some(newest) = self.newest.take()
+        self.playback.restore_cursor();
+        self.playback.span = None;
+        self.playback.paused = !self.playback.paused;
+        if !self.playback.paused
+            && let Some(newest) = self.playback.newest.take()
         {
-            self.current = Some(newest);
+            self.playback.current = Some(newest);
             self.rebuild_rows();
         }
-        Effect::Pause(self.paused)
+        Effect::Pause(self.playback.paused)
     }
 
     /// `+`: a longer sampling interval, or a faster replay.
     pub(super) fn increase_interval_or_speed(&mut self) -> Effect {
-        let (interval_ms, speed) = (self.setup.interval_ms, self.speed);
+        let (interval_ms, speed) = (self.setup.interval_ms, self.playback.speed);
         self.set_interval_or_speed(
             INTERVAL_STEPS_MS.into_iter().find(|&step| step > interval_ms),
             PLAYBACK_SPEEDS.into_iter().find(|&step| step > speed * 1.001),
@@ -110,7 +185,7 @@ impl State {
 
     /// `-`: a shorter sampling interval, or a slower replay.
     pub(super) fn decrease_interval_or_speed(&mut self) -> Effect {
-        let (interval_ms, speed) = (self.setup.interval_ms, self.speed);
+        let (interval_ms, speed) = (self.setup.interval_ms, self.playback.speed);
         self.set_interval_or_speed(
             INTERVAL_STEPS_MS.into_iter().rev().find(|&step| step < interval_ms),
             PLAYBACK_SPEEDS.into_iter().rev().find(|&step| step < speed * 0.999),
@@ -125,7 +200,7 @@ impl State {
                 Effect::ChangeInterval(interval_ms)
             }
             (_, Some(speed)) if capabilities.set_speed => {
-                self.speed = speed;
+                self.playback.speed = speed;
                 Effect::Speed(speed)
             }
             _ => Effect::Nothing,

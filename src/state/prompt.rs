@@ -3,8 +3,9 @@
 use tui_input::{Input, InputRequest};
 
 use super::State;
-use super::event::{Effect, Notice};
+use super::event::Effect;
 use super::key::Key;
+use super::notice::Notice;
 use crate::units::time_spec::TimeSpec;
 
 /// Maximum length of the text in bytes.
@@ -92,9 +93,9 @@ impl State {
 
     /// A typed time in nanoseconds since the Unix epoch, relative to what can be displayed.
     fn parse_time(&self, text: &str) -> Option<i64> {
-        let (first, last) = match &self.position {
+        let (first, last) = match &self.timeline.position {
             Some(position) => (position.first.realtime_ns, position.last.realtime_ns),
-            None => (self.history.iter().next()?.at.realtime_ns, self.history.iter().next_back()?.at.realtime_ns),
+            None => (self.graphs.history.iter().next()?.at.realtime_ns, self.graphs.history.iter().next_back()?.at.realtime_ns),
         };
         TimeSpec::parse(text)?.resolve(first, last, &self.setup.time_zone)
     }

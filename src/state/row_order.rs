@@ -19,7 +19,7 @@ const HELD_THREADS: usize = 2 * HeldThreads::MAX_ROWS;
 
 /// The order of rows at some time, and for which list it is.
 #[derive(Clone, Debug)]
-pub(super) struct HeldOrder {
+struct HeldOrder {
     screen: Screen,
     sort: Sort,
     task_rows: TaskRows,
@@ -27,6 +27,17 @@ pub(super) struct HeldOrder {
     /// CLOCK_BOOTTIME of the sample
     since_ns: u64,
     items: Vec<Item>,
+}
+
+/// The orders that are kept.
+#[derive(Clone, Debug, Default)]
+pub struct HeldOrders {
+    /// Of the rows of the displayed list
+    rows: Option<HeldOrder>,
+    /// Overview: of the process groups
+    pub groups: HeldGroups,
+    /// Of the hottest threads
+    pub threads: HeldThreads,
 }
 
 /// The order of the process groups of the overview at some time.
@@ -49,14 +60,14 @@ impl State {
     /// Rows in the order that is kept, or in their own, which is kept from now on.
     pub(super) fn in_held_order(&mut self, mut rows: Vec<Row>) -> Vec<Row> {
         let Some(now_ns) = self.live_time_ns() else {
-            self.held_order = None;
+            self.lists.held.rows = None;
             return rows;
         };
         if matches!(self.screen, Screen::Overview | Screen::Findings) || self.fixed_order_reason().is_some() {
             return rows;
         }
-        let held = self.held_order.as_ref().filter(|held| {
-            (held.screen, held.sort, held.task_rows) == (self.screen, self.sort(), self.task_rows)
+        let held = self.lists.held.rows.as_ref().filter(|held| {
+            (held.screen, held.sort, held.task_rows) == (self.screen, self.sort(), self.lists.task_rows)
                 && held.filter == self.filter()
                 && is_held(held.since_ns, now_ns)
         });
@@ -70,10 +81,10 @@ impl State {
             return rows;
         }
         let items = rows.iter().take(HELD_ROWS).filter_map(|&row| rows::row_item(self, row)).collect();
-        self.held_order = Some(HeldOrder {
+        self.lists.held.rows = Some(HeldOrder {
             screen: self.screen,
             sort: self.sort(),
-            task_rows: self.task_rows,
+            task_rows: self.lists.task_rows,
             filter: self.filter().to_owned(),
             since_ns: now_ns,
             items,
@@ -84,21 +95,21 @@ impl State {
     /// Keeps the order of the process groups of the newest interval, if that of an earlier one is old enough.
     pub(super) fn hold_groups(&mut self) {
         let Some(now_ns) = self.live_time_ns() else {
-            self.held_groups = HeldGroups::default();
+            self.lists.held.groups = HeldGroups::default();
             return;
         };
-        if is_held(self.held_groups.since_ns, now_ns) {
+        if is_held(self.lists.held.groups.since_ns, now_ns) {
             return;
         }
-        let Some(evaluation) = &self.current else { return };
+        let Some(evaluation) = &self.playback.current else { return };
         let groups = process_groups(&evaluation.interval).into_iter().take(HELD_ROWS).map(|group| group.id).collect();
-        self.held_groups = HeldGroups { since_ns: now_ns, groups };
+        self.lists.held.groups = HeldGroups { since_ns: now_ns, groups };
     }
 
     /// The number of process groups; of a live screen that of those whose order is kept, because each layout needs it.
     pub(super) fn process_group_count(&self, evaluation: &Evaluation) -> usize {
         match self.live_time_ns() {
-            Some(_) => self.held_groups.groups.len(),
+            Some(_) => self.lists.held.groups.groups.len(),
             None => process_groups(&evaluation.interval).len(),
         }
     }
@@ -107,11 +118,13 @@ impl State {
     /// them are hot.
     pub(super) fn hold_hot_threads(&mut self) {
         let Some(now_ns) = self.live_time_ns() else {
-            self.held_threads = HeldThreads::default();
+            self.lists.held.threads = HeldThreads::default();
             return;
         };
-        let Some(tasks) = self.current.as_ref().and_then(|evaluation| evaluation.interval.tasks.as_ref()) else { return };
-        let held = &mut self.held_threads;
+        let Some(tasks) = self.playback.current.as_ref().and_then(|evaluation| evaluation.interval.tasks.as_ref()) else {
+            return;
+        };
+        let held = &mut self.lists.held.threads;
         held.hot = held.hot_threads(&tasks.threads).collect();
         if is_held(held.since_ns, now_ns) {
             return;
@@ -123,8 +136,7 @@ impl State {
 
     /// The time of the displayed sample, if it is the newest one of this machine.
     fn live_time_ns(&self) -> Option<u64> {
-        let follows = self.capabilities().follows_newest && !self.paused;
-        self.current.as_ref().filter(|_| follows).map(|evaluation| evaluation.interval.at().boottime_ns)
+        self.shown_at().filter(|_| self.shows_newest()).map(|at| at.boottime_ns)
     }
 }
 

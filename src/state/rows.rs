@@ -178,14 +178,14 @@ pub fn build_rows(state: &State) -> Vec<Row> {
 }
 
 fn matching_rows(state: &State, mode: MatchMode) -> Vec<Row> {
-    let Some(evaluation) = &state.current else { return Vec::new() };
+    let Some(evaluation) = &state.playback.current else { return Vec::new() };
     let filter = FilterMatcher::new(state.filter(), mode);
     (state.screen.definition().rows)(state, evaluation, filter)
 }
 
 /// The item of a row.
 pub fn row_item(state: &State, row: Row) -> Option<Item> {
-    let evaluation = state.current.as_ref()?;
+    let evaluation = state.playback.current.as_ref()?;
     let interval = &*evaluation.interval;
     match row {
         Row::Cpu(at) => Some(Item::Cpu(interval.cpu.as_ref()?.cpus.get(at)?.id)),
@@ -267,11 +267,11 @@ const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation
 /// Whether a device had no request for ten intervals. A shorter pause keeps its row, so that the list stays stable.
 pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
     const IDLE_INTERVALS: usize = 10;
-    let Some(evaluation) = &state.current else { return false };
+    let Some(evaluation) = &state.playback.current else { return false };
     let moved = |digest: &&IntervalSummary| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
     disk.completed() == 0
         && disk.in_flight == 0
-        && !state.history.graph_cells(evaluation.interval.at(), IDLE_INTERVALS).iter().flatten().any(moved)
+        && !state.graphs.history.graph_cells(evaluation.interval.at(), IDLE_INTERVALS).iter().flatten().any(moved)
 }
 
 /// The disks with activity, the longest queue first.

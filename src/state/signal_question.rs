@@ -1,12 +1,12 @@
 //! The question before a signal is sent: it names the process, its command and the signal; only `y` sends it. It opens where the
 //! processes are those of this machine, and signals were allowed on the command line.
 
-use super::State;
-use super::event::{Effect, Notice};
+use super::event::{ClickTarget, Effect};
 use super::key::Key;
+use super::notice::Notice;
 use super::process_signal::ProcessSignal;
 use super::rows::Item;
-use super::{Details, Source};
+use super::{Overlay, Source, State};
 use crate::ids::ProcessId;
 use crate::sample::task::Process;
 
@@ -40,19 +40,19 @@ impl SignalQuestion {
 impl State {
     /// Opens the question for the process of the open page or the selected row; without one a notice says why.
     pub(super) fn ask_for_signal(&mut self) {
-        match self.signal_question() {
-            Ok(question) => self.signal_question = Some(question),
+        match self.question_for_selected_process() {
+            Ok(question) => self.overlay = Some(Overlay::SignalQuestion(question)),
             Err(reason) => self.notify(Notice::new(reason)),
         }
     }
 
-    fn signal_question(&self) -> Result<SignalQuestion, &'static str> {
+    fn question_for_selected_process(&self) -> Result<SignalQuestion, &'static str> {
         match self.setup.source {
-            _ if self.demo.is_some() => return Err("no signals in the demo: its processes are not on this machine"),
+            _ if self.options.demo.is_some() => return Err("no signals in the demo: its processes are not on this machine"),
             Source::Replay { .. } | Source::Pipe { .. } | Source::Host { .. } => {
                 return Err("no signals in a replay: its processes may be gone, or on another machine");
             }
-            Source::Live if !self.allows_signals => {
+            Source::Live if !self.options.allows_signals => {
                 return Err("signals are not enabled: start stalltop with --allow-signals");
             }
             Source::Live => {}
@@ -66,9 +66,8 @@ impl State {
 
     /// The process of the open page or the selected row; of a thread, the process to which it belongs.
     fn selected_process(&self) -> Option<&Process> {
-        let open = self.details.as_ref().map(|Details { item, .. }| item.clone());
-        let tasks = self.current.as_ref()?.interval.newer.tasks.as_ref().ok()?;
-        match open.or_else(|| self.selected_item())? {
+        let tasks = self.current()?.interval.newer.tasks.as_ref().ok()?;
+        match self.open_or_selected_item()? {
             Item::Process(id) => tasks.process(id.pid).map(|process| &**process).filter(|process| process.id() == id),
             Item::Thread(id) => tasks.thread(id).map(|(process, _)| &**process),
             _ => None,
@@ -76,22 +75,33 @@ impl State {
     }
 
     /// A key while the question is open.
-    pub(super) fn answer_signal_question(&mut self, key: Key) -> Effect {
-        let Some(question) = &mut self.signal_question else { return Effect::Nothing };
+    pub(super) fn answer_signal_question(&mut self, mut question: SignalQuestion, key: Key) -> Effect {
+        let mut effect = Effect::Redraw;
         match key {
-            Key::Char('y') => {
-                let effect = Effect::SendSignal { process: question.process, signal: question.signal() };
-                self.signal_question = None;
-                return effect;
-            }
-            Key::Escape | Key::Char('n' | 'q') => self.signal_question = None,
+            Key::Char('y') => return Effect::SendSignal { process: question.process, signal: question.signal() },
+            Key::Escape | Key::Char('n' | 'q') => return Effect::Redraw,
             Key::Up | Key::Char('k') => question.select_by(-1),
             Key::Down | Key::Char('j') => question.select_by(1),
             Key::Home => question.select(0),
             Key::End => question.select(usize::MAX),
-            _ => return Effect::Nothing,
+            _ => effect = Effect::Nothing,
         }
-        Effect::Redraw
+        self.overlay = Some(Overlay::SignalQuestion(question));
+        effect
+    }
+
+    /// A click while the question is open: outside of it, it closes.
+    pub(super) fn click_signal_question(&mut self, mut question: SignalQuestion, target: &ClickTarget) -> Effect {
+        let effect = match *target {
+            ClickTarget::Signal(index) => {
+                question.select(index);
+                Effect::Redraw
+            }
+            ClickTarget::Nothing => Effect::Nothing,
+            _ => return Effect::Redraw,
+        };
+        self.overlay = Some(Overlay::SignalQuestion(question));
+        effect
     }
 }
 

@@ -23,13 +23,13 @@ use crate::sample::waits::WaitClass;
 pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
     let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
-    let list = match state.task_rows {
+    let list = match state.lists.task_rows {
         TaskRows::WaitClasses(_) => return wait_classes(interval, sample),
         TaskRows::Cgroups(_) => return cgroups(evaluation, sample, sort, filter),
         TaskRows::Tasks(list) => list,
     };
     let with_threads = matches!(list, TaskList::Threads | TaskList::TreeWithThreads);
-    if state.task_rows.is_tree() && !filter.is_active() {
+    if state.lists.task_rows.is_tree() && !filter.is_active() {
         return tree(sample, with_threads);
     }
     let activity = TaskActivity::new(interval);

@@ -13,7 +13,7 @@ use crate::units::format;
 
 /// The root causes among the active findings in their order, or that there is none.
 pub fn draw(state: &State, pane: &mut Pane) {
-    let Some(evaluation) = &state.current else { return };
+    let Some(evaluation) = state.current() else { return };
     let (width, lines) = (pane.width(), usize::from(pane.height()));
     // What follows from another finding is only counted: its cause is what to look at.
     let incidents: Vec<&[Finding]> = incidents(&evaluation.active).collect();
@@ -183,16 +183,16 @@ const MIN_INTERVALS: usize = 2;
 
 /// Whether there are too few intervals for an all-clear.
 pub fn is_measuring(state: &State) -> bool {
-    state.setup.source == Source::Live && state.history.len() < MIN_INTERVALS
+    state.setup.source == Source::Live && state.graphs.history.len() < MIN_INTERVALS
 }
 
 fn no_findings(state: &State, pane: &mut Pane) {
-    let Some(evaluation) = &state.current else { return };
+    let Some(evaluation) = state.current() else { return };
     if is_measuring(state) {
         pane.line(0, ("  measuring …", StyleRole::Bold));
         return;
     }
-    if state.is_provisional {
+    if state.playback.is_provisional {
         pane.line(0, ("  evaluating …", StyleRole::Bold));
         return;
     }
@@ -237,7 +237,7 @@ fn iowait_artefact_note(interval: &Interval, pane: &mut Pane, y: u16) {
 
 /// Which data this user may not read.
 pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
-    let interval = &state.current.as_ref()?.interval;
+    let interval = &state.current()?.interval;
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
         let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);

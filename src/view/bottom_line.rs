@@ -25,12 +25,12 @@ pub fn draw(state: &State, pane: &mut Pane) {
         pane.subarea(column, 0, 1, 1).highlight_rows(0, 1);
         return;
     }
-    if let Some(notice) = &state.notice {
+    if let Some(notice) = state.notice() {
         let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
         pane.line(0, (SafeText::sanitize(notice.text.clone()), role));
         return;
     }
-    if let SourceStatus::Failed(error) = &state.source_status {
+    if let SourceStatus::Failed(error) = &state.arrival.status {
         pane.line(0, (safe!("no more samples: {error}"), StyleRole::Warning));
         return;
     }
@@ -44,7 +44,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
         (key_and_word(safe!("{}", screen.digit()), label, role), ClickTarget::Screen(screen))
     });
     let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
-    let back = (state.leads_back && state.details.is_none() && state.span.is_none()).then_some(FLEET_HINT);
+    let back = (state.options.leads_back && state.details.is_none() && state.playback.span.is_none()).then_some(FLEET_HINT);
     let hints: Vec<KeyHint> = back.into_iter().chain(hints(state).iter().copied()).collect();
     for item in key_line_items(used, pane.width(), &hints) {
         let mut part = pane.subarea(item.x, 0, item.width, 1);
@@ -94,18 +94,18 @@ fn hints(state: &State) -> &'static [KeyHint] {
     if state.details.is_some() {
         return DETAILS;
     }
-    if state.span.is_some() {
+    if state.playback.span.is_some() {
         return SPAN;
     }
-    if state.source_status != SourceStatus::Open {
+    if state.arrival.status != SourceStatus::Open {
         return ENDED;
     }
-    match (state.capabilities().follows_newest, state.paused) {
+    match (state.capabilities().follows_newest, state.playback.paused) {
         (true, true) => PAUSED,
         (false, true) => STOPPED,
         (false, false) => PLAYING,
         (true, false) => match state.screen {
-            Screen::Overview | Screen::Findings if state.rows.is_empty() => NO_FINDINGS,
+            Screen::Overview | Screen::Findings if state.rows().is_empty() => NO_FINDINGS,
             Screen::Overview | Screen::Findings => FINDING,
             _ => LIST,
         },

@@ -3,13 +3,12 @@
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::theme::StyleRole;
-use crate::state::{ClickTarget, State};
+use crate::state::{ClickTarget, ColumnChooser, State};
 
 /// Cells of the chooser.
 const WIDTH: u16 = 38;
 
-pub fn draw(state: &State, pane: &mut Pane) {
-    let Some(chooser) = &state.column_chooser else { return };
+pub fn draw(state: &State, chooser: &ColumnChooser, pane: &mut Pane) {
     let lines = u16::try_from(chooser.columns.len()).unwrap_or(u16::MAX);
     let (width, height) = (WIDTH.min(pane.width()), lines.saturating_add(2).min(pane.height()));
     let mut frame = pane.subarea((pane.width() - width) / 2, (pane.height() - height) / 2, width, height);

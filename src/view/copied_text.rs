@@ -10,7 +10,7 @@ use crate::state::{ClickTarget, Item, State};
 /// The sentence of the open or selected finding, or the text of the selected row, or of the open page. `None`: nothing is
 /// selected.
 pub fn copied_text(state: &State) -> Option<String> {
-    let item = shown_item(state);
+    let item = state.open_or_selected_item();
     if let Some(finding) = item.as_ref().and_then(|item| finding(state, item)) {
         return Some(finding.sentence.clone());
     }
@@ -37,7 +37,7 @@ pub fn copied_text(state: &State) -> Option<String> {
 
 /// The command line of the task, or the next steps of the finding, that is open or selected.
 pub fn command_text(state: &State) -> Option<String> {
-    let item = shown_item(state)?;
+    let item = state.open_or_selected_item()?;
     if let Some(finding) = finding(state, &item) {
         return Some(finding.next.join("\n")).filter(|text| !text.is_empty());
     }
@@ -46,16 +46,12 @@ pub fn command_text(state: &State) -> Option<String> {
         Item::Thread(id) => id.pid,
         _ => return None,
     };
-    let tasks = state.current.as_ref()?.interval.newer.tasks.as_ref().ok()?;
+    let tasks = state.current()?.interval.newer.tasks.as_ref().ok()?;
     Some(command_line(tasks.process(pid)?).as_str().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn shown_item(state: &State) -> Option<Item> {
-    state.details.as_ref().map(|details| details.item.clone()).or_else(|| state.selected_item())
-}
-
 fn finding<'a>(state: &'a State, item: &Item) -> Option<&'a Finding> {
-    let evaluation = state.current.as_ref()?;
+    let evaluation = state.current()?;
     let ended = state.finding_history.ended_before(evaluation.interval.at());
     evaluation.active.iter().chain(ended).find(|finding| Item::from_finding(finding) == *item)
 }

@@ -135,7 +135,7 @@ fn table(state: &State, width: u16, has_history: bool) -> Columns<fn(&CpuLine, C
     let is_shown = |spec: &&Spec| has_history || spec.heading != HISTORY.heading;
     let mut columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
     // On a wide terminal it is shown by itself where the kernel reports it.
-    let is_known = state.current.as_ref().is_some_and(|shown| !shown.interval.newer.cpu_frequencies.is_empty());
+    let is_known = state.current().is_some_and(|shown| !shown.interval.newer.cpu_frequencies.is_empty());
     for frequency in columns.iter_mut().filter(|spec| spec.heading == FREQUENCY.heading) {
         frequency.hidden_by_default = width < 150 || !is_known;
     }

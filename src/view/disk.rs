@@ -174,7 +174,7 @@ fn operation_cell(line: &DiskLine, cell: CellContent) {
 pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
     let is_known = |shown: &Evaluation| shown.interval.newer.block_io.is_ok();
-    let has_p99 = state.current.as_ref().is_some_and(is_known);
+    let has_p99 = state.current().is_some_and(is_known);
     if has_p99 {
         let after_await = specs.iter().position(|spec| spec.heading == disk_operation::AWAIT_SECONDS.definition.heading);
         specs.insert(after_await.map_or(0, |at| at + 1), P99);
@@ -207,7 +207,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
         return;
     }
     let end = list_end(layout, &visible);
-    if state.rows.is_empty() && state.filter().is_empty() {
+    if state.rows().is_empty() && state.filter().is_empty() {
         pane.line(end, ("no disk I/O", StyleRole::Dim));
     }
     let bottom = layout.rows_before_list + layout.list_rows;

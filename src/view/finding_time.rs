@@ -30,10 +30,10 @@ const TOLERANCE_NS: i64 = 50_000_000;
 /// Whether the first interval of all showed it already.
 fn began_before_the_samples(state: &State, finding: &Finding) -> bool {
     let since = finding.since.realtime_ns;
-    if let Some(first) = state.timeline.first() {
+    if let Some(first) = state.timeline.ticks.first() {
         return since < first.realtime_ns;
     }
-    let Some(first) = state.history.iter().next() else { return false };
+    let Some(first) = state.graphs.history.iter().next() else { return false };
     let end = first.at.realtime_ns;
     // The history of a long session does not reach back to its start.
     let start = end.saturating_sub((f64::from(first.seconds) * 1e9) as i64).saturating_sub(TOLERANCE_NS);

@@ -54,10 +54,10 @@ fn evidence_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
 /// How many findings there are.
 fn numbers(state: &State, evaluation: &Evaluation) -> SafeText {
     let now = evaluation.active.len();
-    let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
+    let before = state.rows().iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     match (now, before) {
         (0, 0) if is_measuring(state) => "measuring …".into(),
-        (0, 0) if state.is_provisional => "evaluating …".into(),
+        (0, 0) if state.playback.is_provisional => "evaluating …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),
         (now, before) => safe!("{now} now, {before} before"),
@@ -66,7 +66,7 @@ fn numbers(state: &State, evaluation: &Evaluation) -> SafeText {
 
 /// The finding of the row under the cursor.
 fn selected_finding<'a>(state: &'a State, evaluation: &'a Evaluation) -> Option<&'a Finding> {
-    match *state.rows.get(state.cursor().selected)? {
+    match *state.rows().get(state.cursor().selected)? {
         Row::ActiveFinding(at) => evaluation.active.get(at),
         Row::EndedFinding(at) => state.finding_history.ended_before(evaluation.interval.at()).nth(at),
         _ => None,
@@ -93,10 +93,10 @@ fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane
         }
     }
     let end = list_end(layout, &visible);
-    if state.rows.is_empty() && state.filter().is_empty() {
+    if state.rows().is_empty() && state.filter().is_empty() {
         pane.line(end + 1, ("Findings that hold in 2 of 3 samples are listed here; ended ones stay below.", StyleRole::Dim));
     }
-    if end + 1 < layout.rows_before_list + layout.list_rows && !state.rows.is_empty() {
+    if end + 1 < layout.rows_before_list + layout.list_rows && !state.rows().is_empty() {
         const WHOLE: &str = "Enter: meaning, evidence, next steps   o: go to its start";
         const SHORT: &str = "Enter: why   o: its start";
         let room = usize::from(pane.width().saturating_sub(7));

@@ -38,13 +38,13 @@ pub fn draw(state: &State, pane: &mut Pane) {
     pane.line(0, left);
     pane.line_right(0, right);
     // The screen does not change: that must not be overlooked.
-    if matches!(state.setup.source, Source::Live | Source::Host { .. }) && state.paused {
+    if matches!(state.setup.source, Source::Live | Source::Host { .. }) && state.playback.paused {
         pane.highlight_rows(0, 1);
     }
 }
 
 fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
-    let Some(evaluation) = &state.current else { return vec![("stalltop".into(), StyleRole::Bold)] };
+    let Some(evaluation) = state.current() else { return vec![("stalltop".into(), StyleRole::Bold)] };
     let interval = &evaluation.interval;
     let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
     if width >= 60 {
@@ -73,18 +73,16 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
     let Some(at) = state.shown_at() else { return parts };
     // Rates are averages over a time in which nothing ran.
-    let suspended = state.current.as_ref().map_or(0.0, |evaluation| evaluation.interval.suspended_seconds);
+    let suspended = state.current().map_or(0.0, |evaluation| evaluation.interval.suspended_seconds);
     if suspended >= 1.0 {
         parts.push((safe!("suspended for {}", time::duration(suspended)), StyleRole::Warning));
     }
     if let Some(late) = state.late_seconds() {
         parts.push((safe!("no sample for {}", time::duration(late)), StyleRole::Warning));
-    } else if let Some(note) =
-        state.current.as_ref().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost))
-    {
+    } else if let Some(note) = state.current().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost)) {
         parts.push((note, StyleRole::Warning));
     }
-    if let Some(span) = &state.span {
+    if let Some(span) = &state.playback.span {
         let (from, to) = (displayed_time(state, span.from), displayed_time(state, span.to));
         let seconds = span.to.seconds_since(span.from);
         let length = if seconds < 600.0 { safe!("{} s", seconds.round()) } else { safe!("{}", time::duration(seconds)) };
@@ -96,8 +94,8 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     match state.setup.source {
         Source::Live | Source::Host { .. } => {
             parts.push((safe!(" {} ", time::duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
-            match (&state.newest, state.paused) {
-                (_, false) if state.source_status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
+            match (&state.playback.newest, state.playback.paused) {
+                (_, false) if state.arrival.status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
                 (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
                 (Some(newest), true) => {
                     let behind = newest.interval.at().seconds_since(at);
@@ -107,17 +105,19 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
             }
         }
         Source::Pipe { .. } | Source::Replay { .. } => {
-            if let Some(position) = &state.position {
+            if let Some(position) = &state.timeline.position {
                 let digits = position.length.to_string().len();
                 parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), StyleRole::Dim));
             }
             parts.push(("REPLAY".into(), StyleRole::Playback));
-            parts.push(match (&state.source_status, state.paused) {
+            parts.push(match (&state.arrival.status, state.playback.paused) {
                 (SourceStatus::Ended | SourceStatus::Failed(_), _) => ("end".into(), StyleRole::Playback),
                 // Displays the effect of + and - while paused.
-                (SourceStatus::Open, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), StyleRole::Playback),
+                (SourceStatus::Open, true) if state.playback.speed != 1.0 => {
+                    (safe!("‖ ×{}", state.playback.speed), StyleRole::Playback)
+                }
                 (SourceStatus::Open, true) => ("‖".into(), StyleRole::Playback),
-                (SourceStatus::Open, false) => (safe!("×{}", state.speed), StyleRole::Playback),
+                (SourceStatus::Open, false) => (safe!("×{}", state.playback.speed), StyleRole::Playback),
             });
         }
     }

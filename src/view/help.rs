@@ -14,7 +14,7 @@ use crate::state::{Screen, State};
 /// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
 
-pub fn draw(state: &State, pane: &mut Pane) {
+pub fn draw(state: &State, scroll_offset: usize, pane: &mut Pane) {
     let (width, height) = (pane.width(), pane.height());
     let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
     let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
@@ -24,7 +24,7 @@ pub fn draw(state: &State, pane: &mut Pane) {
     title.line(0, (" KEYS ", StyleRole::Bold));
     title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
     let lines = page_lines(state, width);
-    let (count, top) = (lines.len(), state.help.unwrap_or(0).min(max_scroll(state)));
+    let (count, top) = (lines.len(), scroll_offset.min(max_scroll(state)));
     for (y, line) in (1..pane.height()).zip(lines.into_iter().skip(top)) {
         pane.line(y, line);
     }

@@ -25,7 +25,7 @@ pub fn visible_rows(state: &State, layout: &ScreenLayout) -> Vec<VisibleRow> {
     let end = layout.rows_before_list + layout.list_rows;
     let cursor = state.cursor();
     let mut visible = Vec::new();
-    for (at, &row) in state.rows.iter().enumerate().skip(cursor.top) {
+    for (at, &row) in state.rows().iter().enumerate().skip(cursor.top) {
         if y >= end {
             break;
         }
@@ -38,7 +38,7 @@ pub fn visible_rows(state: &State, layout: &ScreenLayout) -> Vec<VisibleRow> {
 
 /// Whether the list has more rows than are visible.
 pub fn is_cut(state: &State, layout: &ScreenLayout) -> bool {
-    state.screen != Screen::Overview && visible_rows(state, layout).len() < state.rows.len()
+    state.screen != Screen::Overview && visible_rows(state, layout).len() < state.rows().len()
 }
 
 /// Lets a click select a row, and draws the scroll bar of a list with more rows than are visible. Not for the overview, whose rows
@@ -50,13 +50,13 @@ pub fn draw_scroll_bar_and_targets(state: &State, layout: &ScreenLayout, body: &
     let list = layout.list_area;
     let visible = visible_rows(state, layout);
     // In a pane the bar is on the frame, else in the last column.
-    let row_width = list.width - u16::from(!layout.has_panes() && visible.len() < state.rows.len());
+    let row_width = list.width - u16::from(!layout.has_panes() && visible.len() < state.rows().len());
     for row in &visible {
         body.subarea(list.x, list.y + row.y, row_width, row.height).on_click(ClickTarget::Row(row.index));
     }
     let with_frame = list.width + u16::from(layout.has_panes());
     let mut edge = body.subarea(list.x, list.y + layout.rows_before_list, with_frame, layout.list_rows);
-    edge.scroll_bar(state.rows.len(), state.cursor().top, visible.len());
+    edge.scroll_bar(state.rows().len(), state.cursor().top, visible.len());
 }
 
 /// The line after the last visible row.
@@ -81,8 +81,8 @@ pub fn list_status(state: &State, layout: &ScreenLayout) -> SafeText {
         words += &format!("by {}{} ", sort.column.label(), if sort.reversed { " reversed" } else { "" });
     }
     let last = state.cursor().top + usize::from(layout.list_rows);
-    if state.rows.len() > usize::from(layout.list_rows) {
-        words += &format!("{}–{} of {}", state.cursor().top + 1, last.min(state.rows.len()), state.rows.len());
+    if state.rows().len() > usize::from(layout.list_rows) {
+        words += &format!("{}–{} of {}", state.cursor().top + 1, last.min(state.rows().len()), state.rows().len());
     }
     SafeText::sanitize(words)
 }

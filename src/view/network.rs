@@ -111,6 +111,7 @@ impl NicLine<'_> {
     fn peak(&self, cell: CellContent, figure: &GraphFigure) {
         let words = self
             .state
+            .graphs
             .peak(figure)
             .map_or("-".to_owned(), |kilobytes| format::short_bytes(f64::from(kilobytes) * 1024.0) + "/s");
         cell.text(SafeText::sanitize(words), StyleRole::Plain);
@@ -168,7 +169,7 @@ pub const SCREEN: ScreenView = ScreenView {
 };
 
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    if state.network_rows == NetworkRows::RemoteHosts {
+    if state.lists.network_rows == NetworkRows::RemoteHosts {
         remote_hosts(state, evaluation, layout, pane);
         return;
     }

@@ -232,7 +232,7 @@ fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane
         Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
     });
     table.draw(pane, Some(state.sort()), rows);
-    if state.rows.is_empty() && state.filter().is_empty() {
+    if state.rows().is_empty() && state.filter().is_empty() {
         let words = match &interval.newer.cgroups {
             Err(why) => safe!("- cgroups: {why}"),
             Ok(_) => "no cgroup has a limit of CPU, memory or I/O".into(),

@@ -125,7 +125,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let body = &mut pane.subarea(0, 1, u16::MAX, layout.list_rows + 1);
     // A tree, wait classes and cgroups have an order of their own.
     let sort = state.fixed_order_reason().is_none().then(|| state.sort());
-    match state.task_rows {
+    match state.lists.task_rows {
         TaskRows::Tasks(_) => table.draw(body, sort, rows),
         TaskRows::WaitClasses(_) => classes.draw(body, sort, rows),
         TaskRows::Cgroups(_) => cgroups::draw_list(state, evaluation, &visible, body),
@@ -133,7 +133,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     if let Some(limits) = hidden_tasks_note(state) {
         pane.line(layout.rows_before_list + layout.list_rows, (&limits, StyleRole::Dim));
     }
-    if state.rows.is_empty() {
+    if state.rows().is_empty() {
         pane.line(end, ("nothing matches the filter (Esc clears it)", StyleRole::Dim));
     }
 }

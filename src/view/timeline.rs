@@ -11,7 +11,7 @@ use super::theme::{StyleRole, severity_sign};
 use super::widgets::time_cursor::CURSOR;
 use crate::findings::Severity;
 use crate::safe;
-use crate::state::timeline_runs::TimelineRun;
+use crate::state::timeline::TimelineRun;
 use crate::state::{ClickTarget, State};
 use crate::units::time;
 
@@ -27,8 +27,8 @@ pub fn draw(state: &State, pane: &mut Pane) {
     line.pad_to(usize::from(scale.first_column));
     let mut cells = TimelineCells { scale: &scale, cells: vec![Cell::default(); scale.cell_count] };
     let mut before = None;
-    if state.timeline.is_empty() {
-        for summary in state.history.iter() {
+    if state.timeline.ticks.is_empty() {
+        for summary in state.graphs.history.iter() {
             let at = summary.at.realtime_ns;
             let begun = at.saturating_sub((f64::from(summary.seconds) * 1e9) as i64);
             cells.add_interval(
@@ -39,20 +39,17 @@ pub fn draw(state: &State, pane: &mut Pane) {
             before = Some(at);
         }
     } else {
-        for run in &state.timeline_runs.runs {
+        for run in &state.timeline.runs {
             cells.add_run(run);
         }
-        state.timeline_runs.marks_ns.iter().for_each(|&mark| cells.add_mark(mark));
+        state.timeline.marked_ns.iter().for_each(|&mark| cells.add_mark(mark));
     }
-    state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
-    let here = state
-        .cursor_at()
-        .filter(|_| state.paused || !state.capabilities().follows_newest)
-        .and_then(|at| scale.cell_at(at.realtime_ns));
-    let span = state
-        .span
-        .as_ref()
-        .and_then(|span| Some(scale.cell_at(span.from.realtime_ns.saturating_add(1))?..=scale.cell_at(span.to.realtime_ns)?));
+    state.timeline.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
+    let here = state.cursor_at().filter(|_| !state.shows_newest()).and_then(|at| scale.cell_at(at.realtime_ns));
+    let span =
+        state.playback.span.as_ref().and_then(|span| {
+            Some(scale.cell_at(span.from.realtime_ns.saturating_add(1))?..=scale.cell_at(span.to.realtime_ns)?)
+        });
     let mut before = Cell::default();
     // A marker of its own: a full block in reverse video would look like missing data.
     let glyphs = cells.cells.iter().enumerate().map(|(at, cell)| {
@@ -159,13 +156,13 @@ struct TimeScale {
 
 impl TimeScale {
     fn new(state: &State, width: u16) -> Option<TimeScale> {
-        let (first, last, typical) = if state.timeline.is_empty() {
-            let first = state.history.iter().next()?;
-            let last = state.history.iter().next_back()?;
+        let (first, last, typical) = if state.timeline.ticks.is_empty() {
+            let first = state.graphs.history.iter().next()?;
+            let last = state.graphs.history.iter().next_back()?;
             (first.at.realtime_ns, last.at.realtime_ns, i64::try_from(state.setup.interval_ms).ok()?.saturating_mul(1_000_000))
         } else {
-            let (first, last) = (state.timeline.first()?.realtime_ns, state.timeline.last()?.realtime_ns);
-            let ticks = i64::try_from(state.timeline.len()).ok()?.saturating_sub(1).max(1);
+            let (first, last) = (state.timeline.ticks.first()?.realtime_ns, state.timeline.ticks.last()?.realtime_ns);
+            let ticks = i64::try_from(state.timeline.ticks.len()).ok()?.saturating_sub(1).max(1);
             (first, last, last.saturating_sub(first) / ticks)
         };
         let typical = typical.max(1_000_000);

@@ -83,14 +83,14 @@ fn the_selection_is_the_container_and_enter_opens_its_page() {
 #[test]
 fn the_filter_and_the_sort_order_work_on_groups() {
     let mut state = state((80, 24));
-    let rows = state.rows.len();
+    let rows = state.rows().len();
     press(&mut state, "/db-1\n");
-    assert_eq!(state.rows.len(), 1, "{}", text(&state));
+    assert_eq!(state.rows().len(), 1, "{}", text(&state));
     press(&mut state, "/\x1b");
     press(&mut state, "/postgres\n");
-    assert_eq!(state.rows.len(), 1, "by the name of a process");
+    assert_eq!(state.rows().len(), 1, "by the name of a process");
     press(&mut state, "/\x1b");
-    assert_eq!(state.rows.len(), rows);
+    assert_eq!(state.rows().len(), rows);
     while state.sort().column.label() != "command" {
         press(&mut state, "s");
     }
@@ -101,7 +101,7 @@ fn the_filter_and_the_sort_order_work_on_groups() {
 #[test]
 fn the_kind_of_rows_is_saved() {
     let mut state = state((80, 24));
-    assert_eq!(state.task_rows, TaskRows::Cgroups(TaskList::Processes));
+    assert_eq!(state.lists.task_rows, TaskRows::Cgroups(TaskList::Processes));
     for (key, rows) in [
         ('u', TaskRows::Tasks(TaskList::Processes)),
         ('t', TaskRows::Tasks(TaskList::Threads)),
@@ -111,6 +111,6 @@ fn the_kind_of_rows_is_saved() {
         ('T', TaskRows::Tasks(TaskList::TreeWithThreads)),
     ] {
         assert_eq!(update(&mut state, Event::Key(Key::Char(key))), Effect::SaveLists);
-        assert_eq!(state.task_rows, rows);
+        assert_eq!(state.lists.task_rows, rows);
     }
 }

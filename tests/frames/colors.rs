@@ -55,7 +55,7 @@ fn a_theme_changes_colors_alone_and_gives_every_cell_a_background() {
 #[test]
 fn the_palette_changes_the_theme() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    state.themes = built_in_themes().collect();
+    state.options.themes = built_in_themes().collect();
     press(&mut state, ":theme light\n");
     assert_eq!(state.setup.terminal.theme.name(), "light");
 }

@@ -9,7 +9,7 @@ use crate::screen::{live, press, text};
 fn state(size: (u16, u16), has_next: bool) -> State {
     let mut state = live(&scenes::lock_convoy(), size);
     let notice = "The CPUs are idle and none of it is free, since all wait. Press 6 and Enter: who waits for whom.";
-    state.demo = Some(DemoNote { number: 1, count: 6, title: "a blocked database", notice, has_next });
+    state.options.demo = Some(DemoNote { number: 1, count: 6, title: "a blocked database", notice, has_next });
     update(&mut state, Event::Resize { width: size.0, height: size.1 });
     state
 }

@@ -45,10 +45,10 @@ fn time_keys_seek_and_pause() {
     let mut state = state();
     for later in [']', '}', 'n'] {
         assert_eq!(effect(&mut state, later), Effect::Redraw, "nothing is newer than now");
-        assert!(!state.paused && state.notice.is_some());
+        assert!(!state.playback.paused && state.notice().is_some());
     }
     assert_eq!(effect(&mut state, '['), Effect::Step(-1));
-    assert!(state.paused, "seeking pauses");
+    assert!(state.playback.paused, "seeking pauses");
     assert_eq!(effect(&mut state, ']'), Effect::Step(1));
     assert_eq!(effect(&mut state, '{'), Effect::StepTime(-60));
     assert_eq!(effect(&mut state, '}'), Effect::StepTime(60));
@@ -69,7 +69,7 @@ fn b_jumps_to_a_typed_time() {
     press(&mut state, "b-30s");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
     press(&mut state, "bnoon\n");
-    assert!(state.notice.as_ref().is_some_and(|notice| notice.failure), "invalid time is reported");
+    assert!(state.notice().is_some_and(|notice| notice.failure), "invalid time is reported");
     press(&mut state, "b12:01\x1b");
     assert!(state.prompt.is_none());
 }
@@ -109,7 +109,7 @@ fn recording_and_marks() {
     let mut replay = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
     assert_eq!(effect(&mut replay, 'w'), Effect::Redraw);
     assert_eq!(effect(&mut replay, 'R'), Effect::Redraw);
-    assert!(replay.notice.is_some());
+    assert!(replay.notice().is_some());
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn the_cursor_stays_on_its_item_when_rows_are_reordered() {
     assert!(item.is_some());
     press(&mut state, "S");
     assert_eq!(state.cursor().item, item);
-    let under = state.rows[state.cursor().selected];
+    let under = state.rows()[state.cursor().selected];
     assert_eq!(stalltop::state::rows::row_item(&state, under), item);
     update(&mut state, Event::Key(Key::End));
-    assert_eq!(state.cursor().selected, state.rows.len() - 1);
+    assert_eq!(state.cursor().selected, state.rows().len() - 1);
     update(&mut state, Event::Key(Key::Home));
     assert_eq!(state.cursor().selected, 0);
 }
@@ -147,19 +147,19 @@ fn the_cursor_stays_on_its_item_when_rows_are_reordered() {
 fn filter_sort_and_grouping() {
     let mut state = state();
     press(&mut state, "5/pgsq");
-    assert!(state.rows.is_empty());
+    assert!(state.rows().is_empty());
     press(&mut state, "\x1b");
-    assert_eq!(state.rows.len(), 3);
+    assert_eq!(state.rows().len(), 3);
     press(&mut state, "/libpg\n");
-    assert_eq!(state.rows.len(), 1);
+    assert_eq!(state.rows().len(), 1);
     press(&mut state, "t");
-    assert_eq!(state.rows.len(), 64);
+    assert_eq!(state.rows().len(), 64);
     press(&mut state, "\x1b");
-    assert_eq!(state.rows.len(), 66, "Esc clears the filter");
+    assert_eq!(state.rows().len(), 66, "Esc clears the filter");
     press(&mut state, "StT");
-    assert!(matches!(state.rows[1], Row::Process { depth: 1, .. }), "{:?}", state.rows);
+    assert!(matches!(state.rows()[1], Row::Process { depth: 1, .. }), "{:?}", state.rows());
     press(&mut state, "c");
-    assert!(matches!(state.rows[0], Row::WaitClass { .. }));
+    assert!(matches!(state.rows()[0], Row::WaitClass { .. }));
     assert!(!text(&state).contains("by what matters"), "wait classes have a fixed order: {}", text(&state));
     press(&mut state, "cT");
     assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY);
@@ -167,7 +167,7 @@ fn filter_sort_and_grouping() {
     assert_eq!(state.sort().column, SortColumn::TASK_CPU);
     update(&mut state, Event::Click(ClickTarget::Column(SortColumn::TASK_PID)));
     assert_eq!(state.sort().column, SortColumn::TASK_PID);
-    assert!(matches!(state.rows[0], Row::Process { index: 0, .. }));
+    assert!(matches!(state.rows()[0], Row::Process { index: 0, .. }));
     update(&mut state, Event::Click(ClickTarget::Column(SortColumn::TASK_PID)));
     assert!(state.sort().reversed);
 }
@@ -176,7 +176,7 @@ fn filter_sort_and_grouping() {
 fn a_literal_match_excludes_fuzzy_matches() {
     let mut state = state();
     press(&mut state, "5/ss");
-    assert_eq!(state.rows.len(), 1, "all have two s, only sshd has ss");
+    assert_eq!(state.rows().len(), 1, "all have two s, only sshd has ss");
     press(&mut state, "\x1b1/");
     assert_eq!(state.screen, Screen::Tasks, "on the overview the filter applies to tasks");
     assert_eq!(state.prompt.as_ref().map(|prompt| prompt.kind), Some(PromptKind::Filter));
@@ -192,12 +192,12 @@ fn keys_of_htop_work() {
     update(&mut state, Event::Key(Key::Left));
     assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY);
     function(&mut state, 5);
-    assert!(state.task_rows.is_tree());
+    assert!(state.lists.task_rows.is_tree());
     press(&mut state, "s");
     assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY, "a tree has a fixed order");
     assert!(text(&state).contains("T returns"), "{}", text(&state));
     function(&mut state, 1);
-    assert_eq!(state.help, Some(0));
+    assert_eq!(state.help(), Some(0));
     press(&mut state, "?");
     assert_eq!(function(&mut state, 10), Effect::Quit);
 }
@@ -284,7 +284,7 @@ fn a_paused_replay_displays_its_speed() {
     );
     press(&mut state, " ++");
     let head = text(&state).lines().next().unwrap().to_owned();
-    assert!(head.ends_with(&format!("REPLAY ‖ ×{}", state.speed)) && state.speed > 1.0, "{head}");
+    assert!(head.ends_with(&format!("REPLAY ‖ ×{}", state.playback.speed)) && state.playback.speed > 1.0, "{head}");
 }
 
 #[test]
@@ -339,13 +339,13 @@ fn a_click_selects_and_a_second_click_opens() {
 fn help_opens_scrolls_and_closes() {
     let mut state = state();
     press(&mut state, "?");
-    assert_eq!(state.help, Some(0));
+    assert_eq!(state.help(), Some(0));
     press(&mut state, "j");
-    assert_eq!(state.help, Some(1));
+    assert_eq!(state.help(), Some(1));
     assert_eq!(update(&mut state, Event::Key(Key::Char('P'))), Effect::SaveScreen);
-    assert_eq!(state.help, Some(1), "the help can be saved");
+    assert_eq!(state.help(), Some(1), "the help can be saved");
     press(&mut state, "q");
-    assert_eq!(state.help, None, "any other key only closes it");
+    assert_eq!(state.help(), None, "any other key only closes it");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use stalltop::state::keys::{Action, BINDINGS};
 use stalltop::state::{
-    ChoosableColumn, ClickTarget, Effect, Event, Item, Key, Row, Screen, SortColumn, State, TaskRows, update,
+    ChoosableColumn, ClickTarget, Effect, Event, Item, Key, Overlay, Row, Screen, SortColumn, State, TaskRows, update,
 };
 use stalltop::view::hit_area::target_at;
 use stalltop::view::{click_target, command_text, copied_text, drawn_frame};
@@ -34,9 +34,9 @@ fn the_palette_finds_actions_screens_and_findings() {
     press(&mut state, ":");
     assert!(text(&state).contains("Actions, screens, findings"), "{}", text(&state));
     press(&mut state, "tree\n");
-    assert!(state.palette.is_none());
+    assert!(state.palette().is_none());
     assert_eq!(state.screen, Screen::Tasks, "the action is of another screen");
-    assert!(state.task_rows.is_tree() && state.task_rows != TaskRows::default());
+    assert!(state.lists.task_rows.is_tree() && state.lists.task_rows != TaskRows::default());
     press(&mut state, ":screen disk\n");
     assert_eq!(state.screen, Screen::Disk);
     press(&mut state, ":fsync\n");
@@ -49,7 +49,7 @@ fn the_palette_finds_actions_screens_and_findings() {
 fn the_palette_closes_without_an_effect() {
     let mut state = state();
     press(&mut state, ":qq\x1b");
-    assert!(state.palette.is_none() && state.screen == Screen::Overview);
+    assert!(state.palette().is_none() && state.screen == Screen::Overview);
     press(&mut state, ":zzqqxx");
     assert!(text(&state).contains("nothing matches"));
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Redraw);
@@ -65,15 +65,15 @@ fn entries_are_selected_by_arrows_wheel_and_click() {
     update(&mut state, Event::Wheel(3));
     update(&mut state, Event::Wheel(-3));
     update(&mut state, Event::Key(Key::Down));
-    assert_eq!(state.palette.as_ref().map(|palette| palette.selected), Some(2));
+    assert_eq!(state.palette().map(|palette| palette.selected), Some(2));
     update(&mut state, Event::Key(Key::Enter));
     assert_eq!(state.screen, Screen::Disk);
     press(&mut state, ":");
     click(&mut state, "show the screen tasks");
-    assert_eq!((state.screen, state.palette.is_none()), (Screen::Tasks, true));
+    assert_eq!((state.screen, state.palette().is_none()), (Screen::Tasks, true));
     press(&mut state, ":");
     click(&mut state, "LIVE");
-    assert!(state.palette.is_none(), "a click beside it closes it");
+    assert!(state.palette().is_none(), "a click beside it closes it");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn the_palette_fits_every_size() {
         for _ in 0..100 {
             update(&mut state, Event::Key(Key::Down));
         }
-        let last = state.palette.as_ref().and_then(|palette| palette.entries.last()).unwrap().label.clone();
+        let last = state.palette().and_then(|palette| palette.entries.last()).unwrap().label.clone();
         let shown: String = last.chars().take(20).collect();
         assert!(text(&state).contains(&shown), "the selected entry is visible:\n{}", text(&state));
     }
@@ -145,7 +145,7 @@ fn clicks_hit_what_the_frame_shows() {
     click(&mut state, "%CPU");
     assert_eq!(state.sort().column, SortColumn::TASK_CPU);
     click(&mut state, "sshd");
-    let Row::Process { .. } = state.rows[state.cursor().selected] else { panic!("a process") };
+    let Row::Process { .. } = state.rows()[state.cursor().selected] else { panic!("a process") };
     assert!(state.cursor().item.is_some() && state.details.is_none());
     click(&mut state, "sshd");
     assert!(state.details.is_some(), "a second click opens");
@@ -184,12 +184,12 @@ fn columns_are_chosen_per_screen() {
     assert!(!state.hides_column(infl), "of the disk screen alone");
     press(&mut state, "3");
     update(&mut state, Event::Click(target));
-    while !state.hides_column(state.column_chooser.as_ref().map(|open| open.columns[open.selected]).unwrap()) {
+    while !state.hides_column(state.column_chooser().map(|open| open.columns[open.selected]).unwrap()) {
         press(&mut state, "j");
     }
     press(&mut state, " ");
     assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
-    assert!(state.chosen_columns.hidden.is_empty() && text(&state).contains("infl"));
+    assert!(state.lists.chosen_columns.hidden.is_empty() && text(&state).contains("infl"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn added_columns_take_the_place_of_less_important_ones() {
     let target = areas.into_iter().map(|hit| hit.target).find(|target| matches!(target, ClickTarget::Columns(_))).unwrap();
     update(&mut state, Event::Click(target));
     for heading in ["S", "PRI", "NI", "VIRT", "growth/s"] {
-        let chooser = state.column_chooser.as_mut().unwrap();
+        let Some(Overlay::ColumnChooser(chooser)) = &mut state.overlay else { panic!("no column chooser") };
         chooser.selected = chooser.columns.iter().position(|column| column.heading == heading).unwrap();
         press(&mut state, " ");
     }
@@ -211,14 +211,14 @@ fn added_columns_take_the_place_of_less_important_ones() {
         assert!(shown.contains(heading), "{heading} of\n{shown}");
     }
     assert!(!shown.contains("I/O/s"), "{shown}");
-    assert_eq!(state.chosen_columns.shown.len(), 1);
+    assert_eq!(state.lists.chosen_columns.shown.len(), 1);
 }
 
 #[test]
 fn added_columns_leave_the_command_line_where_it_is_shown_by_default() {
     let mut state = live(&scenes::lock_convoy(), (165, 24));
     let columns = ["S", "PRI", "NI", "VIRT", "growth/s"].map(str::to_owned);
-    state.chosen_columns.shown.insert("tasks".to_owned(), columns.into());
+    state.lists.chosen_columns.shown.insert("tasks".to_owned(), columns.into());
     press(&mut state, "5");
     let shown = text(&state);
     assert!(shown.contains("growth/s") && shown.contains("/usr/bin/postgres"), "{shown}");
@@ -240,7 +240,7 @@ fn the_timeline_returns_the_time_of_a_cell() {
 #[test]
 fn y_copies_the_sentence_the_row_or_the_command() {
     let mut state = state();
-    assert_eq!(copied_text(&state), Some(state.current.as_ref().unwrap().active[0].sentence.clone()));
+    assert_eq!(copied_text(&state), Some(state.current().unwrap().active[0].sentence.clone()));
     press(&mut state, "5j");
     let row = copied_text(&state).unwrap();
     assert!(!row.contains('\n') && row.trim_start().starts_with(|first: char| first.is_ascii_digit()), "{row:?}");

@@ -11,7 +11,7 @@ use crate::screen::{live, press, text};
 /// The tasks, the first process selected.
 fn state(size: (u16, u16)) -> (State, ProcessId) {
     let mut state = live(&scenes::lock_convoy(), size);
-    state.allows_signals = true;
+    state.options.allows_signals = true;
     press(&mut state, "5g");
     let Some(Item::Process(id)) = state.selected_item() else { panic!("no process is selected") };
     (state, id)
@@ -29,11 +29,11 @@ fn only_y_sends_the_chosen_signal() {
     assert!(text(&state).contains("Send SIGKILL"), "{}", text(&state));
     let send = Effect::SendSignal { process, signal: ProcessSignal::Kill };
     assert_eq!(update(&mut state, Event::Key(Key::Char('y'))), send);
-    assert!(state.signal_question.is_none());
+    assert!(state.signal_question().is_none());
     for key in [Key::Escape, Key::Char('n'), Key::Char('q')] {
         press(&mut state, "K");
         assert_eq!(update(&mut state, Event::Key(key)), Effect::Redraw);
-        assert!(state.signal_question.is_none());
+        assert!(state.signal_question().is_none());
     }
 }
 
@@ -48,12 +48,12 @@ fn the_question_fits_every_size_and_takes_clicks() {
         let x = line.split_once("SIGHUP").unwrap().0.chars().count();
         let target = click_target(&state, u16::try_from(x).unwrap(), u16::try_from(y).unwrap());
         update(&mut state, Event::Click(target));
-        assert_eq!(state.signal_question.as_ref().map(|open| open.signal()), Some(ProcessSignal::Hangup));
+        assert_eq!(state.signal_question().map(|open| open.signal()), Some(ProcessSignal::Hangup));
         update(&mut state, Event::Wheel(3));
-        assert_eq!(state.signal_question.as_ref().map(|open| open.signal()), Some(ProcessSignal::Quit));
+        assert_eq!(state.signal_question().map(|open| open.signal()), Some(ProcessSignal::Quit));
         let beside = click_target(&state, 0, size.1 - 1);
         update(&mut state, Event::Click(beside));
-        assert_eq!(state.signal_question.is_none(), size.0 > 40, "a click beside it closes it; it may fill the screen");
+        assert_eq!(state.signal_question().is_none(), size.0 > 40, "a click beside it closes it; it may fill the screen");
     }
 }
 
@@ -63,22 +63,23 @@ fn a_thread_stands_for_its_process_and_a_row_without_one_says_so() {
     press(&mut state, "tg");
     let Some(Item::Thread(thread)) = state.selected_item() else { panic!("no thread is selected") };
     press(&mut state, "K");
-    assert_eq!(state.signal_question.take().map(|open| open.process.pid), Some(thread.pid));
+    assert_eq!(state.signal_question().map(|open| open.process.pid), Some(thread.pid));
+    state.overlay = None;
     press(&mut state, "\nK");
-    assert!(state.details.is_some() && state.signal_question.is_some(), "also on its page");
+    assert!(state.details.is_some() && state.signal_question().is_some(), "also on its page");
     press(&mut state, "n\x1b3jK");
-    assert_eq!((state.screen, state.signal_question.is_some()), (Screen::Disk, false));
+    assert_eq!((state.screen, state.signal_question().is_some()), (Screen::Disk, false));
     assert!(text(&state).contains("no process is selected"));
 }
 
 #[test]
 fn without_permission_and_in_a_replay_the_key_says_why() {
     let (mut state, _) = state((80, 24));
-    state.allows_signals = false;
+    state.options.allows_signals = false;
     press(&mut state, "K");
     assert!(text(&state).contains("start stalltop with --allow-signals"));
-    state.allows_signals = true;
+    state.options.allows_signals = true;
     state.setup.source = Source::Replay { name: "x".into() };
     press(&mut state, "K");
-    assert!(state.signal_question.is_none() && text(&state).contains("no signals in a replay"));
+    assert!(state.signal_question().is_none() && text(&state).contains("no signals in a replay"));
 }

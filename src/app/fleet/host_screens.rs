@@ -54,7 +54,7 @@ impl HostScreens<'_> {
             }
         };
         let mut state = State::new(setup(self.appearance, source, interval));
-        state.leads_back = true;
+        state.options.leads_back = true;
         let (state, _) = with_theme(state, self.settings, self.appearance).map_err(|failure| failure.to_string())?;
         Ok((state, timeline))
     }

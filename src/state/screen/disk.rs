@@ -18,7 +18,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         Band::new(&["await over time"], 0, |_, _| (8, 18)),
         Band::new(&["queue and throughput", "distribution of await"], 2, |_, _| (7, u16::MAX)),
         Band::new(&["devices"], 1, |state, _| {
-            let lines: usize = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+            let lines: usize = state.lists.rows.iter().map(|&row| layout::row_height(state, row)).sum();
             // Frame, headings, and the notes below.
             (7, 6 + rows_of(lines))
         }),

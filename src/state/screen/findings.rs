@@ -18,9 +18,13 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             let sentence = if state.setup.size.0 < 160 { 3 } else { 2 };
             let lines = |row: &Row| if matches!(row, Row::ActiveFinding(_)) { 1 + sentence } else { 1 };
             // Frame, and a note below.
-            (7, 4 + rows_of(state.rows.iter().map(lines).sum()))
+            (7, 4 + rows_of(state.lists.rows.iter().map(lines).sum()))
         }),
-        Band::new(&["explanation", "evidence"], 1, |state, _| if state.rows.is_empty() { (0, 0) } else { (10, u16::MAX) }),
+        Band::new(
+            &["explanation", "evidence"],
+            1,
+            |state, _| if state.lists.rows.is_empty() { (0, 0) } else { (10, u16::MAX) },
+        ),
     ],
     list_pane: Some(0),
 };

@@ -10,17 +10,17 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "net",
     short_label: "net",
     sort_columns: sort::NETWORK_COLUMNS,
-    rows: |state, evaluation, filter| match state.network_rows {
+    rows: |state, evaluation, filter| match state.lists.network_rows {
         NetworkRows::Interfaces => rows::nics(evaluation, state.sort(), filter),
         NetworkRows::RemoteHosts => rows::remote_hosts(evaluation, filter),
     },
     fixed_order_reason: |state| {
-        (state.network_rows == NetworkRows::RemoteHosts)
+        (state.lists.network_rows == NetworkRows::RemoteHosts)
             .then_some("remote hosts are ordered by RTT against its minimum: p returns")
     },
     finding_lines: |_| 1,
     list_lines: |state, layout| {
-        let below = match state.network_rows {
+        let below = match state.lists.network_rows {
             // The remote hosts have a pane of their own.
             NetworkRows::Interfaces if layout.has_panes() => layout::protocol_rows(state).min(layout.list_area.height / 2),
             NetworkRows::Interfaces => layout::network_footer_rows(state).min(layout.list_area.height / 2),
@@ -39,7 +39,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         }),
         // Frame, headings and rows, a blank line, protocols.
         Band::new(&["interfaces and protocols"], 0, |state, _| {
-            let lines = state.rows.iter().map(|&row| layout::row_height(state, row)).sum();
+            let lines = state.lists.rows.iter().map(|&row| layout::row_height(state, row)).sum();
             (10, 4 + rows_of(lines).saturating_add(layout::protocol_rows(state)))
         }),
     ],

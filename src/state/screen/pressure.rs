@@ -19,7 +19,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         Band::new(&["memory of the host", "memory over time"], 2, |_, _| (7, 9)),
         Band::new(&["load average", "cgroups by time"], 3, |_, _| (7, u16::MAX)),
         // Frame, headings and rows; a line that says that there are none.
-        Band::new(&["cgroups"], 0, |state, _| (5, 3 + u16::try_from(state.rows.len()).unwrap_or(u16::MAX - 3).max(1))),
+        Band::new(&["cgroups"], 0, |state, _| (5, 3 + u16::try_from(state.lists.rows.len()).unwrap_or(u16::MAX - 3).max(1))),
     ],
     list_pane: Some(6),
 };

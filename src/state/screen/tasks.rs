@@ -11,7 +11,7 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
     short_label: "task",
     sort_columns: sort::TASK_COLUMNS,
     rows: |state, evaluation, filter| task_rows(state, evaluation, state.sort(), filter),
-    fixed_order_reason: |state| match state.task_rows {
+    fixed_order_reason: |state| match state.lists.task_rows {
         rows if rows.is_wait_classes() => Some("wait classes have a fixed order: c returns to tasks"),
         rows if rows.is_tree() && state.filter().is_empty() => Some("the tree is ordered by pid: T returns to the flat list"),
         _ => None,

@@ -77,7 +77,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
         pane.line(0, ("- /proc cannot be read", StyleRole::Dim));
         return;
     };
-    let hot = state.held_threads.hottest(&tasks.threads, usize::from(pane.height().saturating_sub(1)));
+    let hot = state.lists.held.threads.hottest(&tasks.threads, usize::from(pane.height().saturating_sub(1)));
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
         let line = HotThread { evaluation, process, thread, span };

@@ -238,7 +238,7 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
             let bytes = if words == "IN" { nic.rx.bytes } else { nic.tx.bytes };
             page.labelled("in total", safe!("{} since it was created", format::bytes(bytes.0 as f64)));
         }
-        if let Some(peak) = state.peak(&figure) {
+        if let Some(peak) = state.graphs.peak(&figure) {
             page.labelled("peak", safe!("{} KB/s", format_number(f64::from(peak), 6)));
         }
         graph(state, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), &figure);

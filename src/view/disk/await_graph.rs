@@ -22,7 +22,7 @@ use crate::view::widgets::log_graph::{Level, LogGraph};
 pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Vec<(&'a DiskSpan, Operation)> {
     const LAST_INTERVALS: usize = 10;
     const MAX_DISKS: usize = 16;
-    let last = state.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
+    let last = state.graphs.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
     let mut weighted = Vec::new();
     for disk in disks.iter().take(MAX_DISKS) {
         let severity = latency_finding_severity(evaluation, disk.id);

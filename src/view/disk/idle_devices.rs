@@ -29,7 +29,7 @@ pub fn idle_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
         return;
     }
     let at = evaluation.interval.at();
-    let past = || state.history.iter().rev().filter(|summary| summary.at.boottime_ns <= at.boottime_ns);
+    let past = || state.graphs.history.iter().rev().filter(|summary| summary.at.boottime_ns <= at.boottime_ns);
     let kept: f64 = past().map(|summary| f64::from(summary.seconds)).sum();
     // Devices that did something come first.
     let mut lines: Vec<(Option<u64>, &DiskSpan, SafeText)> = (interval.disks.iter())

@@ -27,7 +27,7 @@ const LABEL_WIDTH: u16 = 11;
 
 /// Whether it is known for some of the time.
 pub fn is_known(state: &State, disk: &DiskSpan, operation: Operation) -> bool {
-    state.history.iter().any(|summary| summary.figure(&GraphFigure::DiskLatency(disk.id, operation, 0)).is_some())
+    state.graphs.history.iter().any(|summary| summary.figure(&GraphFigure::DiskLatency(disk.id, operation, 0)).is_some())
 }
 
 /// The heat map, with the quantiles of the displayed interval in the frame.

@@ -191,7 +191,8 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
         return;
     }
     let at = evaluation.interval.at();
-    let past: Vec<&IntervalSummary> = state.history.iter().filter(|summary| summary.at.boottime_ns <= at.boottime_ns).collect();
+    let past: Vec<&IntervalSummary> =
+        state.graphs.history.iter().filter(|summary| summary.at.boottime_ns <= at.boottime_ns).collect();
     let seconds = seconds_by_class(&past, disk, operation);
     let all: f32 = past.iter().map(|summary| summary.seconds).sum();
     let title = SafeLine::new(safe!("{} {}", name(evaluation, disk), operation.plural()), StyleRole::Bold)

@@ -123,7 +123,7 @@ pub fn round_trips(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pan
 
 /// The list of interfaces with the protocols below it, or the list of remote hosts.
 pub fn tables(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
-    let (title, note) = match state.network_rows {
+    let (title, note) = match state.lists.network_rows {
         NetworkRows::Interfaces => ("Interfaces and protocols", "p remote hosts"),
         NetworkRows::RemoteHosts => ("Remote hosts", "p interfaces"),
     };

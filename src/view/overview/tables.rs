@@ -232,7 +232,7 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     }
     let table = Columns::new(&specs, pane.width());
     let mut groups = process_groups(interval);
-    state.held_groups.reorder(&mut groups);
+    state.lists.held.groups.reorder(&mut groups);
     let lines = groups.iter().map(|group| {
         let row = table.row(|fill, cell| fill(&TaskLine { interval, group }, cell));
         match state.item_of_group(interval, group) {

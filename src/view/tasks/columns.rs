@@ -314,7 +314,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
     specs.insert(COMMAND_INDEX, CPU_TIME);
     specs.splice(COMMAND_INDEX..COMMAND_INDEX, ADDED_COLUMNS);
     // It is known of processes only.
-    let has_processes = state.task_rows != TaskRows::Tasks(TaskList::Threads);
+    let has_processes = state.lists.task_rows != TaskRows::Tasks(TaskList::Threads);
     let history = if width >= MIN_CPU_HISTORY_WIDTH && has_processes { CPU_HISTORY } else { CPU_HISTORY.hidden_by_default() };
     specs.insert(COMMAND_INDEX, history);
     // The sort column is visible on every width.

@@ -1,0 +1,34 @@
+//! What a screen begins with.
+
+use jiff::tz::TimeZone;
+
+use super::demo::DemoNote;
+use super::source::Source;
+use super::terminal_capabilities::TerminalCapabilities;
+use super::theme_choice::ThemeChoice;
+
+/// Settings that exist before the first sample.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub terminal: TerminalCapabilities,
+    pub source: Source,
+    /// Time zone of all displayed times
+    pub time_zone: TimeZone,
+    /// Columns and rows of the terminal
+    pub size: (u16, u16),
+    /// Configured time between two samples
+    pub interval_ms: u64,
+}
+
+/// What a session offers.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Live: whether signals can be sent to processes
+    pub allows_signals: bool,
+    /// Esc leads back to the fleet
+    pub leads_back: bool,
+    /// The note on a recording of the demo
+    pub demo: Option<DemoNote>,
+    /// The themes that the palette offers
+    pub themes: Vec<ThemeChoice>,
+}

@@ -1,0 +1,88 @@
+//! Where the samples come from, what that source supports, and whether the next sample is overdue.
+
+use super::State;
+use crate::sample::Instant;
+
+/// Where the samples come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Live,
+    /// A recording that arrives on standard input; `name` is displayed in the header
+    Pipe {
+        name: String,
+    },
+    /// Another machine, through the fleet; `name` is displayed in the header
+    Host {
+        name: String,
+    },
+    /// A recording; `name` is displayed in the header
+    Replay {
+        name: String,
+    },
+}
+
+/// What the source of the samples supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// New samples arrive whatever interval is displayed; a pause stops only the screen
+    pub follows_newest: bool,
+    /// The sampling interval can be set
+    pub set_interval: bool,
+    /// Intervals are played at a speed that can be set
+    pub set_speed: bool,
+    /// The samples in memory can be saved, recorded and marked
+    pub record: bool,
+}
+
+impl Source {
+    pub fn capabilities(&self) -> Capabilities {
+        let in_memory = !matches!(self, Source::Replay { .. });
+        Capabilities {
+            follows_newest: in_memory,
+            set_interval: *self == Source::Live,
+            set_speed: !in_memory,
+            record: in_memory,
+        }
+    }
+}
+
+/// Whether more samples will come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SourceStatus {
+    #[default]
+    Open,
+    /// End of the recording or of the pipe
+    Ended,
+    /// The source failed with this error
+    Failed(String),
+}
+
+/// Whether more samples will come, and since when the next one is expected.
+#[derive(Clone, Debug, Default)]
+pub struct SampleArrival {
+    pub status: SourceStatus,
+    /// Current time, as of the last `Event::Now`
+    pub(super) now: Option<Instant>,
+    /// Another machine, whose clock is another: the first `Event::Now` after its newest interval
+    pub(super) waiting_since: Option<Instant>,
+}
+
+impl State {
+    /// What the source of the samples supports.
+    pub fn capabilities(&self) -> Capabilities {
+        self.setup.source.capabilities()
+    }
+
+    /// Live: seconds since the newest sample, if the next one is overdue.
+    pub fn late_seconds(&self) -> Option<f64> {
+        let newest = self.playback.newest.as_ref().or(self.current())?;
+        let arrived = match self.setup.source {
+            Source::Live => newest.interval.at(),
+            Source::Host { .. } => self.arrival.waiting_since?,
+            Source::Pipe { .. } | Source::Replay { .. } => return None,
+        };
+        let waited = self.arrival.now?.seconds_since(arrived);
+        let due = self.setup.interval_ms as f64 / 1000.0;
+        (self.arrival.status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
+    }
+}
