@@ -67,8 +67,8 @@ pub struct EventLoop {
     console: Console,
     /// In the demo
     playlist: Option<Playlist>,
-    /// When to draw the next frame; `None` while nothing has changed
-    frame_due: Option<Instant>,
+    /// Something has changed since the last frame
+    is_due: bool,
     last_drawn: Option<Instant>,
     /// The next frame answers a key or the mouse
     answers_input: bool,
@@ -112,7 +112,7 @@ impl EventLoop {
             timeline,
             console,
             playlist,
-            frame_due: Some(Instant::now()),
+            is_due: true,
             last_drawn: None,
             answers_input: false,
             line_speed: LineSpeed::default(),
@@ -177,7 +177,7 @@ impl EventLoop {
         };
         self.state = state;
         let ended = std::mem::replace(&mut self.timeline, timeline);
-        self.frame_due.get_or_insert_with(Instant::now);
+        self.is_due = true;
         ended.close().map_or(Ok(true), Err)
     }
 
@@ -253,7 +253,7 @@ impl EventLoop {
         if effect == Effect::Nothing {
             return Ok(LoopControl::Continue);
         }
-        self.frame_due.get_or_insert_with(Instant::now);
+        self.is_due = true;
         match effect {
             Effect::Nothing | Effect::Redraw => {}
             Effect::Quit => return Ok(LoopControl::Quit),
@@ -309,7 +309,7 @@ impl EventLoop {
         if self.console.terminal.has_pending() {
             self.console.terminal.write_pending()?;
             self.measure_speed();
-            if self.console.terminal.has_pending() || self.frame_due.is_none() {
+            if self.console.terminal.has_pending() || !self.is_due {
                 self.last_drawn = Some(Instant::now());
                 return Ok(());
             }
@@ -317,7 +317,7 @@ impl EventLoop {
         let (state, hit_areas) = (&self.state, &mut self.hit_areas);
         if self.console.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
-            self.frame_due = None;
+            self.is_due = false;
             self.answers_input = false;
             self.reinitialized = false;
             self.line_speed.frame_begins(self.console.terminal.accepted(), Instant::now());
@@ -333,7 +333,7 @@ impl EventLoop {
             self.line_speed.is_slow(self.console.terminal.accepted(), self.console.terminal.has_pending(), Instant::now());
         if is_slow && !self.state.setup.terminal.is_slow {
             update(&mut self.state, Event::TerminalIsSlow);
-            self.frame_due.get_or_insert_with(Instant::now);
+            self.is_due = true;
         }
     }
 
@@ -345,13 +345,8 @@ impl EventLoop {
             (false, false, true) => self.line_speed.slow_frame_interval(),
             (false, false, false) => MIN_FRAME_INTERVAL,
         };
-        let earliest = self.last_drawn.map(|drawn| drawn + interval);
-        let due = if self.console.terminal.has_pending() {
-            Some(self.frame_due.unwrap_or_else(Instant::now))
-        } else {
-            self.frame_due
-        };
-        due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
+        let is_needed = self.is_due || self.console.terminal.has_pending();
+        is_needed.then(|| self.last_drawn.map_or_else(Instant::now, |drawn| drawn + interval))
     }
 
     fn suspend(&mut self) -> io::Result<()> {
@@ -366,7 +361,7 @@ impl EventLoop {
         let (width, height) = terminal::size();
         self.apply(Event::Resize { width, height })?;
         self.apply(Event::Redraw)?;
-        self.frame_due.get_or_insert_with(Instant::now);
+        self.is_due = true;
         Ok(())
     }
 
