@@ -1,5 +1,5 @@
-//! What is open above the screen or a page. Only one is open at a time; it has the clicks and the wheel, and all but the help also
-//! have the keys.
+//! What is open above the screen or a page. Only one is open at a time: it takes the clicks and the wheel, and all but the help also
+//! take the keys. A prompt is none of them: while a text is typed, the mouse still works on the screen.
 
 use super::State;
 use super::column_chooser::ColumnChooser;

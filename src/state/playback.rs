@@ -162,8 +162,7 @@ impl State {
     }
 
     pub(super) fn toggle_pause(&mut self) -> Effect {
-        self.playback.restore_cursor();
-        self.playback.span = None;
+        self.playback.end_span();
         self.playback.paused = !self.playback.paused;
         if !self.playback.paused
             && let Some(newest) = self.playback.newest.take()

@@ -1,6 +1,7 @@
 //! Where the samples come from, what that source supports, and whether the next sample is overdue.
 
 use super::State;
+use super::event::Effect;
 use crate::sample::Instant;
 
 /// Where the samples come from.
@@ -71,6 +72,14 @@ impl State {
     /// What the source of the samples supports.
     pub fn capabilities(&self) -> Capabilities {
         self.setup.source.capabilities()
+    }
+
+    /// The current time; a new frame is needed if another delay is displayed.
+    pub(super) fn set_now(&mut self, now: Instant) -> Effect {
+        let displayed = self.late_seconds().map(|late| late as u64);
+        self.arrival.now = Some(now);
+        self.arrival.waiting_since.get_or_insert(now);
+        if self.late_seconds().map(|late| late as u64) == displayed { Effect::Nothing } else { Effect::Redraw }
     }
 
     /// Live: seconds since the newest sample, if the next one is overdue.

@@ -28,6 +28,11 @@ impl Playback {
             self.current = Some(cursor);
         }
     }
+
+    pub(super) fn end_span(&mut self) {
+        self.restore_cursor();
+        self.span = None;
+    }
 }
 
 impl State {
@@ -52,8 +57,7 @@ impl State {
 
     /// Returns to the interval at the cursor.
     pub(super) fn end_span(&mut self) -> Effect {
-        self.playback.restore_cursor();
-        self.playback.span = None;
+        self.playback.end_span();
         self.rebuild_rows();
         Effect::EndSpan
     }

@@ -44,14 +44,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::Recorder(recorder) => state.set_recorder(recorder),
         Event::Notice(notice) => state.notify(notice),
         Event::SourceEnded(error) => state.arrival.status = error.map_or(SourceStatus::Ended, SourceStatus::Failed),
-        Event::Now(now) => {
-            let displayed = state.late_seconds().map(|late| late as u64);
-            state.arrival.now = Some(now);
-            state.arrival.waiting_since.get_or_insert(now);
-            if state.late_seconds().map(|late| late as u64) == displayed {
-                return Effect::Nothing;
-            }
-        }
+        Event::Now(now) => return state.set_now(now),
         Event::TerminalIsSlow => {
             state.setup.terminal.is_slow = true;
             state.notify(Notice::new("slow terminal: a frame every 2 s, no graphs"));
