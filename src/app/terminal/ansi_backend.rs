@@ -1,6 +1,7 @@
 //! A backend of ratatui that encodes the changed cells as ANSI sequences, in few bytes for slow connections. Differs from its
-//! backend for crossterm: within a row only the column is set, only the color that changes is set, the 16 colors have their short
-//! sequences, and one sequence resets everything at the end. The bytes stay in memory until the terminal accepts them.
+//! backend for crossterm: within a row only the column is set, or the few unchanged characters on the way are printed again; only
+//! the color that changes is set, the 16 colors have their short sequences, and one sequence resets everything at the end. The bytes
+//! stay in memory until the terminal accepts them.
 
 use std::io::{self, Write};
 
@@ -14,16 +15,58 @@ use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
 use ratatui::text::Span;
 
-/// The encoded bytes that have not been written, and the size of the terminal.
+/// The encoded bytes that have not been written, and the size and content of the terminal.
 #[derive(Debug)]
 pub struct AnsiBackend {
     pub pending: Vec<u8>,
     size: Size,
+    shown: ShownText,
 }
 
 impl AnsiBackend {
+    /// Of a blank terminal.
     pub fn new(pending: Vec<u8>, size: (u16, u16)) -> AnsiBackend {
-        AnsiBackend { pending, size: size.into() }
+        AnsiBackend { pending, size: size.into(), shown: ShownText::blank(size) }
+    }
+}
+
+/// The ASCII characters on the terminal, which can be printed again in place of a jump over them.
+#[derive(Debug)]
+struct ShownText {
+    width: u16,
+    /// Row by row; `None`: another character, or a part of one
+    cells: Vec<Option<(u8, CellStyle)>>,
+}
+
+impl ShownText {
+    fn blank((width, height): (u16, u16)) -> ShownText {
+        ShownText { width, cells: vec![Some((b' ', PLAIN)); usize::from(width) * usize::from(height)] }
+    }
+
+    fn index(&self, x: u16, y: u16) -> usize {
+        usize::from(y) * usize::from(self.width) + usize::from(x)
+    }
+
+    fn set(&mut self, x: u16, y: u16, cell: &Cell) {
+        let ascii = match cell.symbol().as_bytes() {
+            &[byte @ b' '..=b'~'] => Some((byte, (cell.fg, cell.bg, cell.modifier))),
+            _ => None,
+        };
+        let (at, row_end) = (self.index(x, y), self.index(self.width, y));
+        let width = if ascii.is_some() { 1 } else { Span::raw(cell.symbol()).width().max(1) };
+        for shown in self.cells.get_mut(at..(at + width).min(row_end)).into_iter().flatten() {
+            *shown = ascii;
+        }
+    }
+
+    /// The characters between the cells `last`, which has been printed in this style, and `next` of a row, if all have that style
+    /// and take fewer bytes than a jump. After another character than ASCII the cursor may be elsewhere: a jump corrects that.
+    fn between(&self, y: u16, last: u16, next: u16, style: CellStyle) -> Option<impl Iterator<Item = u8>> {
+        // ESC [ 12 G
+        let jump = if next < 9 { 4 } else { 5 };
+        let cells = self.cells.get(self.index(last, y)..self.index(next, y)).filter(|cells| cells.len() <= jump)?;
+        let is_same = |cell: &Option<(u8, CellStyle)>| cell.is_some_and(|(_, known)| known == style);
+        cells.iter().all(is_same).then(|| cells.iter().skip(1).flatten().map(|&(byte, _)| byte))
     }
 }
 
@@ -31,7 +74,7 @@ impl Backend for AnsiBackend {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
-        encode(&mut self.pending, content)
+        encode(&mut self.pending, &mut self.shown, content)
     }
 
     /// Hidden once, when the terminal is initialized; ratatui asks for it in each frame.
@@ -54,6 +97,7 @@ impl Backend for AnsiBackend {
     }
 
     fn clear(&mut self) -> io::Result<()> {
+        self.shown = ShownText::blank((self.size.width, self.size.height));
         queue!(self.pending, ResetColor, Clear(CrosstermClearType::All))
     }
 
@@ -91,19 +135,27 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
 /// Encodes cells with their column and row, which are in reading order.
-fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>) -> io::Result<()> {
+fn encode<'a>(
+    out: &mut impl Write,
+    shown: &mut ShownText,
+    cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>,
+) -> io::Result<()> {
     let mut style = PLAIN;
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
         match last {
             Some((before, row)) if row == y && before.checked_add(1) == Some(x) => {}
             // Terminals differ in the position of the cursor after a wide character: it is always set.
-            Some((_, row)) if row == y => queue!(out, MoveToColumn(x))?,
+            Some((before, row)) if row == y => match shown.between(y, before, x, style) {
+                Some(mut between) => between.try_for_each(|byte| out.write_all(&[byte]))?,
+                None => queue!(out, MoveToColumn(x))?,
+            },
             _ => queue!(out, MoveTo(x, y))?,
         }
         last = Some((x, y));
         style = encode_style(out, style, cell)?;
         queue!(out, Print(cell.symbol()))?;
+        shown.set(x, y, cell);
     }
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
 }
@@ -234,14 +286,20 @@ mod tests {
                 }
                 frames.push(frame);
             }
-            let (mut encoded, mut plain) = (Vec::new(), Vec::new());
-            between(&frames, |cells| encode(&mut encoded, cells));
+            let (mut encoded, mut plain, mut shown) = (Vec::new(), Vec::new(), ShownText::blank(SIZE));
+            between(&frames, |cells| encode(&mut encoded, &mut shown, cells));
             let mut backend = CrosstermBackend::new(&mut plain);
             between(&frames, |cells| backend.draw(cells.into_iter()));
             let screen = |bytes: &[u8]| {
                 let mut parser = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
                 parser.process(bytes);
-                parser.screen().contents_formatted()
+                let cell = |at: u16| {
+                    let cell = parser.screen().cell(at / SIZE.0, at % SIZE.0).unwrap();
+                    // A blank that was printed and one that never was look the same.
+                    let text = if cell.has_contents() || cell.is_wide_continuation() { cell.contents() } else { " " };
+                    (text.to_owned(), cell.fgcolor(), cell.bgcolor(), (cell.bold(), cell.dim(), cell.italic(), cell.underline(), cell.inverse()))
+                };
+                (0..SIZE.0 * SIZE.1).map(cell).collect::<Vec<_>>()
             };
             prop_assert_eq!(screen(&encoded), screen(&plain));
             prop_assert!(encoded.len() <= plain.len());
@@ -258,7 +316,7 @@ mod tests {
             cell
         });
         let cells = (0..).zip(&cells).map(|(x, cell)| (x, 0, cell));
-        encode(&mut bytes, cells).unwrap();
+        encode(&mut bytes, &mut ShownText::blank(SIZE), cells).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
     }
 
@@ -285,7 +343,27 @@ mod tests {
     #[test]
     fn an_unchanged_frame_is_empty() {
         let mut bytes = Vec::new();
-        encode(&mut bytes, []).unwrap();
+        encode(&mut bytes, &mut ShownText::blank(SIZE), []).unwrap();
         assert_eq!(bytes, b"");
+    }
+
+    #[test]
+    fn few_unchanged_characters_are_printed_again() {
+        let frame = |text: &str, dim: &str| {
+            let mut frame = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
+            frame.set_string(0, 0, text, Style::new());
+            frame.set_string(18, 0, dim, Style::new().add_modifier(Modifier::DIM));
+            frame
+        };
+        let frames = [frame("12.3 4567890 漢 1", "ab"), frame("12.4 4567891 漢 2", "ab"), frame("13.5 4567891 漢 2", "bb")];
+        let (mut shown, mut drawn) = (ShownText::blank(SIZE), Vec::new());
+        between(&frames, |cells| {
+            let mut bytes = Vec::new();
+            encode(&mut bytes, &mut shown, cells)?;
+            drawn.push(String::from_utf8(bytes).unwrap());
+            Ok(())
+        });
+        // Not over seven characters, and not over a wide one.
+        assert_eq!(drawn[1..], ["\x1b[1;4H4\x1b[12G1\x1b[17G2\x1b[0m", "\x1b[1;2H3.5\x1b[19G\x1b[2mb\x1b[0m"]);
     }
 }
