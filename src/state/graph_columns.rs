@@ -1,8 +1,9 @@
 //! What graphs over time show: the time of each column, and the minimum, mean and maximum of a figure in it.
 //!
 //! While the newest interval is displayed, graphs do not scroll: each time has its column, and a new interval overwrites the
-//! oldest one, so that two columns change with an interval, whatever the width. In a replay, and while a live screen is paused,
-//! all graphs show the same window of time (`graph_window`), and mark the column of the displayed interval.
+//! oldest one, so that two columns change with an interval, whatever the width. While few intervals are known, each has several
+//! columns, so that the graph is not blank for its first minutes. In a replay, and while a live screen is paused, all graphs show the
+//! same window of time (`graph_window`), and mark the column of the displayed interval.
 
 use std::ops::Range;
 
@@ -73,9 +74,9 @@ impl State {
                 ((0..width).map(column).collect(), window.cursor_column(width), window.length_ns() / i64::from(width.max(1)))
             }
             None => {
-                let step = self.sweep_step_ns(width);
-                let tolerance_ns = self.setup.interval_ms.saturating_mul(500_000);
-                let sweep = at.map(|at| sweep(&self.graphs.history, at, step, width, tolerance_ns)).unwrap_or_default();
+                let step = self.sweep_step_ns(width, at);
+                let interval_ns = self.setup.interval_ms.saturating_mul(1_000_000);
+                let sweep = at.map(|at| sweep(&self.graphs.history, at, step, width, interval_ns)).unwrap_or_default();
                 let column = |summaries| Column { summaries, ..Column::default() };
                 (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
             }
@@ -92,11 +93,19 @@ impl State {
         }
     }
 
-    /// The time of a column of a graph that does not scroll.
-    fn sweep_step_ns(&self, width: u16) -> u64 {
+    /// The time of a column of a graph that does not scroll: `graph_length_ns` fills it. Without a length an interval has one column,
+    /// or 8, 4 or 2 as long as all known ones fit.
+    fn sweep_step_ns(&self, width: u16, at: Option<Instant>) -> u64 {
         let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
-        let length = self.graphs.length_ns.and_then(|length| u64::try_from(length).ok());
-        length.map_or(interval, |length| (length / u64::from(width.saturating_sub(1).max(1))).max(1))
+        let width = u64::from(width.saturating_sub(1).max(1));
+        if let Some(length) = self.graphs.length_ns.and_then(|length| u64::try_from(length).ok()) {
+            return (length / width).max(1);
+        }
+        let origin = self.graphs.history.sweep_origin_ns();
+        let after = at.zip(origin).map_or(0, |(at, origin)| at.boottime_ns.saturating_sub(origin));
+        let known = (after + interval / 2) / interval + 1;
+        let columns = [8, 4, 2].into_iter().find(|&columns| known.saturating_mul(columns) <= width);
+        interval / columns.unwrap_or(1)
     }
 }
 
@@ -224,27 +233,30 @@ impl History {
 }
 
 /// The summaries of each column of a graph that does not scroll; the column after the newest is blank. A sample that is early or late
-/// by less than `tolerance_ns` keeps its column: the first one, which is often late, must not leave a blank column behind it.
-fn sweep(history: &History, at: Instant, step_ns: u64, count: u16, tolerance_ns: u64) -> Vec<Range<usize>> {
+/// by less than half an interval keeps its column: the first one, which is often late, must not leave a blank column behind it.
+fn sweep(history: &History, at: Instant, step_ns: u64, count: u16, interval_ns: u64) -> Vec<Range<usize>> {
     let mut columns = vec![0..0; usize::from(count)];
     let (Some(origin), Some(width)) = (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
     else {
         return columns;
     };
     let step = step_ns.max(1);
-    let tolerance = i128::from(tolerance_ns.min(step / 2));
-    let slot = |ns: u64| (i128::from(ns) - i128::from(origin) + tolerance).div_euclid(i128::from(step));
-    let oldest = slot(at.boottime_ns) - i128::from(width) + 1;
+    // The first interval begins in the first column.
+    let lead = i128::from(interval_ns.saturating_sub(step)) + i128::from((interval_ns / 2).min(step / 2));
+    let slot = |ns: i128| (ns - i128::from(origin) + lead).div_euclid(i128::from(step));
+    let oldest = slot(i128::from(at.boottime_ns)) - i128::from(width) + 1;
     let mut next = i128::MAX;
     for (index, summary) in history.until(at).rev() {
         // An interval that is longer than a column fills several.
-        let last = slot(summary.at.boottime_ns);
-        let covered = (f64::from(summary.seconds) * 1e9 / step as f64).round().max(1.0) as i128;
-        let first = (last - covered + 1).max(oldest);
+        let end = i128::from(summary.at.boottime_ns);
+        let last = slot(end);
+        let first = slot(end - (f64::from(summary.seconds) * 1e9) as i128) + 1;
+        // A first interval that is too long does not reach into the last columns.
+        let first = first.max(if last >= 0 { oldest.max(0) } else { oldest }).min(last);
         if last < oldest {
             break;
         }
-        for number in first.min(last)..=last {
+        for number in first..=last {
             let column = usize::try_from(number.rem_euclid(i128::from(count))).unwrap_or(0);
             let Some(cell) = columns.get_mut(column) else { continue };
             if number < next {
@@ -263,6 +275,7 @@ fn sweep(history: &History, at: Instant, step_ns: u64, count: u16, tolerance_ns:
 mod tests {
     use super::*;
     use crate::state::history::IntervalSummary;
+    use crate::state::{Setup, Source, TerminalCapabilities};
 
     fn summary(second: u64) -> IntervalSummary {
         IntervalSummary::of_second(second.cast_signed() * 1_000_000_000, 0.5)
@@ -274,7 +287,7 @@ mod tests {
         let mut frames = Vec::new();
         for second in 1..=7_u64 {
             history.insert(summary(second));
-            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5, 500_000_000);
+            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5, 1_000_000_000);
             let digit = |column: &Range<usize>| match column.is_empty() {
                 true => "-".to_owned(),
                 false => (column.start + 1).to_string(),
@@ -282,6 +295,37 @@ mod tests {
             frames.push(columns.iter().map(digit).collect::<String>());
         }
         assert_eq!(frames, ["1----", "12---", "123--", "1234-", "-2345", "6-345", "67-45"]);
+    }
+
+    #[test]
+    fn few_intervals_have_several_columns_each() {
+        let setup = Setup {
+            terminal: TerminalCapabilities::default(),
+            source: Source::Live,
+            time_zone: jiff::tz::TimeZone::UTC,
+            size: (80, 24),
+            interval_ms: 1000,
+        };
+        let mut state = State::new(setup);
+        let mut frames = Vec::new();
+        // Samples are early and late.
+        for (number, late_ms) in [150, 0, -30, 40, 100, 0, 0, 0, 0_i64].into_iter().enumerate() {
+            let end_ms = 1000 * (number as i64 + 1) + late_ms;
+            let before_ms = state.history.iter().next_back().map_or(0, |last| last.at.realtime_ns / 1_000_000);
+            let seconds = (end_ms - before_ms) as f32 / 1e3;
+            let mut last = IntervalSummary::of_second(end_ms * 1_000_000, 0.5);
+            last.seconds = seconds;
+            let at = last.at;
+            state.history.insert(last);
+            let columns = state.columns_of(None, Some(at), 13).columns;
+            let digit = |column: &Column| match column.summaries.is_empty() {
+                true => "-".to_owned(),
+                false => column.summaries.end.to_string(),
+            };
+            frames.push(columns.iter().map(digit).collect::<String>());
+        }
+        let expected = ["11111111-----", "1111222------", "11112223333--", "11223344-----", "1122334455---"];
+        assert_eq!(frames[..5], expected);
     }
 
     #[test]
@@ -294,7 +338,7 @@ mod tests {
         let last = summary(0).at;
         let at = Instant { boottime_ns: 4_990_000_000, ..last };
         let lengths: Vec<usize> =
-            sweep(&history, at, 1_000_000_000, 7, 500_000_000).iter().map(ExactSizeIterator::len).collect();
+            sweep(&history, at, 1_000_000_000, 7, 1_000_000_000).iter().map(ExactSizeIterator::len).collect();
         assert_eq!(lengths, [1, 1, 1, 1, 1, 0, 0]);
     }
 
@@ -302,7 +346,7 @@ mod tests {
     fn a_column_has_all_intervals_that_end_in_it() {
         let mut history = History::default();
         (1..=12).for_each(|second| history.insert(summary(second)));
-        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4, 500_000_000);
+        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4, 1_000_000_000);
         let lengths: Vec<usize> = columns.iter().map(ExactSizeIterator::len).collect();
         assert_eq!(lengths.iter().sum::<usize>(), 12, "{columns:?}");
         let window: Vec<Range<usize>> =
