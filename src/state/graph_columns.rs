@@ -309,14 +309,14 @@ mod tests {
         let mut state = State::new(setup);
         let mut frames = Vec::new();
         // Samples are early and late.
-        for (number, late_ms) in [150, 0, -30, 40, 100, 0, 0, 0, 0_i64].into_iter().enumerate() {
-            let end_ms = 1000 * (number as i64 + 1) + late_ms;
-            let before_ms = state.history.iter().next_back().map_or(0, |last| last.at.realtime_ns / 1_000_000);
+        for (number, late_ms) in (0_i64..).zip([150, 0, -30, 40, 100, 0, 0, 0, 0]) {
+            let end_ms = 1000 * (number + 1) + late_ms;
+            let before_ms = state.graphs.history.iter().next_back().map_or(0, |last| last.at.realtime_ns / 1_000_000);
             let seconds = (end_ms - before_ms) as f32 / 1e3;
             let mut last = IntervalSummary::of_second(end_ms * 1_000_000, 0.5);
             last.seconds = seconds;
             let at = last.at;
-            state.history.insert(last);
+            state.graphs.history.insert(last);
             let columns = state.columns_of(None, Some(at), 13).columns;
             let digit = |column: &Column| match column.summaries.is_empty() {
                 true => "-".to_owned(),
