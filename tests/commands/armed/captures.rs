@@ -60,7 +60,8 @@ fn a_capture_ends_and_the_same_mark_does_not_start_another_one() {
     assert!(second.to_str().unwrap().ends_with("-mark-reboot-reboot-x.stalltop"), "{captures:?}");
     let (first, second) = (open(first), open(second));
     let length = |replayer: &Replayer| times(replayer).last().unwrap() - replayer.marks()[0].at.boottime_ns;
-    assert!(length(&first) >= 31_000_000_000, "the event and the time after it: {} ns", length(&first));
+    // To one sample: they stand 500 ms apart.
+    assert!(length(&first) >= 30_500_000_000, "the event and the time after it: {} ns", length(&first));
     // What was not captured again is in what was in memory.
     assert_eq!(texts(&first), ["again"]);
     let marks = texts(&second);
