@@ -37,7 +37,7 @@ impl Deadline<'_> {
 /// A running command. Its process group is killed when this is dropped.
 pub struct ChildProcess {
     child: Child,
-    /// Its pid may be another process's
+    /// Its exit status was read: its pid may be another process's
     reaped: bool,
 }
 
@@ -93,10 +93,12 @@ impl ChildProcess {
         Ok(waitid(Id::Pid(self.pid()), flags)? != WaitStatus::StillAlive)
     }
 
-    /// Only before `end`.
+    /// Kills its process group; after `end` nothing, since the pid may be another process's.
     pub fn kill_group(&self) {
-        // All of the group may have ended already.
-        let _ = killpg(self.pid(), Signal::SIGKILL);
+        if !self.reaped {
+            // All of the group may have ended already.
+            let _ = killpg(self.pid(), Signal::SIGKILL);
+        }
     }
 }
 

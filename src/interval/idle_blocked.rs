@@ -4,7 +4,8 @@
 //! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
 //! those in memory reclaim, those that wait for a lock whose holder is known, and, in a group with a thread on storage, those that wait for a
 //! lock or for a process of the group.
-//! `blocked_counts` counts them in one sub-sample, `blocked_group` sums them by group; `weighted_sub_samples` says how much time each sub-sample counts for.
+//! `blocked_counts` counts them in one sub-sample, `blocked_group` sums them by group; `weighted_sub_samples` says how much time each
+//! sub-sample counts for.
 
 mod blocked_counts;
 mod blocked_group;
@@ -27,6 +28,7 @@ use crate::interval::wait_queues::wait_queues;
 use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Reading, Sample};
 use crate::units::SmallSort;
+
 pub use blocked_group::{BlockedGroup, DeviceEvidence};
 
 use blocked_counts::{BlockedCounts, GroupConditions, Holders};

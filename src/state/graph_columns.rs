@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// The time of a column of a graph that does not scroll: `graph_length_ns` fills it. Without a length an interval has one column,
+    /// The time of a column of a graph that does not scroll: `GraphData::length_ns` fills it. Without a length an interval has one column,
     /// or 8, 4 or 2 as long as all known ones fit.
     fn sweep_step_ns(&self, width: u16, at: Option<Instant>) -> u64 {
         let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
@@ -324,8 +324,18 @@ mod tests {
             };
             frames.push(columns.iter().map(digit).collect::<String>());
         }
-        let expected = ["11111111-----", "1111222------", "11112223333--", "11223344-----", "1122334455---"];
-        assert_eq!(frames[..5], expected);
+        let expected = [
+            "11111111-----",
+            "1111222------",
+            "11112223333--",
+            "11223344-----",
+            "1122334455---",
+            "112233445566-",
+            "1234567------",
+            "12345678-----",
+            "123456789----",
+        ];
+        assert_eq!(frames, expected);
     }
 
     #[test]

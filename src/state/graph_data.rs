@@ -10,7 +10,7 @@ pub struct GraphData {
     pub history: History,
     /// Replay: over the recording, as far as it has been evaluated
     pub recording_series: RecordingSeries,
-    /// Length of the graphs in nanoseconds; `None`: the recording, the intervals in memory, or one interval a column
+    /// Length of the graphs in nanoseconds; `None`: the recording, the intervals in memory, or what `sweep_step_ns` says
     pub(super) length_ns: Option<i64>,
 }
 

@@ -167,7 +167,7 @@ impl State {
         if !self.playback.paused
             && let Some(newest) = self.playback.newest.take()
         {
-            self.playback.current = Some(newest);
+            self.playback.show(newest, false);
             self.rebuild_rows();
         }
         Effect::Pause(self.playback.paused)

@@ -85,8 +85,11 @@ fn a_paused_live_screen_keeps_its_interval_while_samples_arrive() {
     assert!(text(&state).contains("PAUSED −6s"), "{}", text(&state));
     update(&mut state, Event::SeekCompleted { evaluation: intervals[10].clone(), preceding: Vec::new() });
     assert_eq!(state.shown_at(), Some(instant(11)));
+    update(&mut state, Event::SeekStarted(intervals[9].clone()));
+    assert!(state.playback.is_provisional);
     press(&mut state, " ");
     assert_eq!(state.shown_at(), Some(instant(96)), "resuming displays the newest");
+    assert!(!state.playback.is_provisional, "it has been evaluated, though the seek was not completed");
 }
 
 #[test]

@@ -8,7 +8,6 @@ mod remedies;
 use std::fmt::Write;
 
 use probes::{block_latencies_line, bpf_iterator_line, trace_line};
-use readings::lines;
 use remedies::Remedies;
 
 use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
@@ -47,7 +46,7 @@ impl DoctorReport {
         let sample = sampler.sample();
         let remedies = Remedies { is_root: sampler.host().privilege.effective_uid == 0 };
         let mut text = String::new();
-        for line in lines(&root, sampler.host(), &sample, remedies) {
+        for line in readings::lines(&root, sampler.host(), &sample, remedies) {
             // Into memory: cannot fail.
             let _ = match line.obstacle {
                 None => writeln!(text, "seen      {}", line.what),
