@@ -15,13 +15,14 @@ fn resident(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse().unwrap()
 }
 
-/// Whether a scrape is answered within a second.
+/// Whether a scrape is answered before the server ends a silent connection, after 5 s: then it did not wait for that. A SYN that a full
+/// accept queue drops is sent again after 1 s.
 fn scrape_is_quick(server: &Server) {
     let begin = Instant::now();
     let (status, _, body) = server.get("/metrics", "");
     assert_eq!(status, 200);
     assert!(body.contains("stalltop_sample_timestamp_seconds"), "{body}");
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
 }
 
 #[test]
