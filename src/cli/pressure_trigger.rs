@@ -88,7 +88,8 @@ impl PressureResource {
 /// In the form of the option.
 impl fmt::Display for PressureTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (stall, window) = (time::duration(self.stall.as_secs_f64()), time::duration(self.window.as_secs_f64()));
+        let (stall, window) =
+            (time::compact_duration(self.stall.as_secs_f64()), time::compact_duration(self.window.as_secs_f64()));
         write!(f, "{} {} {stall} {window}", self.share(), self.resource.name())
     }
 }

@@ -27,8 +27,18 @@ fn timestamp(realtime_ns: i64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(realtime_ns)).ok()
 }
 
-/// A duration in its two largest units: `250ms`, `1.5s`, `31s`, `1m31s`, `2h01m`, `12d04h`.
+/// A duration in its two largest units: `250 ms`, `1.5 s`, `31 s`, `1m31s`, `2h01m`, `12d04h`.
 pub fn duration(seconds: f64) -> String {
+    let compact = compact_duration(seconds);
+    let unit = compact.find(|char: char| char.is_ascii_alphabetic()).filter(|_| seconds < 60.0);
+    match unit.and_then(|unit| compact.split_at_checked(unit)) {
+        Some((number, unit)) => format!("{number} {unit}"),
+        None => compact,
+    }
+}
+
+/// The same without a blank, as an option takes it and for narrow cells: `250ms`, `1.5s`.
+pub fn compact_duration(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
         0 if seconds > 0.0 && seconds < 0.9995 => format!("{:.0}ms", seconds * 1000.0),
@@ -46,8 +56,9 @@ mod tests {
 
     #[test]
     fn durations_have_two_units() {
-        let durations = [91.0, 0.25, 0.999_8, 1.52, 7.04, 366.0, 7260.0, 12.0 * 86_400.0 + 4.0 * 3600.0].map(duration);
-        assert_eq!(durations, ["1m31s", "250ms", "1s", "1.5s", "7s", "6m06s", "2h01m", "12d04h"]);
+        let seconds = [91.0, 0.25, 0.999_8, 1.52, 7.04, 366.0, 7260.0, 12.0 * 86_400.0 + 4.0 * 3600.0];
+        assert_eq!(seconds.map(duration), ["1m31s", "250 ms", "1 s", "1.5 s", "7 s", "6m06s", "2h01m", "12d04h"]);
+        assert_eq!(seconds.map(compact_duration), ["1m31s", "250ms", "1s", "1.5s", "7s", "6m06s", "2h01m", "12d04h"]);
     }
 
     #[test]

@@ -8,20 +8,16 @@ use crate::sample::Instant;
 use crate::state::State;
 use crate::units::time;
 
-/// `since 12:01:44 (1m31s)`, `≥ 5 s: already so at start`; of an ended finding `12:01:44 – 12:03:15 (1m31s)`. `now` is the time
+/// `since 12:01:44 (8.2 s)`, `≥ 5 s: already so at start`; of an ended finding `12:01:44 – 12:03:15 (1m31s)`. `now` is the time
 /// displayed.
 pub fn finding_time(state: &State, finding: &Finding, now: Instant) -> SafeText {
     let lasted = finding.until.unwrap_or(now).seconds_since(finding.since);
     let since = displayed_time(state, finding.since);
     match finding.until {
         Some(until) => safe!("{since} – {} ({})", displayed_time(state, until), time::duration(lasted)),
-        None if began_before_the_samples(state, finding) => safe!("≥ {}: already so at start", length(lasted)),
+        None if began_before_the_samples(state, finding) => safe!("≥ {}: already so at start", time::duration(lasted.round())),
         None => safe!("since {since} ({})", time::duration(lasted)),
     }
-}
-
-fn length(seconds: f64) -> String {
-    if seconds < 60.0 { format!("{seconds:.0} s") } else { time::duration(seconds) }
 }
 
 /// Clock jitter between two readings of one instant.

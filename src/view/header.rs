@@ -93,13 +93,13 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
         Source::Live | Source::Host { .. } => {
-            parts.push((safe!(" {} ", time::duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
+            parts.push((safe!(" {} ", time::compact_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
             match (&state.playback.newest, state.playback.paused) {
                 (_, false) if state.arrival.status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
                 (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
                 (Some(newest), true) => {
                     let behind = newest.interval.at().seconds_since(at);
-                    parts.push((safe!("PAUSED −{}", time::duration(behind)), StyleRole::Playback));
+                    parts.push((safe!("PAUSED −{}", time::compact_duration(behind)), StyleRole::Playback));
                 }
                 (None, true) => parts.push(("PAUSED".into(), StyleRole::Playback)),
             }

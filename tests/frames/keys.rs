@@ -356,7 +356,7 @@ fn an_overdue_sample_is_reported() {
     let mut state = state();
     assert_eq!(update(&mut state, Event::Now(instant(91))), Effect::Nothing);
     assert_eq!(update(&mut state, Event::Now(instant(97))), Effect::Redraw);
-    assert!(text(&state).contains("no sample for 7s"), "{}", text(&state));
+    assert!(text(&state).contains("no sample for 7 s"), "{}", text(&state));
     update(&mut state, Event::SourceEnded(Some("the pipe closed".to_owned())));
     assert!(text(&state).contains("no more samples: the pipe closed"));
 }

@@ -106,9 +106,9 @@ fn the_graphs_of_a_replay_zoom() {
     assert!(title(&state).contains("(2m00s)"), "{}", title(&state));
     insta::assert_snapshot!("time-zoomed-200x50", text(&state));
     press(&mut state, "<<<<<<<<<<");
-    assert!(title(&state).contains("(1s)"), "{}", title(&state));
+    assert!(title(&state).contains("(1 s)"), "{}", title(&state));
     press(&mut state, ">");
-    assert!(title(&state).contains("(2s)"), "{}", title(&state));
+    assert!(title(&state).contains("(2 s)"), "{}", title(&state));
     press(&mut state, "Z");
     assert!(title(&state).contains("(10m00s)"), "{}", title(&state));
 }

@@ -100,7 +100,7 @@ mod tests {
     fn a_frame_is_as_wide_as_its_part_of_the_time() {
         let stacks = FoldedStacks::from_lines(&[("db;db;read;wait", 300.0), ("db;db;write", 100.0), ("x;x;<b>", 0.5)]);
         let page = section(&stacks).into_string();
-        assert!(page.contains("left:0.000%;width:99.875%;bottom:0px\" title=\"db: 400ms, 99.9 %\">db<"), "{page}");
+        assert!(page.contains("left:0.000%;width:99.875%;bottom:0px\" title=\"db: 400 ms, 99.9 %\">db<"), "{page}");
         assert!(page.contains("left:74.906%;width:24.969%;bottom:40px") && page.contains(">write<"), "{page}");
         assert!(page.contains("bottom:60px") && page.contains("height:80px"), "{page}");
         assert!(!page.contains("<b>"), "too narrow: {page}");

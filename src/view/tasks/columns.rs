@@ -169,7 +169,7 @@ const CPU_TIME: Spec = Spec::figure(&task::CPU_TIME_SECONDS, 6, |line, cell| {
         Some(thread) => (thread.user_ticks, thread.system_ticks),
     };
     let seconds = line.interval.host.seconds((user.0 + system.0) as f64);
-    cell.text(safe!("{}", time::duration(seconds)), used_role(seconds));
+    cell.text(safe!("{}", time::compact_duration(seconds)), used_role(seconds));
 })
 .sorted_by(SortColumn::TASK_TIME)
 .min_table_width(MIN_CPU_TIME_WIDTH);
