@@ -56,7 +56,7 @@ use crate::sample::Instant;
 use crate::state::fleet::FleetState;
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
-use crate::state::{ClickTarget, Event, Overlay, Screen, SourceStatus, State};
+use crate::state::{ClickTarget, Event, Overlay, PageItems, Screen, SourceStatus, State};
 use crate::units::time;
 pub use copied_text::{command_text, copied_text};
 use hit_area::HitArea;
@@ -218,6 +218,13 @@ pub fn max_scroll(state: &State) -> Option<usize> {
     Some(details::max_scroll(state, evaluation, details, layout.width, layout.body_rows))
 }
 
+/// The items that the open page lists.
+fn page_items(state: &State) -> Option<PageItems> {
+    let (details, evaluation) = (state.details.as_ref()?, state.current()?);
+    let layout = ScreenLayout::new(state);
+    Some(details::page_items(state, evaluation, details, layout.width, layout.body_rows))
+}
+
 /// What the frame with these areas has that keys, clicks and the wheel need: sent before them.
 pub fn frame_events(state: &State, areas: &[HitArea]) -> Vec<Event> {
     let mut events = vec![Event::ListEndOffset(hit_area::list_end_offset(areas))];
@@ -225,6 +232,7 @@ pub fn frame_events(state: &State, areas: &[HitArea]) -> Vec<Event> {
     if state.screen == Screen::Overview && state.details.is_none() {
         events.push(Event::DrawnItems(hit_area::drawn_items(areas)));
     }
+    events.extend(page_items(state).map(Event::PageItems));
     events.extend(max_scroll(state).map(Event::MaxScroll));
     events
 }

@@ -9,7 +9,7 @@ use super::prompt::PromptKind;
 use super::rows::TaskRows;
 use super::screen::Screen;
 use super::sort::SortColumn;
-use super::{Details, Overlay, State};
+use super::{Overlay, State};
 
 impl State {
     pub(super) fn on_key(&mut self, key: Key) -> Effect {
@@ -66,8 +66,10 @@ impl State {
             Action::PreviousPane if self.shows_panes() => self.move_focus(-1),
             Action::NextPane => self.switch_screen(self.screen.next()),
             Action::PreviousPane => self.switch_screen(self.screen.previous()),
-            Action::Up => self.move_by(-1),
-            Action::Down => self.move_by(1),
+            Action::Up | Action::Down => match self.page_to_select_on() {
+                Some(page) => page.select_next(action == Action::Down),
+                None => self.move_by(if action == Action::Down { 1 } else { -1 }),
+            },
             Action::PageUp => self.move_by(-page_rows(self)),
             Action::PageDown => self.move_by(page_rows(self)),
             Action::First => self.move_by(i64::from(i32::MIN)),
@@ -146,7 +148,7 @@ impl State {
             ClickTarget::Action(action) => return self.run_action(action),
             ClickTarget::MovedList(_) => self.move_sideways(false),
             ClickTarget::Item(item) if !self.selects_on_overview() || self.is_selected(&item) => {
-                self.details = Some(Details::new(item));
+                self.open_page(item);
             }
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::PageItems;
 use super::column_chooser::ChoosableColumn;
 use super::history::{IntervalSummary, TaskPoint};
 use super::key::Key;
@@ -31,6 +32,8 @@ pub enum Event {
     /// The items on the frame, from top to bottom. Sent before keys, clicks and wheel events: those of the overview are selected
     /// in this order.
     DrawnItems(Vec<Item>),
+    /// The items that the open page lists. Sent before keys, clicks and wheel events: they are selected in this order.
+    PageItems(PageItems),
     /// The offset at which the list on the frame ends at the right, or `None` if it goes on there. Sent before keys and clicks: a
     /// list is moved no further, and from there after its rows have become shorter.
     ListEndOffset(Option<u16>),

@@ -10,7 +10,7 @@ use super::prompt::edit_line;
 use super::rows::Item;
 use super::screen::Screen;
 use super::theme_choice::ThemeChoice;
-use super::{Details, Overlay, State};
+use super::{Overlay, State};
 use crate::units::SmallSort;
 
 /// The open palette.
@@ -97,7 +97,7 @@ impl State {
             }
             PaletteCommand::Open(item) => {
                 self.switch_screen(Screen::Findings);
-                self.details = Some(Details::new(item));
+                self.open_page(item);
                 Effect::Redraw
             }
         }

@@ -19,6 +19,12 @@ pub fn update(state: &mut State, event: Event) -> Effect {
             state.lists.drawn_items = items;
             return Effect::Nothing;
         }
+        Event::PageItems(items) => {
+            if let Some(details) = &mut state.details {
+                details.items = items;
+            }
+            return Effect::Nothing;
+        }
         Event::ListEndOffset(offset) => {
             state.lists.end_offset = offset;
             return Effect::Nothing;

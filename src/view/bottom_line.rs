@@ -75,6 +75,7 @@ const ZOOM_HINT: KeyHint = ("< >", "zoom", Action::ShorterGraphs);
 /// The key hints of a state, most useful first.
 fn hints(state: &State) -> &'static [KeyHint] {
     const DETAILS: &[KeyHint] = &[("Esc", "back", Action::Back), TIME_HINT, SAVE_HINT];
+    const SELECTED: &[KeyHint] = &[("Enter", "open", Action::OpenDetails), ("Esc", "back", Action::Back), TIME_HINT];
     const PAUSED: &[KeyHint] = &[("Space", "live", Action::TogglePause), TIME_HINT, SAVE_HINT, SPAN_HINT, ZOOM_HINT];
     const SPAN: &[KeyHint] = &[("[ ]", "extend", Action::SampleForward), SAVE_HINT, ("Esc", "end", Action::ToggleSpan)];
     const STOPPED: &[KeyHint] =
@@ -91,8 +92,8 @@ fn hints(state: &State) -> &'static [KeyHint] {
         ("/", "filter", Action::Filter),
         SAVE_HINT,
     ];
-    if state.details.is_some() {
-        return DETAILS;
+    if let Some(details) = &state.details {
+        return if details.selected_in_sight().is_some() { SELECTED } else { DETAILS };
     }
     if state.playback.span.is_some() {
         return SPAN;

@@ -23,7 +23,7 @@ use crate::interval::task::Microstates;
 use crate::safe;
 use crate::state::graph_columns::{GraphColumns, TimeAxis};
 use crate::state::history::MAX_PAGE_COLUMNS;
-use crate::state::{Details, Item, State};
+use crate::state::{Details, Item, PageItems, State};
 use table::PageTable;
 
 /// The content of a page from top to bottom.
@@ -178,7 +178,7 @@ impl Entry {
     }
 
     /// Draws what is below its first `passed` lines, which only a table has.
-    fn draw(&self, pane: &mut Pane, y: u16, labels: u16, passed: usize) {
+    fn draw(&self, pane: &mut Pane, y: u16, labels: u16, passed: usize, selected: Option<&Item>) {
         match self {
             Entry::Gap => {}
             Entry::Line { indent, text, role } => {
@@ -188,7 +188,7 @@ impl Entry {
                 pane.subarea(2, y, labels, 1).line(0, (label, StyleRole::Dim));
                 pane.subarea(4 + labels, y, u16::MAX, 1).line(0, (text, *role));
             }
-            Entry::Table(table) => table.draw(pane, y, passed),
+            Entry::Table(table) => table.draw(pane, y, passed, selected),
             Entry::Styled { indent, line } => pane.subarea(*indent, y, u16::MAX, 1).line(0, line.clone()),
             Entry::States(shares, time) => {
                 let height = STATE_LAYERS.len() as u16;
@@ -306,7 +306,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
     pane.scroll_bar(most + usize::from(height), top, usize::from(height));
     let mut x = 0;
     for entries in layout.columns(width) {
-        draw_entries(entries, labels, top, &mut pane.subarea(x, 0, layout.column_width, u16::MAX));
+        draw_entries(entries, labels, top, details.selected.as_ref(), &mut pane.subarea(x, 0, layout.column_width, u16::MAX));
         x += layout.column_width + COLUMN_GAP;
     }
     if most > 0 {
@@ -316,7 +316,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, pane: &mu
 }
 
 /// Draws entries below each other, from line `top` on.
-fn draw_entries(entries: &[Entry], labels: u16, top: usize, pane: &mut Pane) {
+fn draw_entries(entries: &[Entry], labels: u16, top: usize, selected: Option<&Item>, pane: &mut Pane) {
     let (mut begins, mut y) = (0, 0);
     for entry in entries {
         let (passed, lines) = (top.saturating_sub(begins), entry.height());
@@ -328,7 +328,7 @@ fn draw_entries(entries: &[Entry], labels: u16, top: usize, pane: &mut Pane) {
         if y >= pane.height() {
             break;
         }
-        entry.draw(pane, y, labels, passed);
+        entry.draw(pane, y, labels, passed, selected);
         y += u16::try_from(lines - passed).unwrap_or(u16::MAX);
     }
 }
@@ -345,7 +345,7 @@ pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
         if below > height {
             break;
         }
-        entry.draw(pane, y, labels, 0);
+        entry.draw(pane, y, labels, 0, None);
         y = below;
     }
     if is_cut {
@@ -356,6 +356,22 @@ pub fn draw_beginning(pane: &mut Pane, fill: impl FnOnce(&mut Page)) {
 /// Maximum scroll offset of the page for this size.
 pub fn max_scroll(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
     PageLayout::new(state, evaluation, details, width, height).max_scroll(width, height)
+}
+
+/// The items that the page of this size lists.
+pub fn page_items(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> PageItems {
+    let layout = PageLayout::new(state, evaluation, details, width, height);
+    let mut lines = Vec::new();
+    for entries in layout.columns(width) {
+        let mut begins = 0;
+        for entry in entries {
+            if let Entry::Table(table) = entry {
+                lines.extend(table.items().map(|(line, item)| (begins + line, item.clone())));
+            }
+            begins += entry.height();
+        }
+    }
+    PageItems { lines, height: usize::from(height) }
 }
 
 fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: u16) -> Page {

@@ -5,7 +5,7 @@ use stalltop::state::{Event, update};
 
 use crate::machine::finding;
 use crate::scenes;
-use crate::screen::{live, press, text};
+use crate::screen::{buffer, live, press, text};
 
 /// The row of the first device.
 fn device(frame: &str) -> &str {
@@ -89,23 +89,56 @@ fn help_is_complete_on_a_narrow_terminal() {
     assert!(!frame.contains('…') && frame.contains("selects text)"), "{frame}");
 }
 
+/// Arrows select the threads of a process, in sight or not, and Esc returns to the page from which one was opened.
+#[test]
+fn a_thread_of_a_page_can_be_selected_and_opened() {
+    for size in [(80, 24), (200, 50)] {
+        let mut state = live(&scenes::lock_convoy(), (80, 24));
+        update(&mut state, Event::Resize { width: size.0, height: size.1 });
+        press(&mut state, "5\n");
+        let page = state.details.as_ref().unwrap().item.clone();
+        let mut opened = Vec::new();
+        for _ in 0..200 {
+            press(&mut state, "j");
+            let Some(selected) = state.details.as_ref().unwrap().selected_in_sight().cloned() else { continue };
+            if opened.last() == Some(&selected) {
+                break;
+            }
+            let before = text(&state);
+            assert!(before.contains("Enter open"), "{before}");
+            press(&mut state, "\n");
+            assert_eq!(state.details.as_ref().unwrap().item, selected);
+            assert!(text(&state).contains(" thread "), "{}", text(&state));
+            press(&mut state, "\x1b");
+            assert_eq!(state.details.as_ref().unwrap().item, page);
+            assert_eq!(text(&state), before);
+            opened.push(selected);
+        }
+        assert!(opened.len() > 20, "{size:?}: {opened:?}");
+        press(&mut state, "k");
+        assert_eq!(state.details.as_ref().unwrap().selected_in_sight(), opened.iter().nth_back(1), "{size:?}");
+        press(&mut state, "g");
+        assert!(size.1 == 50 || !text(&state).contains("Enter open"), "out of sight");
+        press(&mut state, "\x1b");
+        assert_eq!(state.details, None);
+    }
+}
+
 #[test]
 fn up_scrolls_from_the_end_of_a_page() {
     for (keys, size) in [("6\n", (80, 24)), ("5\n", (80, 24)), ("?", (40, 12))] {
         let mut state = live(&scenes::lock_convoy(), (80, 24));
         update(&mut state, Event::Resize { width: size.0, height: size.1 });
         press(&mut state, keys);
-        let mut frames = vec![text(&state)];
         for _ in 0..300 {
             press(&mut state, "j");
-            frames.push(text(&state));
         }
-        let end = frames.pop().unwrap();
+        let (end, drawn) = (text(&state), buffer(&state));
         let last = if keys == "?" { "/proc/pressure" } else { " end" };
         assert!(end.contains(last), "{end}");
         press(&mut state, "k");
-        assert_ne!(text(&state), end, "{keys}");
+        assert_ne!(buffer(&state), drawn, "{keys}");
         press(&mut state, "j");
-        assert_eq!(text(&state), end, "{keys}");
+        assert_eq!(buffer(&state), drawn, "{keys}");
     }
 }

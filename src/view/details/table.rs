@@ -30,7 +30,7 @@ pub struct PageTable {
 struct PageRow {
     cells: Vec<SafeText>,
     role: StyleRole,
-    /// Whose page a click opens
+    /// Whose page a click, or Enter on the selected row, opens
     item: Option<Item>,
 }
 
@@ -48,9 +48,14 @@ impl PageTable {
         self.rows.push(PageRow { cells: cells.into(), role, item: None });
     }
 
-    /// Adds a row that a click opens.
+    /// Adds a row that can be selected and opened.
     pub fn push_item<const N: usize>(&mut self, cells: [SafeText; N], item: Item, role: StyleRole) {
         self.rows.push(PageRow { cells: cells.into(), role, item: Some(item) });
+    }
+
+    /// The items of the rows, with their lines below the headings.
+    pub fn items(&self) -> impl Iterator<Item = (usize, &Item)> {
+        (1..).zip(&self.rows).filter_map(|(line, row)| Some((line, row.item.as_ref()?)))
     }
 
     /// Lines with the headings.
@@ -58,8 +63,8 @@ impl PageTable {
         1 + self.rows.len()
     }
 
-    /// Draws the table from row `y` on, without its first `skipped` rows.
-    pub fn draw(&self, pane: &mut Pane, y: u16, skipped: usize) {
+    /// Draws the table from row `y` on, without its first `skipped` rows. The row of the selected item is marked.
+    pub fn draw(&self, pane: &mut Pane, y: u16, skipped: usize, selected: Option<&Item>) {
         let mut pane = pane.subarea(INDENT, y, u16::MAX, u16::MAX);
         let columns = Columns::new(&self.columns, pane.width());
         let rows = self.rows.iter().skip(skipped).map(|PageRow { cells, role, item }| {
@@ -68,7 +73,7 @@ impl PageTable {
                     cell.text(text.clone(), *role);
                 }
             });
-            row.with_item(item.clone())
+            row.selected(item.is_some() && item.as_ref() == selected).with_item(item.clone())
         });
         columns.draw(&mut pane, None, rows);
     }

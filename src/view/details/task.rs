@@ -249,7 +249,7 @@ pub fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: 
 
 /// The threads, most active first.
 fn threads(interval: &Interval, process: &Process, page: &mut Page) {
-    page.heading("THREADS");
+    page.heading("THREADS (↓ selects, Enter opens)");
     let mut table = PageTable::new([
         number("tid", 8),
         words("name", 16),
