@@ -101,6 +101,10 @@ columns! {
         Unit::KilobytesPerSecond, "growth of its resident memory; negative: it shrank",
         |input, row| row.span.resident_pages_growth.map(|pages| pages.0 * input.interval.host.page_size as f64).into())
         .hidden_by_default().heading("growth/s");
+    SHARED_BYTES = Figure::new("SHR", "shared_bytes", Unit::Kilobytes,
+        "the part of its resident memory that is mapped from files or shared (statm), at most about 10 s old",
+        |input, row| row.process.shared_pages.map(|pages| pages.saturating_mul(input.interval.host.page_size)).into())
+        .hidden_by_default();
     VIRTUAL_BYTES = Figure::new("VIRT", "virtual_bytes", Unit::Kilobytes, "its address space (stat vsize)",
         |_, row| row.process.virtual_bytes.into()).hidden_by_default();
     VIRTUAL_GROWTH_BYTES_PER_SECOND = Figure::four_digits("VGROW/s", "virtual_growth_bytes_per_second",

@@ -38,6 +38,7 @@ pub fn zeroed_process(new: &Process) -> Process {
         major_faults: NOTHING,
         resident_pages: 0,
         virtual_bytes: new.virtual_bytes.map(|_| 0),
+        shared_pages: new.shared_pages.map(|_| 0),
         io: Ok(TaskIo::default()),
         threads: Arc::default(),
         ..new.clone()

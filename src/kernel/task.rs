@@ -134,6 +134,11 @@ pub fn parse_tgid(status: &[u8]) -> Option<u32> {
     u32::try_from(parse_decimal(line.trim_ascii())?).ok()
 }
 
+/// Field 3 of /proc/PID/statm, in pages.
+pub fn parse_shared_pages(text: &[u8]) -> Option<u64> {
+    parse_decimal(text.trim_ascii().split(|&byte| byte == b' ').nth(2)?)
+}
+
 /// /proc/PID/io, by field name.
 pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     const NAMES: [&[u8]; 5] = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:", b"cancelled_write_bytes:"];

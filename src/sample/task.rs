@@ -128,6 +128,9 @@ pub struct Process {
     pub resident_pages: u64,
     /// stat field 23: its address space; `None` in recordings of earlier versions
     pub virtual_bytes: Option<u64>,
+    /// statm field 3, pages: the part of its resident memory that is mapped from files or shared. Read with the facts: of a process
+    /// that runs at most some ten seconds old. `None` of kernel threads, and in recordings of earlier versions
+    pub shared_pages: Option<u64>,
     pub io: Reading<TaskIo>,
     /// Sorted by tid; the tid of the leader is the pid. Samples share the list if only facts changed
     pub threads: Arc<[Thread]>,

@@ -864,6 +864,7 @@ fn strange_process(d: &mut Dice) -> Process {
         major_faults: d.counter(),
         resident_pages: d.u64(),
         virtual_bytes: d.maybe(Dice::u64),
+        shared_pages: d.maybe(Dice::u64),
         io: d.reading(|d| TaskIo {
             read_bytes: d.counter(),
             write_bytes: d.counter(),

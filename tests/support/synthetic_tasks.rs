@@ -88,6 +88,7 @@ pub fn process(pid: u32, comm: impl Into<Name>) -> ProcessBuilder {
         major_faults: Counter(0),
         resident_pages: 0,
         virtual_bytes: None,
+        shared_pages: None,
         io: Err(Absent::NoPermission),
         threads: Arc::new([]),
     })

@@ -114,6 +114,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         .facts(ProcessFacts { cmdline: Ok(Name::from(name)), ..ProcessFacts::default() })
         .threads([synthetic::thread(pid, name).started(7).ran(run_ns, 0, run_ms)])
         .with(|process| (process.resident_pages, process.virtual_bytes) = (250, Some(1 << 22)))
+        .with(|process| process.shared_pages = Some(120))
         .build()
 }
 

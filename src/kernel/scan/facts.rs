@@ -1,4 +1,4 @@
-//! Reads the facts of a process: command line, executable, cgroup, owner, io. They are slow to read, so each scan reads them last
+//! Reads the facts of a process: command line, executable, cgroup, owner, io, shared memory. They are slow to read, so each scan reads them last
 //! and for a few milliseconds only: a host with thousands of processes is on the screen at once.
 
 use std::os::unix::ffi::OsStrExt;
@@ -34,15 +34,16 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
         let text = context.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;
         task::parse_io(text).ok_or(Absent::Malformed)
     });
+    let shared_pages = if process.kernel_thread { None } else { read_shared_pages(context, pid) };
     // At the first reading `discover` has just read the owner.
     let uid = if known.facts.was_read() { context.files.owner_uid(pid).unwrap_or(process.uid) } else { process.uid };
     context.owner_uids.insert(uid);
     // Unchanged facts must not make a new `Process`: samples share it.
     let facts = ProcessFacts { cmdline, executable, cgroup, memberships };
-    if facts != *old || io != process.io || uid != process.uid {
+    if facts != *old || (io, uid, shared_pages) != (process.io, process.uid, process.shared_pages) {
         let facts = context.interner.intern_facts(facts);
         let process = Arc::make_mut(&mut known.sampled);
-        (process.facts, process.io, process.uid) = (facts, io, uid);
+        (process.facts, process.io, process.uid, process.shared_pages) = (facts, io, uid, shared_pages);
         // The group depends on the executable.
         known.clear_group();
     }
@@ -66,6 +67,10 @@ fn read_executable(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> 
         Ok(old) => Ok(context.interner.reuse_or_intern(old, target.as_bytes())),
         Err(_) => Ok(context.interner.intern(target.as_bytes())),
     }
+}
+
+fn read_shared_pages(context: &mut ScanContext, pid: u32) -> Option<u64> {
+    task::parse_shared_pages(context.files.read_once(format_args!("{pid}/statm")).ok()?)
 }
 
 /// The cgroup of the CPU controller, and those of other controllers if they differ from it.

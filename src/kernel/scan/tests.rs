@@ -194,13 +194,17 @@ fn names_may_hold_anything() {
 fn slow_facts_are_read_and_follow_an_execve() {
     let mut machine = Machine::new(true);
     machine.put(40, "sh", 5, 10_000_000, &[one(40)]);
+    machine.write("40/statm", "2048 300 120 40 0 90 0\n");
     let first = machine.scan();
     let (process, _) = only(&first, 40);
+    assert_eq!((process.shared_pages, process.resident_pages), (Some(120), 50));
     assert_eq!(process.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
     assert_eq!(process.facts.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
     assert_eq!(process.facts.executable, Err(Absent::NoSuchFile));
     machine.put(40, "psql", 5, 20_000_000, &[one(40)]);
+    machine.write("40/statm", "2048 300 130 40 0 90 0\n");
     let second = machine.scan();
+    assert_eq!(only(&second, 40).0.shared_pages, Some(130));
     assert_eq!(only(&second, 40).0.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/psql\0--flag");
     assert_eq!(only(&first, 40).0.comm.as_bytes(), b"sh", "the older sample stays what it was");
 }

@@ -88,10 +88,13 @@ fn states_over_time(state: &State, shares: impl Fn(&IntervalSummary) -> Option<[
     }
 }
 
-/// `1.20G of 4.00G virtual, grows 12.0M/s`
+/// `1.20G (1.00G shared) of 4.00G virtual, grows 12.0M/s`
 fn memory(interval: &Interval, process: &Process, span: &ProcessSpan) -> SafeText {
     let page_size = interval.host.page_size as f64;
     let mut words = format::short_bytes(span.resident_pages as f64 * page_size);
+    if let Some(pages) = process.shared_pages.filter(|&pages| pages > 0) {
+        words += &format!(" ({} shared)", format::short_bytes(pages as f64 * page_size));
+    }
     if let Some(bytes) = process.virtual_bytes {
         words += &format!(" of {} virtual", format::short_bytes(bytes as f64));
     }

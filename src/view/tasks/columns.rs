@@ -175,7 +175,7 @@ const CPU_TIME: Spec = Spec::figure(&task::CPU_TIME_SECONDS, 6, |line, cell| {
 .min_table_width(MIN_CPU_TIME_WIDTH);
 
 /// Columns of htop and atop that are shown where the user has chosen them.
-const ADDED_COLUMNS: [Spec; 8] = [
+const ADDED_COLUMNS: [Spec; 9] = [
     Spec::figure(&task::STATE, 1, |line, cell| {
         let state = line.main_thread().map(|thread| thread.state);
         let role = match state {
@@ -200,6 +200,14 @@ const ADDED_COLUMNS: [Spec; 8] = [
     Spec::figure(&task::VIRTUAL_BYTES, 5, |line, cell| {
         if line.thread.is_none() {
             let bytes = line.process.virtual_bytes.map(|bytes| format::short_bytes(bytes as f64));
+            cell.text(safe!("{}", bytes.unwrap_or_else(|| "-".to_owned())), StyleRole::Plain);
+        }
+    })
+    .hidden_by_default(),
+    Spec::figure(&task::SHARED_BYTES, 5, |line, cell| {
+        if line.thread.is_none() {
+            let page = line.interval.host.page_size as f64;
+            let bytes = line.process.shared_pages.map(|pages| format::short_bytes(pages as f64 * page));
             cell.text(safe!("{}", bytes.unwrap_or_else(|| "-".to_owned())), StyleRole::Plain);
         }
     })

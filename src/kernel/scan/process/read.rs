@@ -15,7 +15,8 @@ use crate::units::Counter;
 const MAX_THREADS_EXAMINED: usize = 64;
 
 impl KnownProcess {
-    /// Reads a process that is seen for the first time. `facts` reads its command line, executable, cgroup and io later.
+    /// Reads a process that is seen for the first time. `facts` reads its command line, executable, cgroup, io and shared memory
+    /// later.
     pub fn discover(context: &mut ScanContext, pid: u32) -> Reading<KnownProcess> {
         let clock_ns = context.clocks.cpu_ns(pid);
         context.record_read_time(pid);
@@ -41,6 +42,7 @@ impl KnownProcess {
             major_faults: stat.major_faults,
             resident_pages: stat.resident_pages,
             virtual_bytes: Some(stat.virtual_bytes),
+            shared_pages: None,
             io: Err(Absent::NotRead),
             threads: Arc::default(),
         };

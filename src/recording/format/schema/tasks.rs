@@ -44,6 +44,7 @@ columns! { Process: 48 {
     children_cpu,
     guest_ticks,
     virtual_bytes,
+    shared_pages,
 } }
 
 columns! { ProcessFacts: 12 { cmdline, executable, cgroup, memberships } }
