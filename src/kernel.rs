@@ -126,7 +126,7 @@ impl Sampler {
     /// program may load it and sees all tasks by their numbers in the initial pid namespace. `program` is this one. With
     /// `max_cpu_share`, of one CPU, it is not attached while that would take more.
     pub fn enable_lock_wakers(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
-        let can_load = self.root.is_host() && probe::load_obstacle(&self.root).is_none();
+        let can_load = self.root.is_host() && probe::permission_obstacle().is_none();
         if can_load && self.is_in_initial_pid_namespace() {
             self.scanner.follow_likely_mutexes();
             self.sub_sampler.waits.enable_lock_wakers(program, self.host.machine.clone(), max_cpu_share);

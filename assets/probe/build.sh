@@ -5,7 +5,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here}
 cd "$here"
-for name in tasks block file_systems run_queue wakes lock_wakers query; do
+for name in tasks block file_systems run_queue task_layout wakes lock_wakers query; do
   # wakes, query: atomic operations, of Linux 5.12
   case $name in wakes | query) cpu=v3 ;; *) cpu=v2 ;; esac
   clang-16 -target bpf -mcpu=$cpu -O2 -g -Wall -Werror -fdebug-compilation-dir=. -I"/usr/include/$(uname -m)-linux-gnu" \

@@ -2,23 +2,10 @@
 // Which thread wakes which: of the threads of some processes, the time that they run, wait for a CPU and are blocked, in which system
 // call, and for a futex the thread that woke them there. Counted in maps; no event leaves the kernel.
 // src/kernel/probe/wakes.rs loads the object and reads the maps; build.sh makes it again, and .ci/run compares the bytes.
-//
-// The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE).
-#include <linux/types.h>
-#include <stdbool.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-
-#define RELOCATED __attribute__((preserve_access_index))
-
-struct task_struct { unsigned int __state; int pid, tgid; } RELOCATED;
-struct pt_regs;
-struct pt_regs___x86 { unsigned long di, si, dx, r10, orig_ax; } RELOCATED;
-struct pt_regs___arm64 { __u64 regs[31]; int syscallno; } RELOCATED;
+#include "task.h"
 
 enum { TASK_UNINTERRUPTIBLE = 0x2, TASK_WAKING = 0x200 };
-enum { FUTEX_X86 = 202, FUTEX_ARM64 = 98, FUTEX_COMMAND = 0x7f, FUTEX_PRIVATE = 0x80 };
+enum { FUTEX_PRIVATE = 0x80 };
 // Commands of a thread that waits, and of one that wakes others (include/uapi/linux/futex.h)
 enum {
 	WAITING_COMMANDS = 1 << 0 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13,
@@ -33,7 +20,7 @@ enum { CONTENDED = 2, TID_MASK = 0x3fffffff, MAX_TID = 1 << 22 };
 enum { WATCHED_WORDS = 1024, THREADS = 4096, FUTEXES = 1024, EDGES = 32768, MAX_PROBES = 8, MAX_EDGE_PROBES = 16 };
 enum { RUNNING = 1, RUNNABLE, BLOCKED };
 // What a thread waits in: the number of its system call, or NO_CALL; in D; or a futex: its place plus one.
-enum { NO_CALL = 0xffff, IN_D = 1 << 16, IS_FUTEX = 1 << 17 };
+enum { IN_D = 1 << 16, IS_FUTEX = 1 << 17 };
 // The key of an edge, from its lowest bit: what the thread waits in (18 bits), the place of the thread that woke it, plus one (13), what that
 // one waited in (18), and the place of the thread (12).
 enum { WAKER_SHIFT = 18, HOLD_SHIFT = 31, AT_SHIFT = 49 };
@@ -93,8 +80,6 @@ TABLE(threads, THREADS, struct thread);
 TABLE(futexes, FUTEXES, struct futex);
 TABLE(edges, EDGES, struct edge);
 
-struct call { __u64 number, arguments[4]; bool is_futex; };
-
 static __always_inline struct control *control_of(void)
 {
 	__u32 first = 0;
@@ -144,44 +129,14 @@ static __always_inline __u64 mixed(__u64 number)
 	return number ^ number >> 29;
 }
 
-static __always_inline struct thread *thread_of(struct control *control, __u32 tgid, __u32 tid, __u32 *at)
+static __always_inline struct thread *thread_of(struct control *control, struct ids *ids, __u32 *at)
 {
-	__u64 key = (__u64)tgid << 32 | tid;
+	__u64 key = (__u64)ids->tgid << 32 | ids->tid;
 	struct thread *thread;
 
 	// The numbers of threads are consecutive: by themselves those of several processes would share places.
 	FIND(threads, THREADS, MAX_PROBES, mixed(key) >> 52, key, control, at, thread);
 	return thread;
-}
-
-static __always_inline void read_call(struct task_struct *task, struct call *call)
-{
-	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-	struct pt_regs___x86 *x86 = (void *)registers;
-	struct pt_regs___arm64 *arm64 = (void *)registers;
-
-	call->number = NO_CALL;
-	call->is_futex = false;
-	if (bpf_core_field_exists(x86->orig_ax)) {
-		call->number = x86->orig_ax & NO_CALL;
-		call->arguments[0] = x86->di;
-		call->arguments[1] = x86->si;
-		call->arguments[2] = x86->dx;
-		call->arguments[3] = x86->r10;
-		call->is_futex = x86->orig_ax == FUTEX_X86;
-	} else if (bpf_core_field_exists(arm64->syscallno)) {
-		call->number = arm64->syscallno & NO_CALL;
-		call->arguments[0] = arm64->regs[0];
-		call->arguments[1] = arm64->regs[1];
-		call->arguments[2] = arm64->regs[2];
-		call->arguments[3] = arm64->regs[3];
-		call->is_futex = arm64->syscallno == FUTEX_ARM64;
-	}
-}
-
-static __always_inline bool is_command(struct call *call, __u32 commands)
-{
-	return call->is_futex && commands >> (call->arguments[1] & FUTEX_COMMAND & 31) & 1;
 }
 
 static __always_inline struct futex *futex_of(struct control *control, struct call *call, __u32 tgid, __u32 *at)
@@ -267,8 +222,7 @@ static __always_inline void count_wake(struct futex *futex, __u32 at, struct hol
 	waker->woken_at = 0;
 }
 
-SEC("tp_btf/sched_waking")
-int waking(__u64 *ctx)
+static __always_inline int count_waking(__u64 *ctx, bool has_btf)
 {
 	struct task_struct *task = (void *)ctx[0], *current;
 	struct control *control = control_of();
@@ -277,12 +231,16 @@ int waking(__u64 *ctx)
 	struct futex *futex = 0;
 	struct hold hold = {};
 	struct edge *edge;
-	__u32 tgid = task->tgid, at, futex_at = 0, waker_at = 0, in, edge_at;
+	struct ids ids, wakers_ids;
+	__u32 at, futex_at = 0, waker_at = 0, in, edge_at;
 	__u64 now, blocked = 0, key;
 
-	if (!control || !is_watched(control, tgid))
+	if (!control)
 		return 0;
-	thread = thread_of(control, tgid, task->pid, &at);
+	read_ids(task, &ids, has_btf);
+	if (!is_watched(control, ids.tgid))
+		return 0;
+	thread = thread_of(control, &ids, &at);
 	if (!thread)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -295,21 +253,22 @@ int waking(__u64 *ctx)
 		thread->state = RUNNABLE;
 		thread->since = now;
 	}
-	read_call(task, &call);
-	in = call.number | (task->__state & TASK_UNINTERRUPTIBLE ? IN_D : 0);
+	read_call(task, &call, has_btf);
+	in = call.number | (read_state(task, has_btf) & TASK_UNINTERRUPTIBLE ? IN_D : 0);
 	if (is_command(&call, WAITING_COMMANDS)) {
-		futex = futex_of(control, &call, tgid, &futex_at);
+		futex = futex_of(control, &call, ids.tgid, &futex_at);
 		if (!futex)
 			return 0;
 		count_wait(futex, &call);
 		in = IS_FUTEX | (futex_at + 1);
-		current = bpf_get_current_task_btf();
-		if (is_watched(control, current->tgid)) {
-			read_call(current, &wakers_call);
+		current = current_task(has_btf);
+		read_current_ids(current, &wakers_ids, has_btf);
+		if (is_watched(control, wakers_ids.tgid)) {
+			read_call(current, &wakers_call, has_btf);
 			// Otherwise it is a timeout, a signal, or an interrupt.
 			if (is_command(&wakers_call, WAKING_COMMANDS) && wakers_call.arguments[0] == call.arguments[0] &&
-			    (!futex->tgid || current->tgid == tgid))
-				waker = thread_of(control, current->tgid, current->pid, &waker_at);
+			    (!futex->tgid || wakers_ids.tgid == ids.tgid))
+				waker = thread_of(control, &wakers_ids, &waker_at);
 		}
 	}
 	if (waker)
@@ -342,13 +301,12 @@ int waking(__u64 *ctx)
 	return 0;
 }
 
-static __always_inline void leave_cpu(struct control *control, struct task_struct *task, bool is_preempted, __u64 now)
+static __always_inline void leave_cpu(struct control *control, struct ids *ids, unsigned int state, bool is_preempted, __u64 now)
 {
-	unsigned int state = task->__state;
 	struct thread *thread;
 	__u32 at;
 
-	thread = thread_of(control, task->tgid, task->pid, &at);
+	thread = thread_of(control, ids, &at);
 	if (!thread)
 		return;
 	if (is_outdated(control, thread)) {
@@ -362,12 +320,12 @@ static __always_inline void leave_cpu(struct control *control, struct task_struc
 	thread->since = now;
 }
 
-static __always_inline void enter_cpu(struct control *control, struct task_struct *task, __u64 now)
+static __always_inline void enter_cpu(struct control *control, struct ids *ids, __u64 now)
 {
 	struct thread *thread;
 	__u32 at;
 
-	thread = thread_of(control, task->tgid, task->pid, &at);
+	thread = thread_of(control, ids, &at);
 	if (!thread)
 		return;
 	if (is_outdated(control, thread)) {
@@ -383,26 +341,40 @@ static __always_inline void enter_cpu(struct control *control, struct task_struc
 	thread->since = now;
 }
 
-SEC("tp_btf/sched_switch")
-int switched(__u64 *ctx)
+static __always_inline int count_switch(__u64 *ctx, bool has_btf)
 {
 	struct task_struct *previous = (void *)ctx[1], *next = (void *)ctx[2];
 	struct control *control = control_of();
+	struct ids leaving, entering;
 	bool leaves, enters;
 	__u64 now;
 
 	if (!control)
 		return 0;
-	leaves = is_watched(control, previous->tgid);
-	enters = is_watched(control, next->tgid);
+	read_current_ids(previous, &leaving, has_btf);
+	read_ids(next, &entering, has_btf);
+	leaves = is_watched(control, leaving.tgid);
+	enters = is_watched(control, entering.tgid);
 	if (!leaves && !enters)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (leaves)
-		leave_cpu(control, previous, ctx[0] & 1, now);
+		leave_cpu(control, &leaving, read_state(previous, has_btf), ctx[0] & 1, now);
 	if (enters)
-		enter_cpu(control, next, now);
+		enter_cpu(control, &entering, now);
 	return 0;
 }
+
+SEC("tp_btf/sched_waking")
+int waking(__u64 *ctx) { return count_waking(ctx, true); }
+
+SEC("tp_btf/sched_switch")
+int switched(__u64 *ctx) { return count_switch(ctx, true); }
+
+SEC("raw_tp/sched_waking")
+int raw_waking(__u64 *ctx) { return count_waking(ctx, false); }
+
+SEC("raw_tp/sched_switch")
+int raw_switched(__u64 *ctx) { return count_switch(ctx, false); }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -4,7 +4,7 @@
 //! which thread wakes which, and `lock_wakers` which thread was woken last at a mutex. `doctor` tries them.
 //!
 //! A child process (`loader_process`) relocates the object file to the running kernel by BTF, which takes 30 MB, and passes the
-//! program's descriptor. Nothing is pinned: a program is unloaded when its last descriptor is closed.
+//! program's descriptor. The programs of wake-ups do without BTF (`program_loader/task_layout`). Nothing is pinned: a program is unloaded when its last descriptor is closed.
 
 pub mod block;
 pub mod block_latencies;
@@ -19,6 +19,7 @@ pub mod program_loader;
 pub mod query;
 pub mod run_queue;
 mod slot_table;
+mod tracepoint_program;
 pub mod wakes;
 
 use std::fs::File;
@@ -34,15 +35,20 @@ use crate::sample::Absent;
 use loader_process::{LoaderProcess, ProbeProgram};
 use probe_error::ProbeError;
 
-/// Why programs cannot be loaded here, before it is tried: the reason, and in words.
+/// Why programs that need the kernel's types cannot be loaded here, before it is tried: the reason, and in words.
 pub fn load_obstacle(root: &Root) -> Option<(Absent, &'static str)> {
     if !root.exists("sys/kernel/btf/vmlinux") {
         return Some((Absent::NoSuchFile, "the kernel does not describe its types (/sys/kernel/btf/vmlinux)"));
     }
+    permission_obstacle().map(|why| (Absent::NoPermission, why))
+}
+
+/// Why this process cannot load programs.
+pub fn permission_obstacle() -> Option<&'static str> {
     let held = sys::capget().map_or(0, |sets| sets.effective);
     let has = |capability: u32| held & 1 << capability != 0;
     let is_permitted = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
-    (!is_permitted).then_some((Absent::NoPermission, "no permission"))
+    (!is_permitted).then_some("no permission")
 }
 
 /// One more than the highest number of a CPU. Of an unknown number of CPUs, several may share a shard: then it is the largest.

@@ -114,9 +114,11 @@ pub fn bpf_perf_link_create(program: BorrowedFd, event: BorrowedFd) -> nix::Resu
     bpf(BPF_LINK_CREATE, &LinkCreate { prog_fd, target_fd, attach_type: BPF_PERF_EVENT, flags: 0 })
 }
 
-/// BPF_RAW_TRACEPOINT_OPEN: attaches a loaded program to the tracepoint that it was loaded for. The descriptor is the link.
-pub fn bpf_raw_tracepoint_open(program: BorrowedFd) -> nix::Result<OwnedFd> {
-    bpf(BPF_RAW_TRACEPOINT_OPEN, &RawTracepointOpen { name: 0, prog_fd: raw_descriptor(program), padding: 0 })
+/// BPF_RAW_TRACEPOINT_OPEN: attaches a loaded program to the tracepoint of this name, or without it to the one that it was loaded for.
+/// The descriptor is the link.
+pub fn bpf_raw_tracepoint_open(program: BorrowedFd, name: Option<&CStr>) -> nix::Result<OwnedFd> {
+    let name = name.map_or(0, |name| name.as_ptr() as u64);
+    bpf(BPF_RAW_TRACEPOINT_OPEN, &RawTracepointOpen { name, prog_fd: raw_descriptor(program), padding: 0 })
 }
 
 /// BPF_ITER_CREATE: a descriptor that yields what an attached iterator program writes in one pass.
@@ -124,9 +126,9 @@ pub fn bpf_iter_create(link: BorrowedFd) -> nix::Result<OwnedFd> {
     bpf(BPF_ITER_CREATE, &IterCreate { link_fd: raw_descriptor(link), flags: 0 })
 }
 
-/// bpf(2), for a command that only reads its attributes and returns a descriptor.
+/// bpf(2), for a command that only reads its attributes and the text that they point to, and returns a descriptor.
 fn bpf<Attributes>(command: libc::c_int, attributes: &Attributes) -> nix::Result<OwnedFd> {
-    // SAFETY: the kernel reads no more of `attributes` than the size it is given, and does not keep the pointer.
+    // SAFETY: the kernel reads no more of `attributes` than the size it is given, and keeps no pointer.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<Attributes>()) };
     let descriptor = RawFd::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just created this descriptor for this call; nothing else owns it.

@@ -15,7 +15,8 @@ use self::open_intervals::OpenIntervals;
 use self::processes::TracedProcesses;
 pub use self::processes::{MAX_PROCESSES, MIN_FUTEX_WAITERS, WaitingProcesses, waiting_processes};
 use super::fields::{lines, parse_u64};
-use super::probe::load_obstacle;
+use super::probe::loader_process::TaskAccess;
+use super::probe::permission_obstacle;
 use super::probe::probe_error::ProbeError;
 use super::probe::wakes::{WakesProbe, clock_ns};
 use super::root::Root;
@@ -25,7 +26,13 @@ use crate::sample::{Absent, Name, Reading};
 
 /// CPU time that the programs add to a context switch and the wake-up before it: docs/cost.md. Nearly all of it is what the kernel takes
 /// to call a program at a tracepoint.
-const NS_PER_SWITCH: u64 = 210;
+fn ns_per_switch(access: TaskAccess) -> u64 {
+    match access {
+        TaskAccess::Types => 210,
+        TaskAccess::Layout => 290,
+    }
+}
+
 /// After so long it is checked whether they take too much, and whether the processes have ended.
 const SLICE_NS: u64 = 100_000_000;
 
@@ -69,11 +76,8 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
         return Err(TraceError::NotPossible("captured files have no kernel"));
     }
     let files = TaskFiles::open(root).map_err(TraceError::NoProc)?;
-    match load_obstacle(root) {
-        // No privilege makes up for that.
-        Some((Absent::NoSuchFile, why)) => return Err(TraceError::Probe(ProbeError::NotPossible(why))),
-        Some((_, why)) => return Err(TraceError::NotPossible(why)),
-        None => {}
+    if let Some(why) = permission_obstacle() {
+        return Err(TraceError::NotPossible(why));
     }
     if !files.is_in_initial_pid_namespace() {
         return Err(TraceError::NotPossible(
@@ -83,11 +87,12 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Loads the programs, attaches and detaches them: for `doctor`. `program` is this one.
-pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), TraceError> {
+/// Loads the programs, attaches and detaches them: for `doctor`; how they read what the kernel has of a task. `program` is this one.
+pub fn try_to_attach(root: &Root, program: &Path) -> Result<TaskAccess, TraceError> {
     trace_obstacle(root)?;
     let mut probe = WakesProbe::load(program).map_err(TraceError::Probe)?;
-    probe.attach().map_err(refused)
+    probe.attach().map_err(refused)?;
+    Ok(probe.access())
 }
 
 fn refused(why: io::Error) -> TraceError {
@@ -162,7 +167,7 @@ impl WakeTrace {
             }
             let elapsed = monotonic_ns()?.saturating_sub(began);
             let switches = self.switches().and_then(|now| Ok(now.saturating_sub(switches?))).map_err(TraceError::NoSwitches)?;
-            let pause_ns = self.time_for(switches.saturating_mul(NS_PER_SWITCH)).saturating_sub(elapsed);
+            let pause_ns = self.time_for(switches.saturating_mul(ns_per_switch(self.probe.access()))).saturating_sub(elapsed);
             if pause_ns > 0 {
                 return Ok(Some(pause_ns));
             }
@@ -230,6 +235,7 @@ fn monotonic_ns() -> Result<u64, TraceError> {
 }
 
 #[cfg(test)]
+#[cfg(not(target_arch = "x86"))]
 mod tests {
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,8 +244,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::host::machine_architecture;
-    use crate::kernel::probe::loader_process::ProbeProgram;
-    use crate::kernel::probe::program_loader::load_program;
+    use crate::kernel::probe::program_loader::wake_ups::{WAKES, load_by};
     use crate::kernel::task::parse_stat;
     use crate::sample::task::TaskState;
     use crate::sample::wakes::{TracedFutex, WaitPlace};
@@ -264,12 +269,12 @@ mod tests {
         })
     }
 
-    /// A trace of these processes, or why there is none here.
-    fn trace(pids: &[u32]) -> Result<WakeTrace, String> {
+    /// A trace of these processes by programs that read tasks in this way, or why there is none here.
+    fn trace(pids: &[u32], access: TaskAccess) -> Result<WakeTrace, String> {
         let root = Root::host();
         trace_obstacle(&root).map_err(|why| why.to_string())?;
-        let loaded = load_program(ProbeProgram::Wakes).map_err(|why| why.to_string())?;
-        let probe = WakesProbe::new(loaded.descriptors).unwrap();
+        let loaded = load_by(&WAKES, access).map_err(|why| why.to_string())?;
+        let probe = WakesProbe::new(loaded).unwrap();
         let machine = machine_architecture(&root).unwrap_or_default();
         let processes = TracedProcesses::open(&mut TaskFiles::open(&root).unwrap(), pids).unwrap();
         Ok(WakeTrace::with_probe(&root, probe, &machine, processes, None).unwrap())
@@ -277,7 +282,16 @@ mod tests {
 
     #[test]
     fn the_threads_that_hold_a_mutex_are_those_that_wake_its_waiters() {
-        let mut trace = match trace(&[std::process::id()]) {
+        holders_are_those_that_wake_others(TaskAccess::Types);
+    }
+
+    #[test]
+    fn without_the_types_of_the_kernel_holders_are_the_same() {
+        holders_are_those_that_wake_others(TaskAccess::Layout);
+    }
+
+    fn holders_are_those_that_wake_others(access: TaskAccess) {
+        let mut trace = match trace(&[std::process::id()], access) {
             Ok(trace) => trace,
             Err(why) => return println!("skipped: {why}"),
         };
@@ -305,7 +319,7 @@ mod tests {
     #[test]
     fn a_trace_ends_with_its_last_process() {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        let mut trace = match trace(&[child.id()]) {
+        let mut trace = match trace(&[child.id()], TaskAccess::Types) {
             Ok(trace) => trace,
             Err(why) => {
                 child.kill().unwrap();
@@ -327,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_runs_and_one_that_waits_all_the_time_are_counted_to_the_end() {
-        let mut trace = match trace(&[std::process::id()]) {
+        let mut trace = match trace(&[std::process::id()], TaskAccess::Types) {
             Ok(trace) => trace,
             Err(why) => return println!("skipped: {why}"),
         };

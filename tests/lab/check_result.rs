@@ -19,9 +19,14 @@ pub struct CheckResult {
 
 /// Runs `stalltop check` on the machine as it is now. `state` is its state directory.
 pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
+    check_by(Command::new(env!("CARGO_BIN_EXE_stalltop")), name, state, seconds, interval)
+}
+
+/// The same by a command that runs stalltop with the arguments that are added.
+pub fn check_by(mut stalltop: Command, name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
     let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.stalltop"));
     let _ = fs::remove_file(&recording);
-    let out = Command::new(env!("CARGO_BIN_EXE_stalltop"))
+    let out = stalltop
         .args(["check", "--for", &format!("{seconds}s"), "--interval", interval, "--json", "--save"])
         .arg(&recording)
         .env("XDG_STATE_HOME", state)

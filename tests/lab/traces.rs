@@ -27,8 +27,28 @@ const MAX_MISSING: f64 = 0.03;
 /// Threads of a pool that wait for work at any time, at least.
 const MIN_WAITING: f64 = 9.0;
 
+/// Whether the kernel describes its types (BTF) to stalltop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Types {
+    Described,
+    /// As by a kernel without CONFIG_DEBUG_INFO_BTF
+    Hidden,
+}
+
+/// stalltop, to which arguments are added.
+pub fn stalltop(types: Types) -> Command {
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    if types == Types::Described {
+        return Command::new(program);
+    }
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", script, program]);
+    command
+}
+
 /// A trace of 3 s of a load in this mode with `--probes`, and the times in ns that each of its threads held the lock in them, by tid.
-fn trace(mode: &str, probes: &str, mut verify: impl FnMut(&Value, &BTreeMap<u64, f64>) -> Result<(), String>) {
+fn trace(types: Types, mode: &str, probes: &str, mut verify: impl FnMut(&Value, &BTreeMap<u64, f64>) -> Result<(), String>) {
     let Some(_lab) = Lab::open(&[]) else { return };
     // rustup installs it for a user.
     if Command::new("rustc").arg("--version").output().is_err() {
@@ -47,7 +67,7 @@ fn trace(mode: &str, probes: &str, mut verify: impl FnMut(&Value, &BTreeMap<u64,
         command.args([mode, THREADS, "5"]).arg(folder.path());
         let running = Load::start(command);
         let pid = running.pid().to_string();
-        let output = Command::new(program).args(["trace", "--for", "3s", "--json", "--probes", probes, &pid]).output();
+        let output = stalltop(types).args(["trace", "--for", "3s", "--json", "--probes", probes, &pid]).output();
         let output = output.expect("stalltop");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         running.ended();
@@ -100,8 +120,8 @@ pub fn compile(folder: &Path) -> PathBuf {
 
 /// The first lock is that of the truth: for which share of the time the holder is right, how it is known, and what it does. `path`:
 /// a part of each step of the critical path.
-fn names_the_holders(mode: &str, basis: &str, path: &[&str]) {
-    trace(mode, "on", |graph, held| {
+fn names_the_holders(types: Types, mode: &str, basis: &str, path: &[&str]) {
+    trace(types, mode, "on", |graph, held| {
         let lock = &graph["locks"][0];
         let holders = lock["holders"].as_array().map(Vec::as_slice).unwrap_or_default();
         let traced: BTreeMap<u64, f64> =
@@ -123,7 +143,7 @@ fn names_the_holders(mode: &str, basis: &str, path: &[&str]) {
 
 /// Threads wait at futexes, and are woken there, but no lock is on a path.
 fn has_no_path(mode: &str, min_wake_ups: u64) {
-    trace(mode, "on", |graph, _| {
+    trace(Types::Described, mode, "on", |graph, _| {
         let path = graph["critical_path"].as_array().map(Vec::len);
         let waiting = waiting_threads(graph, |place| place["futex_address"].is_string());
         let wake_ups = graph["wake_ups"].as_u64().unwrap_or_default();
@@ -137,7 +157,12 @@ fn has_no_path(mode: &str, min_wake_ups: u64) {
 
 #[test]
 fn a_mutex_of_rust_held_for_fsync() {
-    names_the_holders("fsync", "value", &["for lock 1", "held by", "in fdatasync"]);
+    names_the_holders(Types::Described, "fsync", "value", &["for lock 1", "held by", "in fdatasync"]);
+}
+
+#[test]
+fn the_same_without_the_types_of_the_kernel() {
+    names_the_holders(Types::Hidden, "fsync", "value", &["for lock 1", "held by", "in fdatasync"]);
 }
 
 #[test]
@@ -145,7 +170,7 @@ fn a_mutex_of_rust_whose_holder_sleeps() {
     if !long() {
         return;
     }
-    names_the_holders("sleep", "value", &["for lock 1", "held by", "in clock_nanosleep"]);
+    names_the_holders(Types::Described, "sleep", "value", &["for lock 1", "held by", "in clock_nanosleep"]);
 }
 
 #[test]
@@ -153,18 +178,24 @@ fn a_mutex_of_rust_whose_holder_computes() {
     if !long() {
         return;
     }
-    names_the_holders("compute", "value", &["for lock 1", "held by", "on a CPU"]);
+    names_the_holders(Types::Described, "compute", "value", &["for lock 1", "held by", "on a CPU"]);
 }
 
 #[test]
 fn a_read_write_lock_of_rust() {
-    names_the_holders("rwlock", "passed-on", &["for lock 1", "held by", "in clock_nanosleep"]);
+    names_the_holders(Types::Described, "rwlock", "passed-on", &["for lock 1", "held by", "in clock_nanosleep"]);
 }
 
 #[test]
 fn a_mutex_whose_holder_waits_for_a_second_one() {
     let path = ["for lock 1", "held by", "for lock 2", "held by", "in clock_nanosleep"];
-    names_the_holders("nested", "value", &path);
+    names_the_holders(Types::Described, "nested", "value", &path);
+}
+
+#[test]
+fn a_second_mutex_without_the_types_of_the_kernel() {
+    let path = ["for lock 1", "held by", "for lock 2", "held by", "in clock_nanosleep"];
+    names_the_holders(Types::Hidden, "nested", "value", &path);
 }
 
 #[test]
@@ -226,7 +257,7 @@ impl Drop for Switches {
 
 #[test]
 fn what_threads_do_while_the_programs_are_detached_again_and_again() {
-    trace("sleep", "auto", |graph, _| {
+    trace(Types::Described, "sleep", "auto", |graph, _| {
         let (seconds, span) =
             (graph["seconds"].as_f64().unwrap_or_default(), graph["span_seconds"].as_f64().unwrap_or_default());
         println!("traced for {seconds:.2} of {span:.2} s");

@@ -13,11 +13,11 @@ use stalltop::sample::Sample;
 use stalltop::sample::waits::{LockOwner, OwnerField};
 
 use crate::attempt::agree;
-use crate::check_result::check;
+use crate::check_result::check_by;
 use crate::disk_load::Load;
 use crate::long;
 use crate::scenario::Lab;
-use crate::traces::compile;
+use crate::traces::{Types, compile, stalltop};
 
 const THREADS: &str = "12";
 /// Share of the sightings in which the holder must be the thread that held the mutex.
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-fn watch(mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
+fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
     let Some(_lab) = Lab::open(&[]) else { return };
     // rustup installs it for a user.
     if Command::new("rustc").arg("--version").output().is_err() {
@@ -78,7 +78,7 @@ fn watch(mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
         command.args([mode, THREADS, "12"]).arg(folder.path());
         let running = Load::start(command);
         let name = format!("wakers-{mode}");
-        let said = check(&name, folder.path(), 10, "1s");
+        let said = check_by(stalltop(types), &name, folder.path(), 10, "1s");
         running.ended();
         let mut replayer = Replayer::open(said.recording()).expect("its recording");
         let samples = (0..replayer.len()).filter_map(|index| replayer.sample(index).ok()).collect();
@@ -94,8 +94,8 @@ fn watch(mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
 }
 
 /// `sightings`: of believed holders in ten seconds, at least.
-fn names_the_holders(mode: &str, sightings: usize, does: &str) {
-    watch(mode, |seen| {
+fn names_the_holders(types: Types, mode: &str, sightings: usize, does: &str) {
+    watch(types, mode, |seen| {
         let rows = seen.of_first_mutex();
         let right = rows.iter().filter(|(sample, row)| seen.is_right(sample, row)).count();
         println!("{mode}: the holder is right in {right} of {} sightings; {:?}", rows.len(), seen.sentences);
@@ -108,7 +108,7 @@ fn names_the_holders(mode: &str, sightings: usize, does: &str) {
 }
 
 fn has_no_holder(mode: &str) {
-    watch(mode, |seen| match seen.believed().next() {
+    watch(Types::Described, mode, |seen| match seen.believed().next() {
         None if !seen.has_queue() => Err("no queue at a futex was seen".to_owned()),
         None => Ok(()),
         Some((_, row)) => Err(format!("{row:?}")),
@@ -117,13 +117,18 @@ fn has_no_holder(mode: &str) {
 
 #[test]
 fn a_holder_that_sleeps() {
-    names_the_holders("sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
+    names_the_holders(Types::Described, "sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
+}
+
+#[test]
+fn a_holder_that_sleeps_without_the_types_of_the_kernel() {
+    names_the_holders(Types::Hidden, "sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
 }
 
 #[test]
 fn a_holder_that_waits_for_the_holder_of_a_second_mutex() {
     // A thread may take both again and again, with none of them held for long.
-    names_the_holders("nested", 1, "waits for a lock that");
+    names_the_holders(Types::Described, "nested", 1, "waits for a lock that");
 }
 
 #[test]

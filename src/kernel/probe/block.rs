@@ -127,7 +127,7 @@ impl BlockProbe {
             device.operations = Default::default();
         }
         self.requests = 0;
-        self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd())?);
+        self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd(), None)?);
         Ok(())
     }
 

@@ -118,7 +118,7 @@ impl FileSystemsProbe {
         mounts: MountTable,
         only: Option<DiskId>,
     ) -> Result<FileSystemsProbe, ProbeError> {
-        let Loaded { descriptors, missing, refused } = LoaderProcess::load(program, ProbeProgram::FileSystems(layout))?;
+        let Loaded { descriptors, missing, refused, .. } = LoaderProcess::load(program, ProbeProgram::FileSystems(layout))?;
         let mut descriptors = descriptors.into_iter();
         let (Some(counts), Some(places)) = (descriptors.next(), descriptors.next()) else {
             return Err(ProbeError::Descriptors);

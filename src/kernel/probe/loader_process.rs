@@ -46,10 +46,20 @@ pub enum ProbeProgram {
     LockWakers,
 }
 
+/// How programs read what the kernel has of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAccess {
+    /// By the types that the kernel describes (BTF)
+    Types,
+    /// At offsets that the loader has found: `task_layout`
+    Layout,
+}
+
 /// What the child sends.
 #[derive(Debug)]
 pub struct Loaded {
     pub descriptors: Vec<OwnedFd>,
+    pub access: TaskAccess,
     /// Tracepoints that do not exist in this kernel
     pub missing: Vec<String>,
     /// What the kernel refused, and why: a program by its tracepoint, or entries of a map by its name
@@ -58,26 +68,34 @@ pub struct Loaded {
 
 impl Loaded {
     pub fn new(descriptors: Vec<OwnedFd>) -> Loaded {
-        Loaded { descriptors, missing: Vec::new(), refused: Vec::new() }
+        Loaded { descriptors, access: TaskAccess::Types, missing: Vec::new(), refused: Vec::new() }
     }
 
-    /// `loaded` and what is missing; then a line for each refusal.
+    /// `loaded`, or `loaded-by-layout`, and what is missing; then a line for each refusal.
     fn to_text(&self) -> String {
         let line = |(name, why): &(String, String)| format!("\n{name}: {:.MAX_REASON_CHARS$}", why.replace('\n', " "));
         let refused: String = self.refused.iter().map(line).collect();
-        format!("loaded {}{refused}", self.missing.join(" "))
+        let loaded = match self.access {
+            TaskAccess::Types => "loaded",
+            TaskAccess::Layout => LOADED_BY_LAYOUT,
+        };
+        format!("{loaded} {}{refused}", self.missing.join(" "))
     }
 
     fn from_text(descriptors: Vec<OwnedFd>, text: &str) -> Loaded {
         let mut lines = text.lines();
-        let missing = lines.next().unwrap_or_default().split_whitespace().skip(1).map(str::to_owned).collect();
+        let mut words = lines.next().unwrap_or_default().split_whitespace();
+        let access = if words.next() == Some(LOADED_BY_LAYOUT) { TaskAccess::Layout } else { TaskAccess::Types };
+        let missing = words.map(str::to_owned).collect();
         let refused = lines.map(|line| {
             let (name, why) = line.split_once(": ").unwrap_or((line, ""));
             (name.to_owned(), why.to_owned())
         });
-        Loaded { descriptors, missing, refused: refused.collect() }
+        Loaded { descriptors, access, missing, refused: refused.collect() }
     }
 }
+
+const LOADED_BY_LAYOUT: &str = "loaded-by-layout";
 
 const TASK_ITERATOR: &str = "--load-the-iterator";
 const BLOCK: &str = "--load-the-block-probe";
@@ -264,11 +282,12 @@ mod tests {
         let file = |path| OwnedFd::from(std::fs::File::open(path).unwrap());
         let descriptors = vec![file("/dev/null"), file("/dev/null"), file("/proc/self/stat")];
         let refused = vec![("io_write".to_owned(), "no\npermission: EPERM".to_owned())];
-        let sent = Ok(Loaded { descriptors, missing: vec!["io_read".to_owned()], refused });
+        let sent = Ok(Loaded { descriptors, access: TaskAccess::Layout, missing: vec!["io_read".to_owned()], refused });
         send_result(theirs.as_raw_fd(), &sent).unwrap();
         let (mut descriptors, text) = receive_result(&ours).unwrap();
-        assert_eq!((descriptors.len(), text.as_str()), (3, "loaded io_read\nio_write: no permission: EPERM"));
+        assert_eq!((descriptors.len(), text.as_str()), (3, "loaded-by-layout io_read\nio_write: no permission: EPERM"));
         let read = Loaded::from_text(Vec::new(), &text);
+        assert_eq!((read.access, Loaded::from_text(Vec::new(), "loaded").access), (TaskAccess::Layout, TaskAccess::Types));
         assert_eq!((read.missing, read.refused[0].1.as_str()), (vec!["io_read".to_owned()], "no permission: EPERM"));
         let mut text = String::new();
         io::Read::read_to_string(&mut std::fs::File::from(descriptors.pop().unwrap()), &mut text).unwrap();

@@ -6,8 +6,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use super::loader_process::{Loaded, TaskAccess};
 use super::probe_error::ProbeError;
-use crate::kernel::sys::{self, SharedWords};
+use super::tracepoint_program::TracepointProgram;
+use crate::kernel::sys::SharedWords;
 
 /// Futexes that are watched at most: `LOCKS` in lock_wakers.bpf.c
 pub const MAX_LOCKS: usize = 8;
@@ -27,7 +29,8 @@ const UNKNOWN: u32 = u32::MAX;
 /// The loaded program. Dropping it detaches and unloads it.
 #[derive(Debug)]
 pub struct LockWakersProbe {
-    program: OwnedFd,
+    program: TracepointProgram,
+    access: TaskAccess,
     /// `None`: it is not attached
     link: Option<OwnedFd>,
     locks: SharedWords,
@@ -50,10 +53,21 @@ pub struct LockWakes {
 }
 
 impl LockWakersProbe {
-    /// Maps the memory of the program: of the descriptors that the loader sends.
-    pub fn new(descriptors: Vec<OwnedFd>) -> Result<LockWakersProbe, ProbeError> {
-        let [program, locks] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
-        Ok(LockWakersProbe { program, link: None, locks: SharedWords::map(locks.as_fd(), MAX_LOCKS * LOCK_WORDS)? })
+    /// Maps the memory of the program.
+    pub fn new(loaded: Loaded) -> Result<LockWakersProbe, ProbeError> {
+        let [program, locks] = <[OwnedFd; 2]>::try_from(loaded.descriptors).map_err(|_| ProbeError::Descriptors)?;
+        let program = TracepointProgram::new(program, c"sched_waking", loaded.access);
+        Ok(LockWakersProbe {
+            program,
+            access: loaded.access,
+            link: None,
+            locks: SharedWords::map(locks.as_fd(), MAX_LOCKS * LOCK_WORDS)?,
+        })
+    }
+
+    /// How the program reads what the kernel has of a task.
+    pub fn access(&self) -> TaskAccess {
+        self.access
     }
 
     pub fn is_attached(&self) -> bool {
@@ -63,7 +77,7 @@ impl LockWakersProbe {
     /// Counts from now on.
     pub fn attach(&mut self) -> io::Result<()> {
         if self.link.is_none() {
-            self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd())?);
+            self.link = Some(self.program.attach()?);
         }
         Ok(())
     }

@@ -1,10 +1,9 @@
 //! A program for sampling that is seldom needed: its loader is started when it is first asked for, and is never waited for.
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use super::TaskIterator;
-use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use super::lock_wakers::LockWakersProbe;
 use super::probe_error::ProbeError;
 
@@ -13,22 +12,22 @@ pub trait LoadedProbe: Sized {
     const PROGRAM: ProbeProgram;
 
     /// From what the loader sends.
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError>;
+    fn from_loaded(loaded: Loaded) -> Result<Self, ProbeError>;
 }
 
 impl LoadedProbe for TaskIterator {
     const PROGRAM: ProbeProgram = ProbeProgram::TaskIterator;
 
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError> {
-        TaskIterator::attach(descriptors)
+    fn from_loaded(loaded: Loaded) -> Result<Self, ProbeError> {
+        TaskIterator::attach(loaded.descriptors)
     }
 }
 
 impl LoadedProbe for LockWakersProbe {
     const PROGRAM: ProbeProgram = ProbeProgram::LockWakers;
 
-    fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, ProbeError> {
-        LockWakersProbe::new(descriptors)
+    fn from_loaded(loaded: Loaded) -> Result<Self, ProbeError> {
+        LockWakersProbe::new(loaded)
     }
 }
 
@@ -70,7 +69,7 @@ impl<P: LoadedProbe> OnDemandProbe<P> {
             {
                 self.is_answered = true;
                 // Without it the holders of these locks are not known; `doctor` says why.
-                self.probe = result.and_then(|loaded| P::from_descriptors(loaded.descriptors)).ok();
+                self.probe = result.and_then(P::from_loaded).ok();
             }
             // It is kept until it has exited, so that it becomes no zombie.
             self.loader = (!self.is_answered || !loader.has_exited()).then_some(loader);

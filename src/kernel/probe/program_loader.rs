@@ -1,6 +1,8 @@
 //! Loads a BPF program into the kernel, in the child process (`loader_process`).
 
 mod query;
+mod task_layout;
+pub mod wake_ups;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +14,7 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
 use nix::unistd::{SysconfVar, sysconf};
 use thiserror::Error;
 
+use self::task_layout::LayoutError;
 use super::block::BlockLayout;
 use super::file_systems::{self, FileSystemsLayout, PATH_BYTES, SLOTS};
 use super::loader_process::{Loaded, ProbeProgram};
@@ -31,18 +34,17 @@ const FILE_SYSTEMS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/
 /// The object file with the program `sched_switch`, which counts waits for a CPU.
 const RUN_QUEUE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/run_queue.bpf.o");
 
-/// The object file with the programs `waking` and `switched`, which count wake-ups.
-const WAKES_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/wakes.bpf.o");
-
-/// The object file with the program `waking`, which says which thread was woken last at a futex.
-const LOCK_WAKERS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/lock_wakers.bpf.o");
-
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// No /sys/kernel/btf/vmlinux: a kernel before 5.4, or built without CONFIG_DEBUG_INFO_BTF.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux): {0}")]
     Btf(#[from] BtfError),
+    /// Nor can a program do without.
+    #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux), and without: {0}")]
+    WithoutBtf(#[source] Box<LoadError>),
+    #[error("where the kernel keeps what it has of a thread: {0}")]
+    Layout(#[from] LayoutError),
     #[error("the probe does not fit this kernel: {0}")]
     Object(#[from] EbpfError),
     /// No CAP_BPF and CAP_PERFMON, lockdown, a kernel before 5.8, or the verifier.
@@ -66,15 +68,15 @@ fn short_message(error: &ProgramError) -> String {
 
 /// Loads the program: about 50 ms of CPU, and 30 MB for the kernel's BTF until it returns. The descriptors keep it loaded.
 pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
-    let types = Btf::from_sys_fs()?;
+    let types = Btf::from_sys_fs;
     match wanted {
-        ProbeProgram::TaskIterator => load_tasks(&types).map(Loaded::new),
-        ProbeProgram::Block(layout) => load_block(&types, layout).map(Loaded::new),
-        ProbeProgram::FileSystems(layout) => load_file_systems(&types, layout),
-        ProbeProgram::RunQueue(layout) => load_run_queue(&types, layout).map(Loaded::new),
-        ProbeProgram::Query(layout) => query::load(&types, layout).map(Loaded::new),
-        ProbeProgram::Wakes => load_wakes(&types).map(Loaded::new),
-        ProbeProgram::LockWakers => load_lock_wakers(&types).map(Loaded::new),
+        ProbeProgram::TaskIterator => load_tasks(&types()?).map(Loaded::new),
+        ProbeProgram::Block(layout) => load_block(&types()?, layout).map(Loaded::new),
+        ProbeProgram::FileSystems(layout) => load_file_systems(&types()?, layout),
+        ProbeProgram::RunQueue(layout) => load_run_queue(&types()?, layout).map(Loaded::new),
+        ProbeProgram::Query(layout) => query::load(&types()?, layout).map(Loaded::new),
+        ProbeProgram::Wakes => wake_ups::load(&wake_ups::WAKES),
+        ProbeProgram::LockWakers => wake_ups::load(&wake_ups::LOCK_WAKERS),
     }
 }
 
@@ -181,26 +183,7 @@ fn add_mount_points(object: &mut Ebpf, mounts: &[Mount]) -> Result<Option<String
 fn attach_tracepoint(name: &str, program: &mut Program, types: &Btf) -> Result<OwnedFd, LoadError> {
     let program: &mut BtfTracePoint = program.try_into()?;
     program.load(name, types)?;
-    Ok(sys::bpf_raw_tracepoint_open(program.fd()?.as_fd()).map_err(io::Error::from)?)
-}
-
-fn load_wakes(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
-    let mut object = EbpfLoader::new().btf(Some(types)).load(WAKES_OBJECT)?;
-    let programs = [("waking", "sched_waking"), ("switched", "sched_switch")];
-    let mut descriptors = Vec::new();
-    for (name, tracepoint) in programs {
-        descriptors.push(load_tracepoint(&mut object, name, tracepoint, types)?);
-    }
-    for map in ["control_map", "threads", "futexes", "edges"] {
-        descriptors.push(map_descriptor(&object, map)?);
-    }
-    Ok(descriptors)
-}
-
-fn load_lock_wakers(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
-    let mut object = EbpfLoader::new().btf(Some(types)).load(LOCK_WAKERS_OBJECT)?;
-    let program = load_tracepoint(&mut object, "waking", "sched_waking", types)?;
-    Ok(vec![program, map_descriptor(&object, "locks")?])
+    Ok(sys::bpf_raw_tracepoint_open(program.fd()?.as_fd(), None).map_err(io::Error::from)?)
 }
 
 fn load_tracepoint(object: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<OwnedFd, LoadError> {

@@ -4,18 +4,18 @@
 //! Nothing is pinned: the programs are detached and unloaded when this process ends, however it ends.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::loader_process::{LoaderProcess, ProbeProgram};
+use super::loader_process::{Loaded, LoaderProcess, ProbeProgram, TaskAccess};
 use super::map_words::split_halves;
 use super::probe_error::ProbeError;
-use crate::kernel::fields::{lines, parse_u64};
+use super::tracepoint_program::TracepointProgram;
 use crate::kernel::scan::read_clock_ns;
-use crate::kernel::sys::{self, SharedWords};
+use crate::kernel::sys::SharedWords;
 use crate::sample::wakes::{HeldTime, ThreadTimes, TracedFutex, TracedThread, TracedWait, WaitPlace, Wakes};
 
 /// As in wakes.bpf.c: places of the tables, and words of 64 bits of one place.
@@ -83,7 +83,8 @@ const IS_FUTEX: u64 = 1 << 17;
 #[derive(Debug)]
 pub struct WakesProbe {
     /// `waking` and `switched`
-    programs: [OwnedFd; 2],
+    programs: [TracepointProgram; 2],
+    access: TaskAccess,
     links: Vec<OwnedFd>,
     control: SharedWords,
     threads: SharedWords,
@@ -110,25 +111,34 @@ pub enum LastState {
 impl WakesProbe {
     /// Loads the programs, and waits for that. `program` is this one.
     pub fn load(program: &Path) -> Result<WakesProbe, ProbeError> {
-        WakesProbe::new(LoaderProcess::load(program, ProbeProgram::Wakes)?.descriptors)
+        WakesProbe::new(LoaderProcess::load(program, ProbeProgram::Wakes)?)
     }
 
-    /// Maps the memory of the programs: of the descriptors that the loader sends.
-    pub fn new(descriptors: Vec<OwnedFd>) -> Result<WakesProbe, ProbeError> {
+    /// Maps the memory of the programs.
+    pub fn new(loaded: Loaded) -> Result<WakesProbe, ProbeError> {
         let [waking, switched, control, threads, futexes, edges] =
-            <[OwnedFd; 6]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
+            <[OwnedFd; 6]>::try_from(loaded.descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(WakesProbe {
             control: SharedWords::map(control.as_fd(), CONTROL_WORDS)?,
             threads: SharedWords::map(threads.as_fd(), THREADS * THREAD_WORDS)?,
             futexes: SharedWords::map(futexes.as_fd(), FUTEXES * FUTEX_WORDS)?,
             edges: SharedWords::map(edges.as_fd(), EDGES * EDGE_WORDS)?,
-            programs: [waking, switched],
+            programs: [
+                TracepointProgram::new(waking, c"sched_waking", loaded.access),
+                TracepointProgram::new(switched, c"sched_switch", loaded.access),
+            ],
+            access: loaded.access,
             links: Vec::new(),
             pids: FxHashSet::default(),
             attached_ns: 0,
             detached_ns: 0,
             elapsed_ns: 0,
         })
+    }
+
+    /// How the programs read what the kernel has of a task.
+    pub fn access(&self) -> TaskAccess {
+        self.access
     }
 
     /// Has the threads of these processes counted from now on, and of no others. What was counted of others before remains.
@@ -150,7 +160,7 @@ impl WakesProbe {
         self.attached_ns = clock_ns()?;
         self.control.set(SINCE, self.attached_ns);
         for program in &self.programs {
-            self.links.push(sys::bpf_raw_tracepoint_open(program.as_fd())?);
+            self.links.push(program.attach()?);
         }
         Ok(())
     }
@@ -190,7 +200,7 @@ impl WakesProbe {
     pub fn lost_events(&self) -> Option<u64> {
         self.programs
             .iter()
-            .try_fold(self.control.get(LOST), |lost, program| Some(lost.saturating_add(missed_events(program)?)))
+            .try_fold(self.control.get(LOST), |lost, program| Some(lost.saturating_add(program.missed_events()?)))
     }
 
     /// What was counted while it was attached: without names, the machine, and what threads had been doing since their last event.
@@ -290,10 +300,4 @@ impl WakesProbe {
 /// CLOCK_MONOTONIC, which the programs read, too.
 pub fn clock_ns() -> io::Result<u64> {
     read_clock_ns(ClockId::CLOCK_MONOTONIC).ok_or_else(|| io::Error::other("CLOCK_MONOTONIC cannot be read"))
-}
-
-/// Events during which the program was running already on that CPU: `recursion_misses` of its descriptor.
-fn missed_events(program: &OwnedFd) -> Option<u64> {
-    let text = std::fs::read(format!("/proc/self/fdinfo/{}", program.as_raw_fd())).ok()?;
-    parse_u64(lines(&text).find_map(|line| line.strip_prefix(b"recursion_misses:"))?.trim_ascii())
 }

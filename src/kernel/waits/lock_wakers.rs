@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
 use crate::kernel::clock::clock_ns;
+use crate::kernel::probe::loader_process::TaskAccess;
 use crate::kernel::probe::lock_wakers::{LockWakersProbe, LockWakes, MAX_LOCKS};
 use crate::kernel::probe::on_demand::OnDemandProbe;
 use crate::kernel::task::files::TaskFiles;
@@ -36,7 +37,13 @@ const MIN_AWAKE_NS: u64 = 1_000_000;
 /// Then the counts of checks are halved, so that what comes later counts more.
 const MAX_CHECKS: u32 = 64;
 /// CPU time that the program adds to a context switch: docs/cost.md.
-const NS_PER_SWITCH: u64 = 70;
+fn ns_per_switch(access: TaskAccess) -> u64 {
+    match access {
+        TaskAccess::Types => 70,
+        TaskAccess::Layout => 107,
+    }
+}
+
 /// For so long it is not attached again where it would take too much.
 const DETACHED_NS: u64 = 60_000_000_000;
 
@@ -192,7 +199,9 @@ impl LockWakers {
 
     /// Limits the cost, by the context switches of the machine since boot; once a sample.
     pub fn limit_cost(&mut self, switches: Option<Counter>, now_ns: u64) {
-        self.cost.update(switches, now_ns);
+        // Until it is loaded it is attached to nothing.
+        let access = self.probe.get().map_or(TaskAccess::Types, |probe| probe.access());
+        self.cost.update(switches, ns_per_switch(access), now_ns);
     }
 
     fn update_queues(&mut self, now_ns: u64) {
@@ -297,11 +306,11 @@ impl CostLimit {
         now_ns >= self.detached_until_ns
     }
 
-    fn update(&mut self, switches: Option<Counter>, now_ns: u64) {
+    fn update(&mut self, switches: Option<Counter>, ns_per_switch: u64, now_ns: u64) {
         let before = std::mem::replace(&mut self.last, switches.map(|count| (count, now_ns)));
         let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, switches, before) else { return };
         let elapsed_ns = now_ns.saturating_sub(older_ns);
-        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(NS_PER_SWITCH);
+        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(ns_per_switch);
         if cost_ns as f64 > elapsed_ns as f64 * limit {
             self.detached_until_ns = now_ns.saturating_add(DETACHED_NS);
         }
@@ -377,10 +386,13 @@ mod tests {
     fn a_machine_with_many_switches_is_spared() {
         let mut limit = CostLimit { max_cpu_share: Some(0.01), ..CostLimit::default() };
         let second = 1_000_000_000;
-        limit.update(Some(Counter(0)), second);
-        limit.update(Some(Counter(140_000)), 2 * second);
+        limit.update(Some(Counter(0)), 70, second);
+        limit.update(Some(Counter(140_000)), 70, 2 * second);
         assert!(limit.allows(2 * second), "0.98 % of a CPU");
-        limit.update(Some(Counter(500_000)), 3 * second);
+        limit.update(Some(Counter(500_000)), 70, 3 * second);
         assert!(!limit.allows(3 * second) && limit.allows(64 * second));
+        limit.update(Some(Counter(500_000)), 107, 64 * second);
+        limit.update(Some(Counter(600_000)), 107, 65 * second);
+        assert!(!limit.allows(65 * second), "without BTF it takes more: 1.07 %");
     }
 }

@@ -1,7 +1,8 @@
 //! Whether eBPF programs can be loaded and attached here: tries it.
 
 use crate::cli::ProbeMode;
-use crate::kernel::probe::{TaskIterator, block_latencies, loader_process};
+use crate::kernel::probe::loader_process::{self, TaskAccess};
+use crate::kernel::probe::{TaskIterator, block_latencies};
 use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
 
@@ -48,9 +49,16 @@ pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
     let why = match probes {
         ProbeMode::Off => "probes = \"off\"".to_owned(),
         _ => match wake_trace::try_to_attach(root, &loader_process::own_executable()) {
-            Ok(()) => {
-                return "eBPF      wake-ups show which thread holds a mutex of Rust that others queue for; stalltop trace can tell which thread wakes which\n"
-                    .to_owned();
+            Ok(access) => {
+                let how = match access {
+                    TaskAccess::Types => "",
+                    TaskAccess::Layout => {
+                        ": the kernel does not describe its types (no BTF), where it keeps its threads was found"
+                    }
+                };
+                return format!(
+                    "eBPF      wake-ups show which thread holds a mutex of Rust that others queue for; stalltop trace can tell which thread wakes which{how}\n"
+                );
             }
             Err(why) => {
                 let why = printable(&why.to_string());

@@ -34,7 +34,7 @@ pub(super) fn load(types: &Btf, layout: QueryLayout) -> Result<Vec<OwnedFd>, Loa
     let mut descriptors = vec![map_descriptor(&object, "totals_map")?, map_descriptor(&object, "preemptors")?];
     for (name, tracepoint) in [("switched", "sched_switch"), ("waking", "sched_waking")] {
         let program = load_tracepoint(&mut object, name, tracepoint, types)?;
-        descriptors.push(sys::bpf_raw_tracepoint_open(program.as_fd()).map_err(io::Error::from)?);
+        descriptors.push(sys::bpf_raw_tracepoint_open(program.as_fd(), None).map_err(io::Error::from)?);
     }
     for function in layout.database.functions() {
         let name = function.program;
