@@ -59,20 +59,23 @@ impl LatestMetrics {
     }
 }
 
-/// The metrics of one sample, and their text, which is made for the first request that needs it.
+/// The metrics of one sample, and their encodings, each made for the first request that needs it.
 struct Metrics {
     families: Arc<[MetricFamily]>,
     since: Instant,
-    bodies: [OnceLock<Bytes>; 2],
+    bodies: [OnceLock<Bytes>; 3],
 }
 
 impl Metrics {
     fn body(&self, format: Format) -> Bytes {
         let encode = || Bytes::from(openmetrics::encode(&self.families, format));
-        match format {
-            Format::OpenMetrics => self.bodies[0].get_or_init(encode).clone(),
-            Format::Text => self.bodies[1].get_or_init(encode).clone(),
-        }
+        let body = match format {
+            Format::OpenMetrics => &self.bodies[0],
+            Format::Text => &self.bodies[1],
+            #[cfg(feature = "native-histograms")]
+            Format::Protobuf => &self.bodies[2],
+        };
+        body.get_or_init(encode).clone()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::latency_histogram::LatencyHistogram;
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::block_io::{BlockIo, LatencyBucket};
+use crate::sample::block_io::LatencyBucket;
 use crate::sample::disk::Operation;
 use crate::units::{Counter, Ratio};
 
@@ -32,13 +32,13 @@ impl OperationLatency {
 pub(super) fn between(older: &Sample, newer: &Sample, disk: DiskId) -> Vec<OperationLatency> {
     let Ok(now) = &newer.block_io else { return Vec::new() };
     let was = match &older.block_io {
-        Ok(was) if was.since_boottime_ns == now.since_boottime_ns => of_disk(was, disk),
+        Ok(was) if was.since_boottime_ns == now.since_boottime_ns => was.of_disk(disk),
         // Attached in this interval: all that it has counted is of it.
         _ if now.since_boottime_ns >= older.at.boottime_ns => &[],
         _ => return Vec::new(),
     };
     let mut list: Vec<OperationLatency> = Vec::new();
-    for bucket in of_disk(now, disk) {
+    for bucket in now.of_disk(disk) {
         let key = |bucket: &LatencyBucket| (bucket.operation, bucket.bucket);
         let before = was.binary_search_by_key(&key(bucket), key).ok().and_then(|place| was.get(place));
         let grown = |counter: fn(&LatencyBucket) -> Counter| counter(bucket).since(before.map_or(Counter(0), counter));
@@ -64,16 +64,10 @@ pub(super) fn between(older: &Sample, newer: &Sample, disk: DiskId) -> Vec<Opera
     list
 }
 
-/// The buckets of one device.
-fn of_disk(all: &BlockIo, disk: DiskId) -> &[LatencyBucket] {
-    let start = all.buckets.partition_point(|bucket| bucket.disk < disk);
-    let end = all.buckets.partition_point(|bucket| bucket.disk <= disk);
-    all.buckets.get(start..end).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::block_io::BlockIo;
     use crate::sample::{Absent, Instant};
 
     const DISK: DiskId = DiskId { major: 8, minor: 16 };

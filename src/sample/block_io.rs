@@ -18,6 +18,15 @@ pub struct BlockIo {
     pub buckets: Vec<LatencyBucket>,
 }
 
+impl BlockIo {
+    /// The buckets of one device.
+    pub fn of_disk(&self, disk: DiskId) -> &[LatencyBucket] {
+        let start = self.buckets.partition_point(|bucket| bucket.disk < disk);
+        let end = self.buckets.partition_point(|bucket| bucket.disk <= disk);
+        self.buckets.get(start..end).unwrap_or_default()
+    }
+}
+
 /// Requests of one operation of a device with about the same latency, by each of three latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyBucket {

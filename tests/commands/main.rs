@@ -21,6 +21,9 @@ mod fleet;
 mod harness;
 mod operations;
 mod output;
+#[cfg(feature = "native-histograms")]
+#[path = "../support/prometheus.rs"]
+mod prometheus_server;
 mod pty;
 mod serve;
 mod service;

@@ -4,6 +4,8 @@
 mod assets;
 mod clients;
 mod metrics;
+#[cfg(feature = "native-histograms")]
+mod native_histograms;
 mod otlp;
 mod server;
 mod web_config;

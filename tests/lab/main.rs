@@ -48,6 +48,8 @@ mod pipelines;
 mod proc;
 mod programs;
 mod prometheus;
+#[path = "../support/prometheus.rs"]
+mod prometheus_server;
 mod scenario;
 #[path = "../commands/serve/server.rs"]
 mod serve;

@@ -10,6 +10,11 @@ use crate::report::openmetrics::{self, Format};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
+#[cfg(feature = "native-histograms")]
+const PROTOBUF: Option<Format> = Some(Format::Protobuf);
+#[cfg(not(feature = "native-histograms"))]
+const PROTOBUF: Option<Format> = None;
+
 const FIRST_PAGE: &str = "<!doctype html><title>stalltop</title>\
                           <p>stalltop serves <a href=\"/metrics\">metrics</a>; <a href=\"/-/healthy\">health</a></p>\n";
 
@@ -50,22 +55,34 @@ fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Resp
     response
 }
 
-/// OpenMetrics where the client asks for it and prefers it to the text format (RFC 9110, 12.5.1).
+/// The format that the client prefers (RFC 9110, 12.5.1): the text format where it names none of ours, and the richest of those that
+/// it likes as much.
 fn accepted_format(headers: &HeaderMap) -> Format {
     let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let (mut open_metrics, mut text) = (0.0_f64, 0.0_f64);
+    let (mut best, mut best_quality) = (Format::Text, 0.0_f64);
     for range in ranges {
-        let mut parts = range.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |number| number.parse::<f64>().ok());
-        let quality = quality.unwrap_or(0.0);
-        if name.eq_ignore_ascii_case("application/openmetrics-text") {
-            open_metrics = open_metrics.max(quality);
-        } else if name.eq_ignore_ascii_case("text/plain") {
-            text = text.max(quality);
+        let parts: Vec<&str> = range.split(';').map(str::trim).collect();
+        let quality = parts.iter().find_map(|part| part.strip_prefix("q=")).map_or(Ok(1.0), str::parse::<f64>);
+        let (Some(format), Ok(quality)) = (format_named(&parts), quality) else { continue };
+        if quality > best_quality || (quality == best_quality && quality > 0.0 && format > best) {
+            (best, best_quality) = (format, quality);
         }
     }
-    if open_metrics > 0.0 && open_metrics >= text { Format::OpenMetrics } else { Format::Text }
+    best
+}
+
+/// The format of a media type with its parameters.
+fn format_named(parts: &[&str]) -> Option<Format> {
+    let (name, parameters) = parts.split_first()?;
+    match name.to_ascii_lowercase().as_str() {
+        "text/plain" => Some(Format::Text),
+        "application/openmetrics-text" => Some(Format::OpenMetrics),
+        "application/vnd.google.protobuf" => {
+            let has = |parameter| parameters.contains(&parameter);
+            PROTOBUF.filter(|_| has("proto=io.prometheus.client.MetricFamily") && has("encoding=delimited"))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -95,12 +112,27 @@ mod tests {
             (Some("text/plain, application/openmetrics-text;q=0.5"), Format::Text),
             (Some("application/openmetrics-text;q=0"), Format::Text),
             (Some("application/openmetrics-text;q=x"), Format::Text),
+            (Some("application/openmetrics-text;q=0.1,text/plain;q=0.1"), Format::OpenMetrics),
+            (Some("application/openmetrics-text;q=NaN"), Format::Text),
+            (Some("application/vnd.google.protobuf;encoding=text,text/plain;q=0.5"), Format::Text),
             (Some("text/html,*/*;q=0.8"), Format::Text),
             (Some(",;,q=;;"), Format::Text),
             (None, Format::Text),
         ] {
             assert_eq!(format(accept), expected, "{accept:?}");
         }
+    }
+
+    #[test]
+    fn protobuf_is_sent_where_it_is_built_and_asked_for() {
+        // Prometheus 2.42 with --enable-feature=native-histograms.
+        let native = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,\
+                      application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,\
+                      text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let name = openmetrics::content_type(format(Some(native)));
+        assert_eq!(name.starts_with("application/vnd.google.protobuf"), cfg!(feature = "native-histograms"), "{name}");
+        let other_message = "application/vnd.google.protobuf;proto=other;encoding=delimited,text/plain;q=0.5";
+        assert_eq!(format(Some(other_message)), Format::Text);
     }
 
     #[test]

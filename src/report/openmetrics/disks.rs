@@ -1,4 +1,4 @@
-//! Metrics of disks: the kernel's counters, and the figures of the interval by operation.
+//! Metrics of disks: the kernel's counters, the figures of the interval by operation, and latency histograms of single requests.
 
 use super::family::{FamilyList, Label, label};
 use super::names;
@@ -8,18 +8,26 @@ use crate::figures::{FigureInput, disk};
 use crate::findings::Evaluation;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::latency_histogram::LatencyHistogram;
+use crate::sample::block_io::LatencyBucket;
 use crate::sample::disk::Disk;
 use crate::units::SmallSort;
 
 const MAX_DISKS: usize = 16;
 
+/// Disks with histograms: each of up to four operations has eleven series in the text formats.
+const MAX_HISTOGRAM_DISKS: usize = 2;
+
 /// The disks that have series.
 #[derive(Clone, Debug)]
-pub struct DiskMetrics(Selection<DiskId>);
+pub struct DiskMetrics {
+    disks: Selection<DiskId>,
+    with_histograms: Selection<DiskId>,
+}
 
 impl Default for DiskMetrics {
     fn default() -> DiskMetrics {
-        DiskMetrics(Selection::new(MAX_DISKS))
+        DiskMetrics { disks: Selection::new(MAX_DISKS), with_histograms: Selection::new(MAX_HISTOGRAM_DISKS) }
     }
 }
 
@@ -36,11 +44,18 @@ impl DiskMetrics {
         // Stable: disks without I/O remain sorted by id.
         spans.small_sort_by(|a, b| work(b).total_cmp(&work(a)));
         let candidates: Vec<DiskId> = spans.iter().map(|span| span.id).collect();
-        let left_out = self.0.update(&candidates, interval.at().boottime_ns);
+        let now_ns = interval.at().boottime_ns;
+        let left_out = self.disks.update(&candidates, now_ns);
+        let requests = interval.newer.block_io.as_ref().ok();
+        let counted = |disk: &&DiskId| requests.is_some_and(|requests| !requests.of_disk(**disk).is_empty());
+        self.with_histograms.update(&candidates.iter().filter(counted).copied().collect::<Vec<_>>(), now_ns);
         let input = FigureInput::from(evaluation);
-        for span in interval.disks.iter().filter(|span| self.0.contains(&span.id)) {
+        for span in interval.disks.iter().filter(|span| self.disks.contains(&span.id)) {
             let Some(disk) = disks.get(span.index) else { continue };
             add_disk(&input, disk, span, families);
+            if let Some(requests) = requests.filter(|_| self.with_histograms.contains(&span.id)) {
+                add_histograms(disk, requests.of_disk(span.id), families);
+            }
         }
         left_out
     }
@@ -61,6 +76,16 @@ fn add_disk(input: &FigureInput, disk: &Disk, span: &DiskSpan, families: &mut Fa
             families.add(&names::DISK_BASELINE, labels(), BASELINE_SECONDS.number(input, &row));
             families.add(&names::DISK_BASELINE_RATIO, labels(), BASELINE_MULTIPLE.number(input, &row));
         }
+    }
+}
+
+/// All requests since the eBPF program was attached, by operation.
+fn add_histograms(disk: &Disk, buckets: &[LatencyBucket], families: &mut FamilyList) {
+    for buckets in buckets.chunk_by(|a, b| a.operation == b.operation) {
+        let Some(operation) = buckets.first().map(|bucket| bucket.operation) else { continue };
+        let labels = vec![label("device", &disk.name.to_string_lossy()), ("operation", operation.as_str().to_owned())];
+        let histogram = LatencyHistogram::new(buckets.iter().map(|bucket| (bucket.bucket, bucket.completed.0)));
+        families.add_histogram(&names::DISK_REQUEST_DURATION, labels, histogram);
     }
 }
 

@@ -7,9 +7,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::histogram;
+use crate::interval::latency_histogram::LatencyHistogram;
 use crate::report::formatting::printable;
 
-/// Whether a metric only grows.
+/// Whether a metric only grows, and what its values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// Of the kernel, since boot or since the device was made. Its series end with `_total`, as do those of the next kind
@@ -17,6 +19,8 @@ pub enum MetricKind {
     /// A sum that stalltop makes, since it started
     Total,
     Gauge,
+    /// Durations in seconds, counted since the probe was attached
+    Histogram,
 }
 
 /// A metric.
@@ -42,6 +46,10 @@ impl Metric {
     pub(super) const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
         Metric { name, kind: MetricKind::Gauge, labels, help }
     }
+
+    pub(super) const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric { name, kind: MetricKind::Histogram, labels, help }
+    }
 }
 
 /// Name and value of a label.
@@ -60,12 +68,29 @@ pub(super) fn label(name: &'static str, value: &str) -> Label {
     (name, value)
 }
 
+/// The value of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Number(f64),
+    Histogram(LatencyHistogram),
+}
+
+impl Value {
+    /// `None`: a histogram.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Histogram(_) => None,
+        }
+    }
+}
+
 /// One metric and its series.
 #[derive(Debug)]
 pub struct MetricFamily {
     pub metric: &'static Metric,
     /// No two have the same labels
-    pub series: Vec<(Vec<Label>, f64)>,
+    pub series: Vec<(Vec<Label>, Value)>,
 }
 
 impl MetricFamily {
@@ -75,19 +100,21 @@ impl MetricFamily {
         let (name, metric_type) = match kind {
             MetricKind::Counter | MetricKind::Total => (name.trim_end_matches("_total"), MetricType::Counter),
             MetricKind::Gauge => (*name, MetricType::Gauge),
+            MetricKind::Histogram => (*name, MetricType::Histogram),
         };
         let mut family = encoder.encode_descriptor(name, help, None, metric_type)?;
         self.series.iter().try_for_each(|(labels, value)| match labels.as_slice() {
-            [] => encode_value(*kind, *value, family.encode_family::<[Label; 0]>(&[])?),
-            labels => encode_value(*kind, *value, family.encode_family(&labels)?),
+            [] => encode_value(*kind, value, family.encode_family::<[Label; 0]>(&[])?),
+            labels => encode_value(*kind, value, family.encode_family(&labels)?),
         })
     }
 }
 
-fn encode_value(kind: MetricKind, value: f64, encoder: MetricEncoder<'_>) -> fmt::Result {
-    match kind {
-        MetricKind::Counter | MetricKind::Total => ConstCounter::new(value).encode(encoder),
-        MetricKind::Gauge => ConstGauge::new(value).encode(encoder),
+fn encode_value(kind: MetricKind, value: &Value, encoder: MetricEncoder<'_>) -> fmt::Result {
+    match value {
+        Value::Number(value) if kind == MetricKind::Gauge => ConstGauge::new(*value).encode(encoder),
+        Value::Number(value) => ConstCounter::new(*value).encode(encoder),
+        Value::Histogram(value) => histogram::encode(value, encoder),
     }
 }
 
@@ -98,7 +125,17 @@ pub(super) struct FamilyList(Vec<MetricFamily>);
 impl FamilyList {
     /// Adds a series. An unknown value has none; one with the labels of an earlier one is dropped.
     pub fn add(&mut self, metric: &'static Metric, labels: Vec<Label>, value: impl Into<Option<f64>>) {
-        let Some(value) = value.into().filter(|value| value.is_finite()) else { return };
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
+            self.add_value(metric, labels, Value::Number(value));
+        }
+    }
+
+    /// Adds a series of a histogram, likewise.
+    pub fn add_histogram(&mut self, metric: &'static Metric, labels: Vec<Label>, value: LatencyHistogram) {
+        self.add_value(metric, labels, Value::Histogram(value));
+    }
+
+    fn add_value(&mut self, metric: &'static Metric, labels: Vec<Label>, value: Value) {
         let at = self.0.iter().position(|family| std::ptr::eq(family.metric, metric));
         match at.and_then(|at| self.0.get_mut(at)) {
             None => self.0.push(MetricFamily { metric, series: vec![(labels, value)] }),

@@ -9,7 +9,8 @@ fn names_have_base_units_and_counters_end_with_total() {
         let name = metric.name;
         assert!(name.starts_with("stalltop_"), "{name}");
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
-        assert_eq!(name.ends_with("_total"), metric.kind != MetricKind::Gauge, "{name}");
+        let is_counter = matches!(metric.kind, MetricKind::Counter | MetricKind::Total);
+        assert_eq!(name.ends_with("_total"), is_counter, "{name}");
         for unit in ["_ms", "_milliseconds", "_percent", "_kilobytes", "_kib", "_per_second"] {
             assert!(!name.contains(unit), "{name}");
         }

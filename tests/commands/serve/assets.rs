@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use stalltop::report::openmetrics::MetricKind;
 use stalltop::report::openmetrics::names::{METRICS, metrics_table};
 
 use crate::serve::metrics::has_promtool;
@@ -18,10 +19,17 @@ fn read(path: &str) -> String {
     fs::read_to_string(place(path)).unwrap()
 }
 
-/// The names of metrics in a text: words that begin with `stalltop_`. Names of recording rules have colons.
+/// The names of metrics in a text: words that begin with `stalltop_`, without the endings of a histogram's series. Names of recording
+/// rules have colons.
 fn metric_names(text: &str) -> BTreeSet<&str> {
+    let is_histogram = |name: &str| METRICS.iter().any(|metric| metric.name == name && metric.kind == MetricKind::Histogram);
+    let family = |word: &'_ str| {
+        let base = ["_bucket", "_count", "_sum"].iter().find_map(|ending| word.strip_suffix(ending));
+        base.filter(|base| is_histogram(base)).map_or(word.len(), str::len)
+    };
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != ':');
-    words.filter(|word| word.starts_with("stalltop_") && !word.ends_with('_')).collect()
+    let words = words.filter(|word| word.starts_with("stalltop_") && !word.ends_with('_'));
+    words.map(|word| &word[..family(word)]).collect()
 }
 
 /// The names of the recording rules.

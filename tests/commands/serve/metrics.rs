@@ -10,11 +10,13 @@ use crate::synthetic::{cpu_times, disk, host, nic, operations, sample, traffic};
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
-use stalltop::ids::{CgroupId, CgroupVersion};
+use stalltop::ids::{CgroupId, CgroupVersion, DiskId};
 use stalltop::recording::Replayer;
 use stalltop::report::openmetrics::names::METRICS;
-use stalltop::report::openmetrics::{Exporter, Format, MetricFamily, SamplingStatus, encode};
+use stalltop::report::openmetrics::{Exporter, Format, MetricFamily, SamplingStatus, Value, encode};
+use stalltop::sample::block_io::{BlockIo, LatencyBucket};
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure};
+use stalltop::sample::disk::Operation;
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::units::Counter;
 
@@ -47,7 +49,7 @@ pub const RECORDINGS: &[&str] = &[
 ];
 
 fn text(families: Vec<MetricFamily>, format: Format) -> String {
-    encode(&Arc::from(families), format)
+    String::from_utf8(encode(&Arc::from(families), format)).unwrap()
 }
 
 /// Series as `name{label="value"}` without values, by an independent parser.
@@ -121,8 +123,14 @@ fn counters_grow_and_ended_findings_are_0() {
             for family in &families {
                 let name = family.metric.name;
                 for (labels, value) in &family.series {
-                    if name.ends_with("_total") || name == "stalltop_finding_active" {
-                        now.push((format!("{name}{labels:?}"), *value));
+                    match value {
+                        Value::Number(value) if name.ends_with("_total") || name == "stalltop_finding_active" => {
+                            now.push((format!("{name}{labels:?}"), *value));
+                        }
+                        Value::Number(_) => {}
+                        Value::Histogram(histogram) => {
+                            now.push((format!("{name}{labels:?}"), histogram.requests() as f64));
+                        }
                     }
                 }
             }
@@ -186,7 +194,7 @@ fn promtool_check(text: &str) -> String {
 }
 
 /// The metrics of a machine with 500 disks, interfaces and cgroups. Names are chosen by whoever creates a device or a container.
-fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
+pub fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
     let names = |number: u64| format!("a\"b\\c\n# EOF\r{{}}\u{202e}{}{number}", "x".repeat(300));
     let at = |second: u64| {
         let times = cpu_times(second * 10, 0, second * 90, 0);
@@ -211,10 +219,25 @@ fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
             };
             cgroups.push(group);
         }
+        let disks = (0..500).map(|minor| DiskId { major: 8, minor });
+        let of_disk = |disk| {
+            let each = [(Operation::Read, 60), (Operation::Read, 110), (Operation::Write, 70), (Operation::Flush, 90)];
+            each.map(|(operation, bucket)| LatencyBucket {
+                disk,
+                operation,
+                bucket,
+                completed: Counter(second * u64::from(bucket)),
+                sequential: Counter(0),
+                queued: Counter(0),
+                on_device: Counter(0),
+            })
+        };
+        let requests = BlockIo { since_boottime_ns: 1, buckets: disks.flat_map(of_disk).collect() };
         let line = StallLine { total_us: Counter(second * 1000), ..StallLine::default() };
         machine
             .with(|sample| {
                 sample.cgroups = Ok(cgroups);
+                sample.block_io = Ok(requests);
                 sample.pressure.irq = Ok(Stall { some: None, full: Some(line) });
             })
             .shared()

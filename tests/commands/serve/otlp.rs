@@ -28,6 +28,7 @@ mod with_otlp {
     use stalltop::report::otlp::{FindingLogRecords, TelemetryResource, metrics_request};
 
     use super::*;
+    use crate::serve::metrics::exported_of_huge_machine;
     use crate::serve::server::{PATIENCE, Server};
 
     /// It ends with the test.
@@ -100,7 +101,7 @@ mod with_otlp {
 
     fn points<'a>(metrics: &BTreeMap<&str, &'a Value>, name: &str) -> Vec<&'a Value> {
         let metric = metrics.get(name).unwrap_or_else(|| panic!("{name} of {:?}", metrics.keys()));
-        let data = metric.get("sum").or_else(|| metric.get("gauge")).unwrap();
+        let data = ["sum", "gauge", "exponentialHistogram"].iter().find_map(|kind| metric.get(*kind)).unwrap();
         data["dataPoints"].as_array().unwrap().iter().collect()
     }
 
@@ -168,6 +169,26 @@ mod with_otlp {
         }
         let operations = points(&metrics, "stalltop.disk.operations");
         assert!(operations.iter().any(|point| attributes(point)["stalltop.operation"] == "flush"), "{operations:?}");
+    }
+
+    #[test]
+    fn latencies_are_exponential_histograms() {
+        let Some(mut collector) = Collector::start(&[]) else { return };
+        let families = exported_of_huge_machine().pop().unwrap();
+        let at = stalltop::sample::Instant::default();
+        let request = collector.decode("/v1/metrics", &metrics_request(&families, &source(), at, at));
+        let metrics = metrics(&request);
+        let requests = "stalltop.disk.request_duration_seconds";
+        assert_eq!(metrics[requests]["unit"], "s");
+        for point in points(&metrics, requests) {
+            let count = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+            let buckets = point["positive"]["bucketCounts"].as_array().unwrap();
+            assert_eq!(buckets.iter().map(count).sum::<u64>(), count(&point["count"]), "{point}");
+            // The mean is in the range of the buckets: 2^(index / 16) seconds.
+            let bound = |index: f64| libm::exp2((point["positive"]["offset"].as_f64().unwrap() + index) / 16.0);
+            let mean = point["sum"].as_f64().unwrap() / count(&point["count"]) as f64;
+            assert!(point["scale"] == 4 && bound(0.0) < mean && mean <= bound(buckets.len() as f64), "{mean}: {point}");
+        }
     }
 
     #[test]

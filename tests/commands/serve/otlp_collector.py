@@ -22,7 +22,9 @@ class Collector(http.server.BaseHTTPRequestHandler):
         status = statuses.pop(0) if statuses else 200
         request = MessageToDict(MESSAGES[self.path].FromString(body))
         line = {"path": self.path, "status": status, "headers": dict(self.headers), "request": request}
-        print(json.dumps(line), flush=True)
+        # In one write: requests come on several threads.
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
         self.send_response(status)
         self.send_header("Content-Type", "application/x-protobuf")
         self.send_header("Content-Length", "0")
