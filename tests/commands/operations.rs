@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stalltop::recording::Replayer;
-use stalltop::sample::operations::Operations;
 use stalltop::sample::Reading;
+use stalltop::sample::operations::Operations;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
