@@ -7,6 +7,7 @@ use super::Interval;
 use super::group_label::{GroupLabel, group_label};
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
+use crate::units::SmallSort;
 
 /// The threads of a group that count in the load average.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,6 @@ pub fn load_members(interval: &Interval) -> Vec<LoadMember> {
         })
     };
     let mut members: Vec<LoadMember> = counts.into_iter().filter_map(member).collect();
-    members.sort_by(|a, b| b.total().total_cmp(&a.total()).then_with(|| a.group.cmp(&b.group)));
+    members.small_sort_by(|a, b| b.total().total_cmp(&a.total()).then_with(|| a.group.cmp(&b.group)));
     members
 }

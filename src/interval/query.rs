@@ -3,7 +3,7 @@
 use super::latency_histogram::LatencyHistogram;
 use crate::sample::query::{Latencies, Queries};
 use crate::sample::{Instant, Name};
-use crate::units::{Counter, Millis, Ratio};
+use crate::units::{Counter, Millis, Ratio, SmallSort};
 
 /// The queries that ended between two readings.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl QueryInterval {
             PreemptorSpan { pid: now.pid, name: now.name.clone(), count }
         });
         let mut preempted_by: Vec<PreemptorSpan> = preempted_by.filter(|preemptor| preemptor.count > 0).collect();
-        preempted_by.sort_by_key(|preemptor| (std::cmp::Reverse(preemptor.count), preemptor.pid));
+        preempted_by.small_sort_by_key(|preemptor| (std::cmp::Reverse(preemptor.count), preemptor.pid));
         (seconds > 0.0).then(|| QueryInterval {
             at: newer.at,
             seconds,

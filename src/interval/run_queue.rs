@@ -4,7 +4,7 @@ use super::latency_histogram::LatencyHistogram;
 use crate::ids::CpuId;
 use crate::sample::run_queue::{RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name};
-use crate::units::Counter;
+use crate::units::{Counter, SmallSort};
 
 /// The waits that ended between two readings.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl RunQueueInterval {
             }
         });
         let mut processes: Vec<ProcessRunQueueWaits> = processes.filter(|process| process.waits.requests() > 0).collect();
-        processes.sort_by(|a, b| b.waits.total().0.total_cmp(&a.waits.total().0));
+        processes.small_sort_by(|a, b| b.waits.total().0.total_cmp(&a.waits.total().0));
         let all = LatencyHistogram::sum(cpus.iter().map(|(_, waits)| waits));
         (seconds > 0.0).then_some(RunQueueInterval { at: newer.at, seconds, all, cpus, processes })
     }

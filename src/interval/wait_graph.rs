@@ -208,7 +208,7 @@ fn lock(futex: usize, evidence: LockEvidence, waiters: f64, waits: &[&TracedWait
             waiting_ratio: blocked_ns as f64 / elapsed_ns,
         })
         .collect();
-    edges.sort_by(|a, b| b.waiting_ratio.total_cmp(&a.waiting_ratio));
+    edges.small_sort_by(|a, b| b.waiting_ratio.total_cmp(&a.waiting_ratio));
     Lock {
         futex,
         waiters,

@@ -11,6 +11,7 @@ use super::window::Window;
 use crate::findings::Severity;
 use crate::state::fleet::causes::{FleetCause, grouped};
 use crate::state::fleet::host::{FleetHost, WorstLatency};
+use crate::units::SmallSort;
 
 /// A host with the evaluated time.
 pub struct HostReport {
@@ -40,7 +41,7 @@ impl FleetReport {
             _ if report.window.is_empty() => 2,
             _ => 3,
         };
-        hosts.sort_by_key(rank);
+        hosts.small_sort_by_key(rank);
         let known = hosts.iter().enumerate().filter(|(_, report)| !report.window.is_empty());
         let causes = grouped(known.map(|(index, report)| (index, &report.host)));
         FleetReport { hosts, causes }

@@ -135,6 +135,7 @@ impl Tree {
         };
         let place = format!("proc/{pid}");
         self.write(format!("{place}/stat"), stat(pid, strands[0].1));
+        self.write(format!("{place}/statm"), "244 500 100 10 0 90 0\n");
         self.write(
             format!("{place}/cmdline"),
             if flags == 0 { [b"/bin/", name, b"\0--flag=", name, b"\0"].concat() } else { Vec::new() },

@@ -8,6 +8,7 @@ use super::answer::page;
 use super::arguments::{number, recording, required};
 use super::program::run_one;
 use super::tool::{AllowedTargets, Arguments, ToolResult};
+use crate::units::SmallSort;
 
 pub async fn compare(arguments: &Arguments, allowed: &AllowedTargets) -> ToolResult {
     let base = recording(Path::new(required(arguments, "base")?), allowed)?;
@@ -20,7 +21,7 @@ pub async fn compare(arguments: &Arguments, allowed: &AllowedTargets) -> ToolRes
         Some("better") => 1,
         _ => 2,
     };
-    figures.sort_by_key(rank);
+    figures.small_sort_by_key(rank);
     let page = page(figures, number(arguments, "page", 1, (1, u64::MAX))?);
     Ok(json!({
         "recordings": found["recordings"],

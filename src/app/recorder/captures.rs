@@ -15,6 +15,7 @@ use crate::app::recorder;
 use crate::baseline::Baselines;
 use crate::recording::{DirHandle, FrameBacklog, Meta, RecordingError, Replayer, Tail};
 use crate::sample::Host;
+use crate::units::SmallSort;
 
 /// The directory and its bounds.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ impl Captures {
     /// Deletes the oldest captures until there is room for another one, and a quarter of the space; returns the bytes that it may have.
     fn make_room(&self, host: &Host) -> u64 {
         let mut captures = self.earlier_captures(host);
-        captures.sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
+        captures.small_sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
         let (mut count, mut bytes) = (captures.len(), captures.iter().map(|capture| capture.bytes).sum::<u64>());
         for capture in &captures {
             if count < self.max_count && bytes <= self.max_bytes / 4 * 3 {

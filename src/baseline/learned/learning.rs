@@ -3,7 +3,7 @@
 use super::{DRIFT_DAYS, HIGHEST_LOADS_KEPT, LOWEST_KEPT, LearnedBaseline, MIN_INTERVALS, MIN_TAIL_OBSERVATIONS, Today};
 use crate::baseline::reservoir::{Day, is_valid_latency, unix_day};
 use crate::baseline::{Observation, Quantiles};
-use crate::units::Millis;
+use crate::units::{Millis, SmallSort};
 
 /// Intervals above this multiple of the baseline are not learned.
 const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
@@ -99,7 +99,7 @@ impl LearnedBaseline {
         ];
         for (list, most, order) in lists {
             list.retain(|value| is_valid_latency(*value));
-            list.sort_by(order);
+            list.small_sort_by(order);
             list.truncate(most);
         }
         self.by_hand_ms = self.by_hand_ms.filter(|ms| ms.is_finite() && *ms > 0.0);

@@ -18,7 +18,7 @@ use crate::kernel::sys::SharedWords;
 use crate::sample::block_io::BUCKETS;
 use crate::sample::run_queue::{ProcessWaits, RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name, Reading};
-use crate::units::Counter;
+use crate::units::{Counter, SmallSort};
 
 /// How large the maps are, and which process is counted: the loader sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl RunQueueProbe {
                 ProcessWaits { pid, name, waits }
             })
             .collect();
-        processes.sort_unstable_by_key(|process| process.pid);
+        processes.small_sort_by_key(|process| process.pid);
         self.table.retain(|pid| pids.binary_search(&pid).is_ok());
         self.names.retain(|pid, _| pids.binary_search(pid).is_ok());
         for process in &processes {

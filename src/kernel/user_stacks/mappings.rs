@@ -3,6 +3,7 @@
 use crate::kernel::fields::{lines, parse_hexadecimal};
 use crate::kernel::root::Root;
 use crate::sample::Reading;
+use crate::units::SmallSort;
 
 /// The kernel's own limit (vm.max_map_count) is 65,530 unless raised.
 const MAX_MAPPINGS: usize = 100_000;
@@ -57,7 +58,7 @@ pub fn read_mappings(root: &Root, pid: u32, buffer: &mut Vec<u8>) -> Reading<Vec
     buffer.clear();
     buffer.shrink_to(KEPT_BUFFER_BYTES);
     read?;
-    mappings.sort_unstable_by_key(|mapping| mapping.start);
+    mappings.small_sort_by_key(|mapping| mapping.start);
     Ok(mappings)
 }
 

@@ -22,7 +22,7 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WakerChecks};
-use crate::units::Counter;
+use crate::units::{Counter, SmallSort};
 
 /// Threads that wait at one address from which a queue is watched.
 const MIN_WAITERS: usize = 4;
@@ -172,7 +172,7 @@ impl LockWakers {
             let number = self.watched.iter().position(|watched| watched.is_some_and(|lock| lock.place == *place));
             number.is_some_and(|number| probe.read(number).wake_ups > 0)
         };
-        standing.sort_by_key(|place| (!is_chained(place), !has_wake_ups(place), Reverse(waiters(place)), *place));
+        standing.small_sort_by_key(|place| (!is_chained(place), !has_wake_ups(place), Reverse(waiters(place)), *place));
         standing.truncate(MAX_LOCKS);
         watch(&mut self.watched, probe, &standing);
         for (number, watched) in self.watched.iter_mut().enumerate() {

@@ -14,6 +14,7 @@ use crate::kernel::task::{parse_stat, parse_syscall, parse_tgid};
 use crate::sample::waits::Syscall;
 use crate::sample::wakes::TracedProcess;
 use crate::sample::{Absent, Name, Reading};
+use crate::units::SmallSort;
 
 /// Threads of a process, or of processes of one name and parent, in futex calls from which it is traced without being named.
 pub const MIN_FUTEX_WAITERS: usize = 4;
@@ -64,7 +65,7 @@ pub fn waiting_processes(root: &Root, machine: &Name) -> Result<WaitingProcesses
         .map(|(pid, family, in_futex)| (families.get(family).copied().unwrap_or(*in_futex), *pid))
         .filter(|&(waiters, _)| waiters >= MIN_FUTEX_WAITERS)
         .collect();
-    chosen.sort_by_key(|&(waiters, pid)| (std::cmp::Reverse(waiters), pid));
+    chosen.small_sort_by_key(|&(waiters, pid)| (std::cmp::Reverse(waiters), pid));
     let left_out = chosen.len().saturating_sub(MAX_PROCESSES);
     Ok(WaitingProcesses {
         pids: chosen.into_iter().take(MAX_PROCESSES).map(|(_, pid)| pid).collect(),

@@ -14,6 +14,7 @@ use crate::recording::format::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use crate::recording::read::replayer::{Replayer, missed_samples_between};
 use crate::recording::storage::NewRecordingFile;
 use crate::recording::write::encoder::FrameTooLarge;
+use crate::units::SmallSort;
 
 /// A copy being written. The file gets its name when it is complete: half a copy would look like a shorter one.
 pub struct Copier {
@@ -255,7 +256,7 @@ impl Annotations {
         let gaps = from.gaps().iter().map(|gap| (gap.samples_before, Annotation::Gap(gap.clone())));
         let marks = from.marks().iter().map(|mark| (mark.samples_before, Annotation::Mark(mark.clone())));
         let mut notes: Vec<(u64, Annotation)> = gaps.chain(marks).filter(|(before, _)| *before >= first).collect();
-        notes.sort_by_key(|(before, _)| *before);
+        notes.small_sort_by_key(|(before, _)| *before);
         Annotations(notes.into_iter().peekable())
     }
 

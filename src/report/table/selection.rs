@@ -3,7 +3,7 @@
 use regex_lite::Regex;
 
 use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
-use crate::units::similar::did_you_mean;
+use crate::units::{SmallSort, similar::did_you_mean};
 
 /// The columns and rows of a table that are shown.
 pub struct ResolvedSelection {
@@ -128,7 +128,7 @@ impl ResolvedSelection {
         rows.retain(|row| !(self.selection.without_idle && row.idle) && self.matches(&row.cells));
         let mut rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.cells).collect();
         if let Some(index) = self.sort_cell {
-            rows.sort_by(|a, b| compare_cells(a.get(index), b.get(index)));
+            rows.small_sort_by(|a, b| compare_cells(a.get(index), b.get(index)));
         }
         rows.truncate(self.selection.top.unwrap_or(usize::MAX));
         let cpus = input.interval.online_cpus().max(1) as f64;

@@ -8,6 +8,7 @@ use ratatui::layout::{Constraint, Rect};
 use super::{ColumnSpec, Columns, TableRow, draw_lines};
 use crate::state::keys::Action;
 use crate::state::{ClickTarget, Sort, State};
+use crate::units::SmallSort;
 use crate::view::pane::Pane;
 use crate::view::panes::MAX_SPARKLINE_WIDTH;
 use crate::view::safe_line::SafeLine;
@@ -55,7 +56,7 @@ impl<C: Copy> Columns<C> {
         let fits = |spec: &ColumnSpec<C>| columns.shown.iter().any(|shown| shown.heading == spec.heading);
         let mut beyond: Vec<_> = specs.iter().filter(|spec| !spec.heading.is_empty() && !fits(spec)).copied().collect();
         // A text has no end: nothing follows it.
-        beyond.sort_by_key(|spec| spec.width == 0);
+        beyond.small_sort_by_key(|spec| spec.width == 0);
         // The heading of a column of numbers ends at the edge: the sign needs room of its own.
         let has_sign_column = !beyond.is_empty() && columns.shown.last().is_some_and(|last| last.right_aligned);
         let columns = if has_sign_column { Columns::new(specs, width.saturating_sub(SIGN_WIDTH)) } else { columns };
