@@ -19,6 +19,7 @@ mod every_command;
 mod fleet;
 #[path = "../support/pty_harness.rs"]
 mod harness;
+mod install;
 mod operations;
 mod output;
 #[cfg(feature = "native-histograms")]
