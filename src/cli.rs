@@ -48,7 +48,7 @@ pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use serve::Serve;
 pub use usage_error::EarlyExit;
-use usage_error::{one_line_error, subcommand_path};
+use usage_error::{misspelt_tool_error, one_line_error, subcommand_path};
 
 /// The parsed command line.
 #[derive(Debug, PartialEq)]
@@ -196,7 +196,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
             Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
             Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
-            None => one_line_error(&error, "stalltop --help"),
+            None => misspelt_tool_error(&error).unwrap_or_else(|| one_line_error(&error, "stalltop --help")),
         })?;
     let Cli { root, configuration, live, command } = parsed;
     let default_live = Live {

@@ -1,5 +1,7 @@
 //! Other tools, and what to type instead of them: for a user who types `stalltop iostat`, and for the table in README.md.
 
+use crate::units::similar::most_similar;
+
 /// A tool, and the command of this program that shows the same.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherTool {
@@ -87,4 +89,11 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
 /// What to type instead of the tool with this name.
 pub fn instead_of(word: &str) -> Option<&'static OtherTool> {
     OTHER_TOOLS.iter().find(|tool| tool.name() == word)
+}
+
+/// The tool that was probably meant by a word that is neither a tool nor one of our commands; `None` where a command was.
+pub fn similar_to<'a>(word: &str, commands: impl Iterator<Item = &'a str>) -> Option<&'static OtherTool> {
+    let tools = OTHER_TOOLS.iter().map(|tool| -> &'a str { tool.name() });
+    // Of equally similar ones the last is meant: a command, rather than a tool.
+    instead_of(most_similar(word, tools.chain(commands))?)
 }

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::units::similar::did_you_mean;
+use super::other_tools::similar_to;
+use crate::units::similar::{did_you_mean, one_edit_away};
 
 /// Why the command line is not a command to run.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,6 +25,15 @@ pub(super) fn subcommand_path(arguments: &[OsString]) -> Option<String> {
     let (name, command) = words.find_map(|word| Some((word, definition.find_subcommand(word)?)))?;
     let below = words.next().filter(|word| command.find_subcommand(word).is_some());
     Some(std::iter::once(name).chain(below).collect::<Vec<_>>().join(" "))
+}
+
+/// The usage error for a misspelt name of another tool: `iosta`.
+pub(super) fn misspelt_tool_error(error: &clap::Error) -> Option<EarlyExit> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let definition = super::clap_command();
+    let tool = similar_to(word, definition.get_subcommands().map(clap::Command::get_name))?;
+    let what = format!("'{word}' is not a command: did you mean '{}'? Instead of '{}'", tool.name(), tool.typed);
+    Some(EarlyExit::UsageError(format!("{what} try '{}': {}", tool.instead, tool.note)))
 }
 
 /// Joins the lines of a message of clap.
@@ -60,9 +70,10 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
         what.push_str(line);
         last = line;
     }
+    let options = all_options();
     // clap also suggests hidden options.
     let similar =
-        similar.filter(|text: &String| option.is_none() || all_options().iter().any(|known| text.contains(&known.quoted())));
+        similar.filter(|text: &String| option.is_none() || options.iter().any(|known| text.contains(&known.quoted())));
     // `fleet --host` means --hosts, although another command has --host.
     let lacks_a_letter = |text: &String, typed: &str| {
         text.split('\'').nth(1).is_some_and(|meant| meant.starts_with(typed) && meant.len() == typed.len() + 1)
@@ -70,10 +81,12 @@ pub(super) fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
     let suggestion = match (option.as_deref(), similar) {
         (Some(typed), _) if is_negative_number(typed) => Some(": times and counts are not negative".to_owned()),
         (Some(typed), Some(similar)) if lacks_a_letter(&similar, typed) => Some(similar),
-        (Some(typed), similar) => option_of_other_command(typed).or(similar),
+        (Some(typed), similar) => {
+            option_of_other_command(&options, typed).or_else(|| one_edit_from_own_option(&options, help, typed)).or(similar)
+        }
         (None, similar) => similar,
     };
-    let suggestion = suggestion.or_else(|| Some(similar_option_of_other_command(option.as_deref()?)));
+    let suggestion = suggestion.or_else(|| Some(similar_option_of_other_command(&options, option.as_deref()?)));
     EarlyExit::UsageError(format!("{what}{}: try '{help}'", suggestion.unwrap_or_default()))
 }
 
@@ -121,21 +134,28 @@ fn all_options() -> Vec<CommandOption> {
     options
 }
 
+/// `: did you mean …?` if an option of this command, whose help is named, is spelt like it but for one letter: `check --fro` means
+/// its --for, not the --from of others.
+fn one_edit_from_own_option(options: &[CommandOption], help: &str, typed: &str) -> Option<String> {
+    let command = format!("'{}'", help.strip_suffix(" --help")?);
+    let own = options.iter().filter(|known| known.command == command && known.option.starts_with("--"));
+    one_edit_away(typed, own.map(|known| known.option.as_str())).map(|meant| format!(": did you mean '{meant}'?"))
+}
+
 /// Names the commands that have the option.
-fn option_of_other_command(option: &str) -> Option<String> {
+fn option_of_other_command(options: &[CommandOption], option: &str) -> Option<String> {
     const MAX_NAMED: usize = 3;
-    let mut commands: Vec<String> =
-        all_options().into_iter().filter(|known| known.option == option).map(|known| known.command).collect();
+    let mut commands: Vec<&str> =
+        options.iter().filter(|known| known.option == option).map(|known| known.command.as_str()).collect();
     let more = if commands.len() > MAX_NAMED { ", …" } else { "" };
     commands.truncate(MAX_NAMED);
     (!commands.is_empty()).then(|| format!(": it is an option of {}{more}", commands.join(", ")))
 }
 
 /// `: did you mean …?` if an option of another command is similar, else empty.
-fn similar_option_of_other_command(option: &str) -> String {
-    let long = all_options().into_iter().filter(|known| known.option.starts_with("--"));
-    let texts: Vec<(String, String)> = long.map(|known| (known.option, known.command)).collect();
-    let meant = did_you_mean(option, texts.iter().map(|(option, _)| option.as_str()));
-    let command = texts.iter().find(|(known, _)| meant.contains(&format!("'{known}'"))).map(|(_, command)| command);
-    command.map_or_else(String::new, |command| format!("{} of {command}?", meant.trim_end_matches('?')))
+fn similar_option_of_other_command(options: &[CommandOption], option: &str) -> String {
+    let long = options.iter().filter(|known| known.option.starts_with("--"));
+    let meant = did_you_mean(option, long.map(|known| known.option.as_str()));
+    let known = options.iter().find(|known| meant.contains(&known.quoted()));
+    known.map_or_else(String::new, |known| format!("{} of {}?", meant.trim_end_matches('?'), known.command))
 }

@@ -81,6 +81,28 @@ fn wrong_usage_exits_with_2() {
     assert!(run(&["-i", "1ms"]).2.contains("100ms to 1h"));
 }
 
+/// The right word is named: an option of this command before those of others, and what to type instead of another tool.
+#[test]
+fn a_misspelt_word_is_answered_with_the_right_one() {
+    for (arguments, expected) in [
+        (&["check", "--fro", "x"][..], "unexpected argument '--fro' found: did you mean '--for'?: try 'stalltop check --help'"),
+        (&["table", "disk", "--fro", "x"], "did you mean '--from'?: try"),
+        (&["check", "--from", "x"], "it is an option of 'stalltop replay'"),
+        (&["iosta"], "'iosta' is not a command: did you mean 'iostat'? Instead of 'iostat -x 1' try 'stalltop table disk 1': "),
+        (&["iosta", "-x", "1"], "did you mean 'iostat'?"),
+        (&["vmsta"], "Instead of 'vmstat 1' try 'stalltop table load 1 --columns vmstat'"),
+        (&["mpsat"], "did you mean 'mpstat'?"),
+        (&["htopp"], "did you mean 'htop'?"),
+        (&["nicsta"], "did you mean 'nicstat'? Instead of 'nicstat 1' try 'stalltop nicstat 1'"),
+        (&["chekc"], "did you mean 'check'?"),
+        (&["recor"], "'record'?: try 'stalltop --help'"),
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(is_one_line(&stderr) && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn help_and_version_exit_with_0() {
     for arguments in [&["--help"][..], &["--version"], &["record", "--help"], &["man"], &["completions", "bash"]] {
