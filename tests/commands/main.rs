@@ -11,6 +11,7 @@
 )]
 
 mod armed;
+mod cast;
 mod check;
 mod cli;
 mod configuration;
