@@ -1,9 +1,10 @@
 //! README.md and the pages of the book: their commands are run as printed, their outputs are those of the program, their links
-//! lead somewhere. `STALLTOP_BLESS=1 cargo test --test commands docs` writes the outputs again.
+//! lead somewhere, their YAML is YAML. `STALLTOP_BLESS=1 cargo test --test commands docs` writes the outputs again.
 
 mod commands;
 mod links;
 mod outputs;
+mod yaml;
 
 use std::fs;
 use std::path::{Path, PathBuf};
