@@ -24,6 +24,8 @@ mod left_out;
 mod live;
 #[path = "kernel/made.rs"]
 mod made;
+#[path = "kernel/network_namespaces.rs"]
+mod network_namespaces;
 #[path = "support/proc_tree.rs"]
 mod proc_tree;
 #[path = "kernel/stacks.rs"]

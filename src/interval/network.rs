@@ -13,7 +13,7 @@ use super::read_seconds;
 use crate::ids::NicId;
 use crate::sample::network::namespaces::NetworkNamespace;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp, Udp6};
-use crate::sample::{Absent, Reading, Sample};
+use crate::sample::{Reading, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
 /// Speed and duplex of a link: configured, or from the driver.
@@ -284,8 +284,8 @@ impl<'a> From<&'a Protocols> for Counters<'a> {
 
 impl<'a> From<&'a NetworkNamespace> for Counters<'a> {
     fn from(other: &'a NetworkNamespace) -> Counters<'a> {
-        let NetworkNamespace { tcp, tcp_ext, udp, ip_octets, .. } = other;
-        Counters { tcp, tcp_ext, udp, udp6: &Err(Absent::NotRead), ip_octets }
+        let NetworkNamespace { tcp, tcp_ext, udp, udp6, ip_octets, .. } = other;
+        Counters { tcp, tcp_ext, udp, udp6, ip_octets }
     }
 }
 

@@ -71,7 +71,7 @@ impl Tree {
         // One process is in another network namespace.
         tree.link("proc/self/ns/net", b"net:[4026531840]");
         tree.link("proc/700/ns/net", b"net:[4026532000]");
-        for file in ["dev", "snmp", "netstat"] {
+        for file in ["dev", "snmp", "snmp6", "netstat"] {
             if let Ok(text) = fs::read(tree.path().join("proc/net").join(file)) {
                 tree.write(format!("proc/700/net/{file}"), text);
             }

@@ -179,13 +179,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             waiting_connections: d.reading(|d| d.list(3, waiting_connections)),
             udp_sockets: d.reading(|d| d.list(3, udp_socket)),
             unix_senders: d.reading(|d| d.list(3, unix_senders)),
-            udp6: d.reading(|d| Udp6 {
-                datagrams_in: d.counter(),
-                errors_in: d.counter(),
-                datagrams_out: d.counter(),
-                receive_buffer_errors: d.maybe(Dice::counter),
-                send_buffer_errors: d.maybe(Dice::counter),
-            }),
+            udp6: d.reading(udp6),
             softnet: d.reading(|d| d.list(4, softnet)),
             remote_hosts: d.reading(|d| RemoteHosts {
                 scan_boottime_ns: d.u64(),
@@ -559,6 +553,16 @@ fn unix_senders(d: &mut Dice) -> UnixSenders {
     }
 }
 
+fn udp6(d: &mut Dice) -> Udp6 {
+    Udp6 {
+        datagrams_in: d.counter(),
+        errors_in: d.counter(),
+        datagrams_out: d.counter(),
+        receive_buffer_errors: d.maybe(Dice::counter),
+        send_buffer_errors: d.maybe(Dice::counter),
+    }
+}
+
 fn network_namespace(d: &mut Dice) -> NetworkNamespace {
     NetworkNamespace {
         inode: d.u64(),
@@ -568,6 +572,7 @@ fn network_namespace(d: &mut Dice) -> NetworkNamespace {
         tcp: d.reading(tcp),
         tcp_ext: d.reading(tcp_ext),
         udp: d.reading(udp),
+        udp6: d.reading(udp6),
         ip_octets: d.reading(|d| (d.counter(), d.counter())),
         fullest_listener: d.maybe(listener),
         fullest_syn_queue: d.maybe(syn_queue),

@@ -98,10 +98,14 @@ impl Machine {
             }
         }
         if let Some(udp) = network.udp {
-            let overflows = self.read("udp overflows6");
-            protocols.udp6 = Ok(Udp6 { errors_in: overflows, receive_buffer_errors: Some(overflows), ..Udp6::default() });
+            protocols.udp6 = self.udp6("");
             protocols.udp_sockets = Ok(self.udp_sockets("", udp));
         }
+    }
+
+    fn udp6(&self, prefix: &str) -> Reading<Udp6> {
+        let overflows = self.read(&format!("{prefix}udp overflows6"));
+        Ok(Udp6 { errors_in: overflows, receive_buffer_errors: Some(overflows), ..Udp6::default() })
     }
 
     /// The other network namespaces.
@@ -119,6 +123,7 @@ impl Machine {
                 tcp: self.tcp(&prefix, &network),
                 tcp_ext: Ok(self.tcp_ext(&prefix)),
                 udp: self.udp(&prefix, &network),
+                udp6: self.udp6(&prefix),
                 ip_octets: Err(Absent::NotRead),
                 fullest_listener: sockets.and_then(listener),
                 fullest_syn_queue: sockets.and_then(syn_queue),

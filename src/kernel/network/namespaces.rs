@@ -22,7 +22,7 @@ use super::ethtool::Ethtool;
 use super::listeners::{self, socket_owner::SocketOwners};
 use super::name_server_sockets::NameServerSocketReader;
 use super::netlink::Netlink;
-use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_window_probes};
+use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_udp6, parse_window_probes};
 use super::qdisc::QdiscDump;
 use super::remote_hosts::{ConnectionTable, WaitingSocket};
 use super::syn_queues::{self, FullCounts};
@@ -116,13 +116,14 @@ struct KnownNamespace {
 struct Files {
     dev: FileHandle,
     snmp: FileHandle,
+    snmp6: FileHandle,
     netstat: FileHandle,
 }
 
 impl Files {
     fn new(pid: u32) -> Files {
         let file = |name| FileHandle::new(format!("proc/{pid}/net/{name}"));
-        Files { dev: file("dev"), snmp: file("snmp"), netstat: file("netstat") }
+        Files { dev: file("dev"), snmp: file("snmp"), snmp6: file("snmp6"), netstat: file("netstat") }
     }
 }
 
@@ -198,6 +199,7 @@ impl KnownNamespace {
         }
         let last = self.last_counters;
         let Counters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.read_counters(root, buffer);
+        let udp6 = self.files.snmp6.read(root, buffer).and_then(|()| parse_udp6(buffer));
         if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
             let retransmitted = tcp.as_ref().ok().map(|tcp| tcp.segments_retransmitted);
             let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
@@ -221,14 +223,11 @@ impl KnownNamespace {
             tcp,
             tcp_ext,
             udp,
+            udp6,
             ip_octets,
             fullest_listener: None,
             fullest_syn_queue: None,
-            top_udp_socket: self
-                .udp_sockets
-                .sample(root, &udp, &Err(Absent::NotRead))
-                .ok()
-                .and_then(|sockets| sockets.into_iter().next()),
+            top_udp_socket: self.udp_sockets.sample(root, &udp, &udp6).ok().and_then(|sockets| sockets.into_iter().next()),
             top_retransmit_host,
         };
         if let Some((Ok(before), Ok(now))) = last.map(|last| (last.tcp_ext, tcp_ext))

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use super::{Listener, Nic, SynQueue, Tcp, TcpExt, Udp, UdpSocket};
+use super::{Listener, Nic, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket};
 use crate::ids::ProcessId;
 use crate::sample::{Name, Reading};
 use crate::units::Counter;
@@ -44,7 +44,7 @@ impl NetworkNamespaces {
     }
 }
 
-/// The counters of one network namespace; /proc/PID/net/snmp and netstat.
+/// The counters of one network namespace; /proc/PID/net/snmp, snmp6 and netstat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkNamespace {
     /// Inode of /proc/PID/ns/net
@@ -59,13 +59,14 @@ pub struct NetworkNamespace {
     pub tcp: Reading<Tcp>,
     pub tcp_ext: Reading<TcpExt>,
     pub udp: Reading<Udp>,
+    pub udp6: Reading<Udp6>,
     /// IpExt InOctets, OutOctets
     pub ip_octets: Reading<(Counter, Counter)>,
     /// The listening socket whose accept queue is fullest (sock_diag); read only while ListenDrops grows
     pub fullest_listener: Option<Listener>,
     /// The SYN queue with most requests (sock_diag); read only while the kernel counts that one is full
     pub fullest_syn_queue: Option<SynQueue>,
-    /// The UDP socket with most drops (/proc/PID/net/udp); read only while RcvbufErrors grows
+    /// The UDP socket with most drops (/proc/PID/net/udp and udp6); read only while RcvbufErrors or Udp6RcvbufErrors grows
     pub top_udp_socket: Option<UdpSocket>,
     /// The remote host with most retransmits in the last scans (sock_diag); read only while RetransSegs grows
     pub top_retransmit_host: Option<RetransmitHost>,

@@ -16,7 +16,7 @@ pub const UDP_OVERFLOW: Rule = Rule {
     computed: "RcvbufErrors of /proc/net/snmp and Udp6RcvbufErrors of snmp6 at least 10 per second, and 0.1 % of the received \
                datagrams. The socket with most drops in that time is named (column drops of /proc/net/udp and udp6), and the \
                process that has it open.",
-    caveats: "Loss may be acceptable for logs and metrics. In the network namespaces of containers only IPv4 is counted.",
+    caveats: "Loss may be acceptable for logs and metrics.",
     next_steps: &[
         "which socket: ss -uanmp (d in skmem counts its drops), column drops of /proc/net/udp",
         "why it is not read: the threads of its owner (screen 5, t)",

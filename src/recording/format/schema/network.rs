@@ -25,6 +25,7 @@ columns! { NetworkNamespace: 160 {
     fullest_syn_queue,
     top_udp_socket,
     top_retransmit_host,
+    udp6,
 } }
 columns! { RetransmitHost: 12 { address, segments_retransmitted, process } }
 columns! { NamespaceNic: 42 { namespace, nic } }
