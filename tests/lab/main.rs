@@ -28,6 +28,7 @@ mod chain;
 mod check_result;
 mod combined;
 mod cpu;
+mod crowded;
 mod delays;
 mod disk;
 mod disk_load;

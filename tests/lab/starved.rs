@@ -11,7 +11,7 @@ use crate::scenario::Lab;
 const V1_CPU: &str = "/sys/fs/cgroup/cpu";
 
 /// The compiled load; `state` is a folder of the test.
-fn compiled(state: &Path) -> PathBuf {
+pub fn compiled(state: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/sched.c");
     let load = state.join("sched");
     let status = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&load).arg(source).status();
