@@ -146,7 +146,6 @@ impl Tree {
             second * 4096
         );
         self.write(format!("{place}/io"), io);
-        self.write(format!("{place}/statm"), "244 500 100 10 0 90 0\n");
         self.link(&format!("{place}/exe"), &[b"/usr/bin/", &without(name, b"\0/")[..]].concat());
         for &(tid, state, channel, call) in strands {
             let task = format!("{place}/task/{tid}");
