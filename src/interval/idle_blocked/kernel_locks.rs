@@ -138,7 +138,7 @@ fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> 
         _ => return None,
     };
     let counts = is_lock || wait.class(machine) == WaitClass::Other;
-    let lock = KernelLock::of_function(channel);
+    let lock = KernelLock::of_function(class::strip_compiler_suffix(channel));
     counts.then(|| KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
 }
 

@@ -105,12 +105,12 @@ impl WaitClass {
             TaskState::Sleeping | TaskState::Blocked => {}
         }
         let Some(channel) = channel else { return Some(WaitClass::Hidden) };
+        // First, because names of such functions begin like those of sockets, of the disk or of ptrace (inet_rtm_newaddr, xfs_ilock).
+        if state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some() {
+            return Some(WaitClass::Lock);
+        }
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
-        let in_kernel_lock =
-            || state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some();
         let class = match (class, call) {
-            // Locks of the network configuration are waited for in sendmsg on a netlink socket.
-            (None, Some(_)) if in_kernel_lock() => WaitClass::Lock,
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
@@ -119,7 +119,6 @@ impl WaitClass {
         };
         match (state, class) {
             (TaskState::Blocked, _) if never_uninterruptible(class) => None,
-            (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
             (TaskState::Sleeping, WaitClass::Disk) if !is_fuse_request(channel) => Some(WaitClass::Other),
             _ => Some(class),
         }
@@ -128,7 +127,9 @@ impl WaitClass {
     /// Whether threads wait there only in S, so that the channel also gives the state.
     pub fn wchan_is_interruptible(channel: &[u8]) -> bool {
         use WaitClass::{Aio, Futex, Net, Pipe, Poll, Timer};
-        matches!(WaitClass::from_wchan(strip_compiler_suffix(channel)), Some(Aio | Futex | Net | Pipe | Poll | Timer))
+        let function = strip_compiler_suffix(channel);
+        matches!(WaitClass::from_wchan(function), Some(Aio | Futex | Net | Pipe | Poll | Timer))
+            && KernelLock::of_function(function).is_none()
     }
 
     fn from_wchan(symbol: &[u8]) -> Option<WaitClass> {
@@ -305,6 +306,21 @@ mod tests {
         assert_eq!(of(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
         assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO without another end");
         assert!(is_file_lock(b"locks_lock_inode_wait") && !is_file_lock(b"futex_do_wait"));
+    }
+
+    #[test]
+    fn in_d_every_function_of_a_kernel_lock_is_a_lock_whatever_its_name_begins_with() {
+        let call = |name| Some(Syscall { name, arguments: [3, 0, 0] });
+        for (function, _) in kernel_locks::FUNCTIONS {
+            for call in [None, call("sendmsg"), call("fsync"), call("wait4"), call("nanosleep")] {
+                let class = WaitClass::classify(TaskState::Blocked, Some(function.as_bytes()), call);
+                assert_eq!(class, Some(WaitClass::Lock), "{function} {call:?}");
+            }
+            assert!(!WaitClass::wchan_is_interruptible(function.as_bytes()), "{function}");
+        }
+        assert_eq!(of(TaskState::Blocked, "__synchronize_srcu.part.0"), Some(WaitClass::Lock));
+        assert_eq!(of(TaskState::Sleeping, "inet_csk_accept"), Some(WaitClass::Net));
+        assert!(WaitClass::wchan_is_interruptible(b"inet_csk_accept"));
     }
 
     #[test]

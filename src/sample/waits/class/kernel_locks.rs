@@ -5,7 +5,7 @@
 
 use KernelLock::{
     AddressSpace, Allocator, Cgroup, Directory, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network, OpenFile, Process,
-    ReverseMap, Socket,
+    ReverseMap, Socket, Terminal,
 };
 
 /// What a lock inside the kernel protects.
@@ -39,6 +39,8 @@ pub enum KernelLock {
     Allocator,
     /// A socket that another thread uses
     Socket,
+    /// tty_mutex and the locks of terminals
+    Terminal,
     /// Not a lock: all CPUs must pass a point at which no reader of RCU runs, as for umount
     GracePeriod,
 }
@@ -61,6 +63,7 @@ impl KernelLock {
             Ipc => "the locks of System V IPC",
             Allocator => "the locks of a kernel allocator",
             Socket => "the lock of a socket",
+            Terminal => "the locks of terminals (tty_mutex)",
             GracePeriod => "an RCU grace period",
         }
     }
@@ -91,7 +94,7 @@ pub fn is_own_mmap_lock(function: &[u8]) -> bool {
     KernelLock::of_function(function) == Some(AddressSpace) && !OF_OTHERS.iter().any(|name| name.as_bytes() == function)
 }
 
-const FUNCTIONS: &[(&str, KernelLock)] = &[
+pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("lock_mm_and_find_vma", AddressSpace), // since 6.5
     ("do_user_addr_fault", AddressSpace),   // before
     ("__do_page_fault", AddressSpace),      // before 5.4
@@ -105,6 +108,7 @@ const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("__x64_sys_brk", AddressSpace),
     ("__do_sys_mremap", AddressSpace),
     ("__x64_sys_mremap", AddressSpace),
+    ("do_mremap", AddressSpace), // since 6.17
     ("__do_sys_mincore", AddressSpace),
     ("__do_sys_mlockall", AddressSpace),
     ("do_mlock", AddressSpace),
@@ -273,6 +277,8 @@ const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("synchronize_rcu_normal", GracePeriod),
     ("synchronize_rcu", GracePeriod),
     ("__wait_rcu_gp", GracePeriod),
+    ("__synchronize_srcu", GracePeriod),
+    ("synchronize_srcu", GracePeriod),
     ("lock_mount", Mount),
     ("do_lock_mount", Mount),
     ("namespace_lock", Mount),
@@ -334,4 +340,11 @@ const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("lru_add_drain_all", Allocator),
     ("__lru_add_drain_all", Allocator),
     ("__lock_sock", Socket),
+    ("tty_open", Terminal),
+    ("tty_open_by_driver", Terminal), // inlined into tty_open
+    ("ptmx_open", Terminal),
+    ("tty_lock", Terminal),
+    ("tty_release", Terminal),
+    ("tty_release_struct", Terminal),
+    ("pty_close", Terminal),
 ];
