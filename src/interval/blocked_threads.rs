@@ -9,6 +9,7 @@ use std::ops::Deref;
 use rustc_hash::FxHashMap;
 
 use crate::ids::TaskId;
+use crate::sample::task_state::RawSyscall;
 use crate::sample::waits::{BlockedWait, Syscall, WaitClass, Waits, class};
 use crate::sample::{Host, Name};
 
@@ -44,7 +45,7 @@ impl BlockedThread {
 
     /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
     pub fn is_page_fault(&self) -> bool {
-        self.syscall.is_some_and(|call| call.number == -1)
+        self.syscall.is_some_and(RawSyscall::is_page_fault)
     }
 
     /// Whether it waits for storage that is no block device of this host.

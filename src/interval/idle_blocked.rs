@@ -3,7 +3,7 @@
 //!
 //! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
 //! those in memory reclaim, those that wait for a lock whose holder is known, and, in a group with a thread on storage, those that wait for a
-//! lock or for a process of the group.
+//! lock that it may hold, or for a process of the group.
 //! `blocked_counts` counts them in one sub-sample, `blocked_group` sums them by group; `weighted_sub_samples` says how much time each
 //! sub-sample counts for.
 
@@ -122,10 +122,12 @@ impl IdleBlocked {
             result.available += entry.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
             if let Some(counter) = &mut kernel_locks {
-                counter.add(entry.sub_sample, part, entry.available_cpus, |group| {
-                    conditions.is_behind_storage(group, rows)
-                        || conditions.is_kernel_lock_behind_storage(group)
-                        || GroupConditions::is_in_reclaim(group, rows)
+                counter.add(entry.sub_sample, part, entry.available_cpus, |group, wait| {
+                    let is_behind = match wait.is_lock {
+                        true => conditions.is_kernel_lock_behind_storage(group, rows, wait.held_on_storage()),
+                        false => conditions.is_behind_storage(group, rows),
+                    };
+                    is_behind || GroupConditions::is_in_reclaim(group, rows)
                 });
             }
             for (row, counted) in rows.iter().zip(&counted) {

@@ -45,9 +45,18 @@ impl LockHolder {
         matches!(self.last_activity(), HolderActivity::Storage | HolderActivity::Memory)
             && reaches_threshold(self.share, MIN_STORAGE_SHARE)
     }
+
+    /// Whether most of the group's threads in locks inside the kernel wait for a holder that is neither on storage nor in reclaim, nor in D
+    /// for a reason that is not known. A reader is not the only holder.
+    pub fn is_off_storage(&self) -> bool {
+        use HolderActivity::{Lock, Memory, Storage, Uninterruptible};
+        self.field != OwnerField::KernelReader
+            && !matches!(self.last_activity(), Storage | Memory | Uninterruptible | Lock)
+            && reaches_threshold(self.share, MIN_STORAGE_SHARE)
+    }
 }
 
-/// Share of a group's threads in locks inside the kernel from which all of them count as behind the known holder.
+/// Share of a group's threads in locks inside the kernel from which what the known holder does decides for all of them.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_STORAGE_SHARE: f64 = 0.5;
 

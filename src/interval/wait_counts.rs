@@ -6,8 +6,10 @@ use rustc_hash::FxHashMap;
 use super::lock_graph::is_believed;
 use crate::ids::TaskId;
 use crate::sample::Host;
+use crate::sample::Name;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, OwnerField, WaitClass, Waits, class};
+use crate::sample::waits::class::{HeldOnStorage, KernelLock, strip_compiler_suffix};
+use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, OwnerField, Syscall, WaitClass, Waits, class};
 use crate::units::reaches_threshold;
 
 /// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
@@ -55,6 +57,12 @@ pub struct GroupWaits {
     pub file_lock: u16,
     /// Part of `lock_contended`: in D in any other lock of the kernel
     pub kernel_lock: u16,
+    /// Part of `kernel_lock`: in a lock that a thread on storage holds only while it changes the memory map
+    pub mmap_lock: u16,
+    /// Part of `kernel_lock`: in a lock that no thread on storage holds
+    pub lock_off_storage: u16,
+    /// Part of `storage`: in a page fault, or in a call that changes the memory map
+    pub storage_in_memory_map: u16,
     /// In a futex call that shows a held mutex, each the only one at its address
     pub lock_alone: u16,
 }
@@ -89,6 +97,10 @@ pub struct ClassifiedWait {
     pub futex: Option<FutexWait>,
     pub has_timeout: bool,
     pub is_file_lock: bool,
+    /// Of a wait for a lock inside the kernel
+    pub held_on_storage: HeldOnStorage,
+    /// Whether it is in a page fault, or in a call that changes the memory map
+    pub in_memory_map: bool,
 }
 
 impl ClassifiedWait {
@@ -102,6 +114,11 @@ impl ClassifiedWait {
             futex: wait.futex_wait(machine),
             has_timeout: wait.has_timeout,
             is_file_lock: class == WaitClass::Lock && in_file_lock(),
+            held_on_storage: held_on_storage(wait.wchan.as_ref()),
+            in_memory_map: wait.syscall.is_some_and(|call| {
+                let known = || Syscall::from_number(machine, call).is_some_and(Syscall::is_memory_map_call);
+                call.is_page_fault() || known()
+            }),
         }
     }
 }
@@ -144,10 +161,20 @@ impl WaitCounts {
     /// By index into `Waits::groups`: whether the group has a thread on storage for enough of the interval. `weights`: how long
     /// each sub-sample counts for.
     pub fn groups_on_storage(&self, groups: usize, weights: impl Iterator<Item = f64>) -> Vec<bool> {
+        self.groups_seen(groups, weights, |row| row.storage > 0)
+    }
+
+    /// The same for groups of which `is_there` holds.
+    pub fn groups_seen(
+        &self,
+        groups: usize,
+        weights: impl Iterator<Item = f64>,
+        is_there: impl Fn(&GroupWaits) -> bool,
+    ) -> Vec<bool> {
         let (mut on_storage, mut whole) = (vec![0.0; groups], 0.0);
         for (rows, weight) in self.sub_samples.iter().zip(weights) {
             whole += weight;
-            for row in rows.iter().filter(|row| row.storage > 0) {
+            for row in rows.iter().filter(|row| is_there(row)) {
                 if let Some(time) = on_storage.get_mut(usize::from(row.group)) {
                     *time += weight;
                 }
@@ -163,6 +190,12 @@ impl WaitCounts {
         let to = self.threads.partition_point(|thread| thread.task.pid <= pid);
         self.threads.get(from..to).unwrap_or_default()
     }
+}
+
+/// In which calls a thread on storage may hold the lock inside the kernel for which threads wait in that wait channel.
+fn held_on_storage(wchan: Option<&Name>) -> HeldOnStorage {
+    let lock = wchan.and_then(|wchan| KernelLock::of_function(strip_compiler_suffix(wchan.as_bytes())));
+    lock.map_or(HeldOnStorage::Any, KernelLock::held_on_storage)
 }
 
 fn in_group(mutex_groups: &[u16], group: u16, wait: ClassifiedWait) -> ClassifiedWait {
@@ -194,7 +227,12 @@ impl GroupWaits {
         let count = match (wait.state, wait.class) {
             (TaskState::Running, _) => &mut self.running,
             (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return,
-            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => &mut self.storage,
+            (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => {
+                if wait.in_memory_map {
+                    self.storage_in_memory_map = self.storage_in_memory_map.saturating_add(row.threads);
+                }
+                &mut self.storage
+            }
             (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => &mut self.memory,
             (TaskState::Blocked, WaitClass::Hidden) => {
                 self.hidden_blocked = self.hidden_blocked.saturating_add(row.threads);
@@ -208,6 +246,11 @@ impl GroupWaits {
                     self.file_lock = self.file_lock.saturating_add(row.threads);
                 } else if wait.state == TaskState::Blocked {
                     self.kernel_lock = self.kernel_lock.saturating_add(row.threads);
+                    match wait.held_on_storage {
+                        HeldOnStorage::Any => {}
+                        HeldOnStorage::MemoryMapCalls => self.mmap_lock = self.mmap_lock.saturating_add(row.threads),
+                        HeldOnStorage::Never => self.lock_off_storage = self.lock_off_storage.saturating_add(row.threads),
+                    }
                 }
                 &mut self.lock_contended
             }

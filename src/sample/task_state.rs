@@ -66,3 +66,9 @@ pub struct RawSyscall {
     /// Its first three arguments
     pub arguments: [u64; 3],
 }
+
+impl RawSyscall {
+    pub fn is_page_fault(self) -> bool {
+        self.number == -1
+    }
+}

@@ -82,6 +82,22 @@ fn threads_behind_mmap_lock() {
     });
 }
 
+/// The same beside a thread of theirs in fdatasync, which does not hold mmap_lock: they do not wait for the disk.
+#[test]
+fn threads_behind_mmap_lock_beside_one_on_storage() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let load = start(state.path(), "mm-sync", 30);
+    Attempt { seconds: 5, ..Attempt::new("klock-mm-sync", state.path()) }.check(|window, said| {
+        let waits = |place: &Place| place.comm == "mapper" && place.state == 'D';
+        let syncs = |place: &Place| place.comm == "syncer" && place.state == 'D';
+        window.known("threads in D for mmap_lock", window.mean(waits), 15.0, 30.0);
+        window.known("threads on storage", window.mean(syncs), 0.3, 1.0);
+        let found = said.must("kernel-lock-contention", "host", "note");
+        said.says(&found, &[&format!("klock ({})", load.pid()), "mmap_lock", "in munmap (", "in mmap ("]);
+    });
+}
+
 /// The same calls in 30 processes with pauses: nothing waits.
 #[test]
 fn threads_that_map_memory_of_their_own() {

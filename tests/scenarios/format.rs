@@ -287,7 +287,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
+    /// mutex, futex, file-lock, kernel-lock, storage, pipe, socket, remote
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address

@@ -801,6 +801,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
+            "storage" => (TaskState::Blocked, "folio_wait_bit_common", queue.call.map(call)),
             other => panic!("no kind of queue {other}"),
         };
         let wchan = Some(Name::from(queue.channel.as_deref().unwrap_or(wchan)));
@@ -927,7 +928,7 @@ fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
             running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
-            storage: waits.storage,
+            storage: waits.storage - queued(&["storage"]),
             aio: waits.aio,
             memory: waits.memory,
             other_blocked: waits.other + waits.hidden,

@@ -11,6 +11,7 @@ use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
 use crate::sample::waits::WaitClass;
+use crate::sample::waits::class::HeldOnStorage;
 
 /// What the whole interval shows of each group, by index into `Waits::groups`.
 pub struct GroupConditions {
@@ -22,8 +23,10 @@ pub struct GroupConditions {
     aio_waiting_share: Vec<f64>,
     /// Share of its threads in contended futexes whose lock names its holder
     known_holder_share: Vec<f64>,
-    /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage
-    kernel_lock_behind_storage: Vec<bool>,
+    /// Whether a thread of the group was on storage in a page fault, or in a call that changes the memory map, for enough of the interval
+    on_storage_in_memory_map: Vec<bool>,
+    /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage; `None` if the holder is not known
+    kernel_lock_behind_storage: Vec<Option<bool>>,
     /// Share of its threads in pipes and sockets that wait for a process on storage
     behind_ipc_peer_share: Vec<f64>,
 }
@@ -78,16 +81,17 @@ impl GroupConditions {
                 *share = holder.share;
             }
         }
-        let mut kernel_lock_behind_storage = vec![false; groups];
-        for holder in holders.kernel.iter().filter(|holder| holder.is_behind_storage()) {
+        let mut kernel_lock_behind_storage = vec![None; groups];
+        for holder in holders.kernel {
             if let Some(behind) = kernel_lock_behind_storage.get_mut(usize::from(holder.group)) {
-                *behind = true;
+                *behind = holder.is_behind_storage().then_some(true).or(holder.is_off_storage().then_some(false));
             }
         }
         GroupConditions {
             known_holder_share,
             kernel_lock_behind_storage,
-            on_storage: counts.groups_on_storage(groups, seconds.into_iter()),
+            on_storage: counts.groups_on_storage(groups, seconds.iter().copied()),
+            on_storage_in_memory_map: counts.groups_seen(groups, seconds.into_iter(), |row| row.storage_in_memory_map > 0),
             file_lock_held_outside: locked_by_others,
             aio_waiting_share: aio_waiting_shares(older, newer, counts, disks),
             behind_ipc_peer_share: ipc_peers.blocked_shares(groups, counts),
@@ -117,9 +121,30 @@ impl GroupConditions {
         now || self.on_storage.get(usize::from(group)).copied().unwrap_or(false)
     }
 
-    /// Whether threads of that group that wait for a lock inside the kernel count as blocked although no thread of the group is on storage.
-    pub fn is_kernel_lock_behind_storage(&self, group: u16) -> bool {
-        self.kernel_lock_behind_storage.get(usize::from(group)).copied().unwrap_or(false)
+    /// Whether threads of that group that wait for a lock inside the kernel count as blocked: its holder is on storage or, if it is not
+    /// known, a thread of the group is there in a call in which it may hold that lock.
+    pub fn is_kernel_lock_behind_storage(&self, group: u16, rows: &[GroupWaits], held: HeldOnStorage) -> bool {
+        let by_holder = self.kernel_lock_behind_storage.get(usize::from(group)).copied().flatten();
+        by_holder.unwrap_or_else(|| match held {
+            HeldOnStorage::Any => self.is_behind_storage(group, rows),
+            HeldOnStorage::MemoryMapCalls => {
+                let now = rows.iter().any(|row| row.group == group && row.storage_in_memory_map > 0);
+                now || self.on_storage_in_memory_map.get(usize::from(group)).copied().unwrap_or(false)
+            }
+            HeldOnStorage::Never => false,
+        })
+    }
+
+    /// Of the threads of a group in locks inside the kernel, those that count as blocked.
+    fn behind_kernel_locks(&self, row: &GroupWaits) -> f64 {
+        let others = row.kernel_lock.saturating_sub(row.mmap_lock).saturating_sub(row.lock_off_storage);
+        let locks = [
+            (others, HeldOnStorage::Any),
+            (row.mmap_lock, HeldOnStorage::MemoryMapCalls),
+            (row.lock_off_storage, HeldOnStorage::Never),
+        ];
+        let is_behind = |held| self.is_kernel_lock_behind_storage(row.group, std::slice::from_ref(row), held);
+        locks.into_iter().filter(|&(_, held)| is_behind(held)).map(|(threads, _)| f64::from(threads)).sum()
     }
 
     fn aio_waiters(&self, row: &GroupWaits) -> f64 {
@@ -132,7 +157,7 @@ impl GroupConditions {
         let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
         let known = self.known_holder_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
         let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
-        let kernel = if is(&self.kernel_lock_behind_storage) { 1.0 } else { 0.0 };
+        let kernel = self.behind_kernel_locks(row);
         let futex = f64::from(row.lock_contended.saturating_sub(elsewhere).saturating_sub(row.kernel_lock));
         BlockedCounts {
             storage: f64::from(row.storage),
@@ -141,8 +166,8 @@ impl GroupConditions {
             hidden: when(outstanding, row.hidden_blocked),
             // Where mutexes name their holders, a lone waiter waits for one, too.
             lock_contended: match behind {
-                true => futex + f64::from(row.kernel_lock),
-                false => (futex + f64::from(row.lock_alone)) * known + f64::from(row.kernel_lock) * kernel,
+                true => futex + kernel,
+                false => (futex + f64::from(row.lock_alone)) * known + kernel,
             },
             lock_inferred: when(behind, row.lock_inferred),
             behind_ipc_peer: when(behind, row.ipc_peer)

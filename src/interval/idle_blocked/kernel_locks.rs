@@ -1,7 +1,7 @@
 //! Threads in D that wait inside the kernel and not for storage: for a lock of the kernel (mmap_lock, the lock of a directory, …), or
 //! in a function whose purpose is not known.
 //!
-//! A thread counts here or in idle-but-blocked, never in both: threads of a group with a thread on storage count there; those of a
+//! A thread counts here or in idle-but-blocked, never in both: threads whose lock a thread on storage holds, or may hold, count there; those of a
 //! group with a thread in memory reclaim count in neither. The same idle CPU may be explained by both: each figure is an upper
 //! bound, and neither fault hides the other.
 
@@ -11,7 +11,7 @@ use crate::ids::GroupId;
 use crate::interval::group_label::{GroupLabel, group_label};
 use crate::interval::lock_holders::{LockHolder, holder_of_group};
 use crate::sample::task::{RawSyscall, TaskState};
-use crate::sample::waits::class::{self, KernelLock};
+use crate::sample::waits::class::{self, HeldOnStorage, KernelLock};
 use crate::sample::waits::{ObservedWait, SubSample, Syscall, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use crate::units::SmallSort;
@@ -55,6 +55,13 @@ pub struct KernelLockWait {
     pub lock: Option<KernelLock>,
 }
 
+impl KernelLockWait {
+    /// In which calls a thread on storage may hold the lock
+    pub fn held_on_storage(&self) -> HeldOnStorage {
+        self.lock.map_or(HeldOnStorage::Any, KernelLock::held_on_storage)
+    }
+}
+
 /// Counts the threads sub-sample by sub-sample.
 pub struct KernelLockCounter<'a> {
     /// The waits that count, by `ObservedWait::id`
@@ -81,15 +88,21 @@ impl<'a> KernelLockCounter<'a> {
         })
     }
 
-    /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the waiters of that group may wait for
+    /// Adds a sub-sample, which is `part` of the interval. `is_behind`: the threads of that group in that wait may wait for
     /// storage or for memory.
-    pub fn add(&mut self, sub_sample: &SubSample, part: f64, available_cpus: f64, is_behind: impl Fn(u16) -> bool) {
+    pub fn add(
+        &mut self,
+        sub_sample: &SubSample,
+        part: f64,
+        available_cpus: f64,
+        is_behind: impl Fn(u16, &KernelLockWait) -> bool,
+    ) {
         let mut waiting = 0.0;
         for row in &sub_sample.waits {
             let Some(wait) = self.waits.get(&row.wait) else { continue };
             // A function that is not known may wait for storage, if there are requests in flight.
             let may_be_storage = !wait.is_lock && sub_sample.in_flight != Some(0);
-            if may_be_storage || is_behind(row.group) {
+            if may_be_storage || is_behind(row.group, wait) {
                 continue;
             }
             let threads = f64::from(row.threads);

@@ -77,6 +77,9 @@ prop_compose! {
             lock_alone: 0,
             file_lock: 0,
             kernel_lock: 0,
+            mmap_lock: 0,
+            lock_off_storage: 0,
+            storage_in_memory_map: 0,
         };
         let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), waits: synthetic::waits::group(&row) };
         sample.waits = Waits {

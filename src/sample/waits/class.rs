@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::kernel_locks::{KernelLock, is_own_mmap_lock};
+pub use self::kernel_locks::{HeldOnStorage, KernelLock, is_own_mmap_lock};
 use self::table::{EXACT_NAMES, PREFIXES};
 pub use self::words::wait_words;
 use super::syscall::Syscall;

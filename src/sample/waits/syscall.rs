@@ -79,6 +79,24 @@ impl Syscall {
         matches!(self.name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
     }
 
+    /// Whether it changes the memory map of its process, or reads pages into it.
+    pub fn is_memory_map_call(self) -> bool {
+        const NAMES: [&str; 11] = [
+            "mmap",
+            "munmap",
+            "mremap",
+            "mprotect",
+            "madvise",
+            "process_madvise",
+            "mlock",
+            "mlockall",
+            "brk",
+            "shmat",
+            "shmdt",
+        ];
+        NAMES.contains(&self.name)
+    }
+
     /// Its file descriptor, the first argument.
     pub fn file_descriptor(self) -> Option<u64> {
         let by_descriptor = matches!(

@@ -198,12 +198,22 @@ static void cgroups(void) { many(grouper); }
 static void *spacer(void *a) { name("spacer"); for (;;) { if (unshare(CLONE_NEWNET)) die("unshare"); rest(); } return a; }
 static void net_namespaces(void) { many(spacer); }
 
+static void *syncer(void *a) {
+    name("syncer");
+    char path[4096]; snprintf(path, sizeof path, "%s/synced", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    if (fd < 0) die(path);
+    for (;;) if (pwrite(fd, path, 512, 0) < 0 || fdatasync(fd)) die("fdatasync");
+    return a;
+}
+/* Beside the threads that wait for mmap_lock one that is on storage, and does not hold it. */
+static void mm_sync(void) { mm(); pthread_t t; if (pthread_create(&t, 0, syncer, 0)) die("thread"); }
 int main(int c, char **v) {
     if (c < 4) return 2;
     if (getenv("PAUSE_US")) pause_us = atol(getenv("PAUSE_US"));
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
-        {"mm", mm}, {"mm-apart", mm_apart}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
+        {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
         {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {

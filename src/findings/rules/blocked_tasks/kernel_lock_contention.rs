@@ -24,8 +24,9 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
               milliseconds whatever the load is. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
                requests in flight, in a function that is not known; and the smaller of their number and of the idle CPUs. \
-               Threads of a group with a thread on storage are left out: they count in idle-but-blocked, which may explain the \
-               same idle time. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
+               Threads whose lock a thread of their group on storage may hold are left out: they count in idle-but-blocked, which may \
+               explain the same idle time. rtnl_mutex, cgroup_mutex and others are never held there, mmap_lock only in a page \
+               fault or a call that changes the memory map. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
                critical from 50 % of the host with two such threads for each CPU. The holder is the thread that the lock itself names \
                (`mutex.owner`, `rw_semaphore.owner`, `semaphore.last_holder`), if that had not run since; threads whose lock is held by a thread on \
                storage or in memory reclaim count in idle-but-blocked instead. Threads in one wait for 5 s are a \

@@ -45,6 +45,16 @@ pub enum KernelLock {
     GracePeriod,
 }
 
+/// The system calls in which a thread waits for storage with a lock inside the kernel held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldOnStorage {
+    /// Of a lock that is not known, too
+    Any,
+    /// A page fault, and calls that change the memory map (`is_memory_map_call`)
+    MemoryMapCalls,
+    Never,
+}
+
 impl KernelLock {
     /// Words for a sentence: `mmap_lock`
     pub fn description(self) -> &'static str {
@@ -65,6 +75,15 @@ impl KernelLock {
             Socket => "the lock of a socket",
             Terminal => "the locks of terminals (tty_mutex)",
             GracePeriod => "an RCU grace period",
+        }
+    }
+
+    /// In which of its system calls a thread on storage may hold the lock.
+    pub fn held_on_storage(self) -> HeldOnStorage {
+        match self {
+            Directory | Inode | OpenFile | Mount | Module | Process => HeldOnStorage::Any,
+            AddressSpace => HeldOnStorage::MemoryMapCalls,
+            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod => HeldOnStorage::Never,
         }
     }
 
