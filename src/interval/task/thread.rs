@@ -78,9 +78,12 @@ impl TaskSpanBuilder<'_> {
     /// The part of the growth of the run-queue wait that belongs to this interval. The kernel adds a wait when it ends: a
     /// wait that began before the interval is cut to it. A wait longer than the interval of a thread that slept at its
     /// beginning is dropped: since Linux 6.12 a sleeper whose delayed dequeue migrates to another CPU is counted as
-    /// waiting until it wakes.
+    /// waiting until it wakes. A wait that has lasted for the whole interval has added nothing yet.
     fn plausible_run_delay_ns(&self, old: Option<&Thread>, new: &Thread, grown_ns: u64, seconds: f64) -> Option<u64> {
         let interval_ns = (seconds * 1e9) as u64;
+        if old.is_some_and(|old| waited_all_the_time(old, new)) {
+            return Some(interval_ns);
+        }
         // Threads are not read at the very moment of the sample.
         if grown_ns <= interval_ns + interval_ns / 10 {
             return Some(grown_ns.min(interval_ns));
@@ -105,6 +108,13 @@ impl TaskSpanBuilder<'_> {
     fn is_active(&self, thread: &Thread) -> bool {
         thread.last_timeslice_ns.is_some_and(|at| self.now_ns.saturating_sub(at) <= ACTIVE_NS)
     }
+}
+
+/// Whether it was runnable at both samples and had no CPU in between.
+fn waited_all_the_time(old: &Thread, new: &Thread) -> bool {
+    let is_runnable = old.state == TaskState::Running && new.state == TaskState::Running;
+    let ticks = |thread: &Thread| (thread.user_ticks, thread.system_ticks);
+    is_runnable && new.schedstat.is_some() && old.schedstat == new.schedstat && ticks(old) == ticks(new)
 }
 
 /// Whether it is neither in S nor in I.

@@ -25,6 +25,25 @@ fn a_run_queue_wait_is_cut_to_the_interval() {
     assert_eq!(waited(TaskState::Sleeping, 29_000_000_000), None, "it was asleep as the interval began");
 }
 
+/// Such a wait adds to the counter only when it ends.
+#[test]
+fn a_thread_that_is_runnable_and_does_not_run_waits_all_the_time() {
+    let waited = |states: [TaskState; 2], run_ns: u64| {
+        let with = |state, run_ns| {
+            let thread = synthetic::thread(50, "t").started(1).ran(run_ns, 7, run_ns / 1_000_000).state(state).build();
+            let process: Arc<Process> = synthetic::process(50, "p").started(1).ran(run_ns).threads([thread]).into();
+            vec![process]
+        };
+        let (older, newer) = (with_tasks(10.0, with(states[0], 1_000_000)), with_tasks(12.0, with(states[1], run_ns)));
+        between(&older, &newer).tasks.expect("tasks").run_queue_wait.unwrap_or(0.0)
+    };
+    use TaskState::{Running, Sleeping};
+    assert!(close(waited([Running, Running], 1_000_000), 1.0));
+    assert!(close(waited([Running, Running], 5_000_000), 0.0), "it ran");
+    assert!(close(waited([Sleeping, Running], 1_000_000), 0.0), "it was woken at some time");
+    assert!(close(waited([Running, Sleeping], 5_000_000), 0.0));
+}
+
 #[test]
 fn a_thread_uses_at_most_one_cpu() {
     let at = |seconds, run_ns| with_tasks(seconds, vec![process(50, 1, run_ns)]);
