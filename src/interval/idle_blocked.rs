@@ -107,7 +107,7 @@ impl IdleBlocked {
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
         let connections = waiting_connections(&newer.waits, wait_counts);
-        let mut kernel_locks = KernelLockCounter::new(host, older, newer);
+        let mut kernel_locks = KernelLockCounter::new(host, older, newer, wait_counts);
         for entry in &weighted {
             let part = entry.seconds / whole;
             let outstanding = entry.sub_sample.in_flight;

@@ -40,6 +40,23 @@ pub fn waiting_connections(waits: &Waits, counts: &WaitCounts) -> Vec<Reading<u3
     found
 }
 
+/// By index into `Waits::groups`: the number of connections that wait for processes of the group that are stuck in waits of which
+/// `is_kernel_lock` holds, at the sample. Its argument is `ObservedWait::id`.
+pub fn connections_behind_kernel_locks(waits: &Waits, counts: &WaitCounts, is_kernel_lock: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut found = vec![0_u32; waits.groups.len()];
+    let mut processes: FxHashMap<u32, ServerState> = FxHashMap::default();
+    for socket in &waits.server_sockets {
+        let state = processes.entry(socket.pid).or_insert_with(|| {
+            let rows = waits.threads.iter().filter(|row| row.task.pid == socket.pid && is_kernel_lock(row.wait));
+            ServerState::behind_kernel_lock(counts, socket.pid, rows.map(|row| f64::from(row.seen_count)).sum())
+        });
+        if let Some(sum) = found.get_mut(usize::from(socket.group)) {
+            *sum = sum.saturating_add(state.waiting_connections(socket));
+        }
+    }
+    found
+}
+
 /// What a process that has unserved sockets did in the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
@@ -57,6 +74,12 @@ impl ServerState {
         let threads = counts.process_threads(pid);
         let stuck = sightings(threads, WaitClass::Disk) + sightings(threads, WaitClass::Memory);
         ServerState::new(threads, is_most(counts, stuck) && stuck >= sightings(threads, WaitClass::Running))
+    }
+
+    /// Stuck behind locks inside the kernel, in which its threads were seen `in_locks` times.
+    fn behind_kernel_lock(counts: &WaitCounts, pid: u32, in_locks: f64) -> ServerState {
+        let threads = counts.process_threads(pid);
+        ServerState::new(threads, is_most(counts, in_locks) && in_locks >= sightings(threads, WaitClass::Running))
     }
 
     /// Stuck behind a lock whose holder uses no CPU: while the holder computes, the lock is at its limit.

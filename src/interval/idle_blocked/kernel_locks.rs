@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 use crate::ids::GroupId;
 use crate::interval::group_label::{GroupLabel, group_label};
 use crate::interval::lock_holders::{LockHolder, holder_of_group};
+use crate::interval::server_connections::connections_behind_kernel_locks;
+use crate::interval::wait_counts::WaitCounts;
 use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::class::{self, HeldOnStorage, KernelLock};
 use crate::sample::waits::{ObservedWait, SubSample, Syscall, WaitClass};
@@ -25,6 +27,8 @@ pub struct KernelLocks {
     pub cpus: f64,
     /// `cpus` as a share of all CPUs
     pub ratio: f64,
+    /// The same if each connection that waits for a group were a thread of it; at least `ratio`
+    pub ratio_with_connections: f64,
     /// Groups with such threads, most threads first
     pub groups: Vec<KernelLockGroup>,
 }
@@ -36,10 +40,26 @@ pub struct KernelLockGroup {
     pub label: GroupLabel,
     /// Mean number of its threads
     pub threads: f64,
+    /// Connections of clients that wait for its processes, at the sample
+    pub connections: u32,
     /// The holder of the lock that most of them wait for, where the lock names it
     pub holder: Option<LockHolder>,
     /// By wait channel and system call, most threads first
     pub waits: Vec<KernelLockWait>,
+}
+
+impl KernelLocks {
+    /// Mean number of the threads, and of the connections beyond them
+    pub fn waiting(&self) -> f64 {
+        self.groups.iter().map(|group| group.threads + group.connections_behind()).sum()
+    }
+}
+
+impl KernelLockGroup {
+    /// Connections beyond its threads
+    pub fn connections_behind(&self) -> f64 {
+        (f64::from(self.connections) - self.threads).max(0.0)
+    }
 }
 
 /// Threads of a group in one function of the kernel and one system call.
@@ -68,6 +88,8 @@ pub struct KernelLockCounter<'a> {
     waits: FxHashMap<u32, KernelLockWait>,
     /// By group and wait
     threads: FxHashMap<(u16, u32), f64>,
+    /// By index into `Waits::groups`
+    connections: Vec<u32>,
     result: KernelLocks,
     older: &'a Sample,
     newer: &'a Sample,
@@ -75,11 +97,14 @@ pub struct KernelLockCounter<'a> {
 
 impl<'a> KernelLockCounter<'a> {
     /// `None` if no thread was seen in such a wait.
-    pub fn new(host: &Host, older: &'a Sample, newer: &'a Sample) -> Option<KernelLockCounter<'a>> {
+    pub fn new(host: &Host, older: &'a Sample, newer: &'a Sample, counts: &WaitCounts) -> Option<KernelLockCounter<'a>> {
         let of_wait = |wait: &ObservedWait| Some((wait.id, kernel_lock_wait(host, wait)?));
         let waits: FxHashMap<u32, KernelLockWait> = newer.waits.observed.iter().filter_map(of_wait).collect();
         let empty = waits.is_empty();
         (!empty).then(|| KernelLockCounter {
+            connections: connections_behind_kernel_locks(&newer.waits, counts, |wait| {
+                waits.get(&wait).is_some_and(|wait| wait.is_lock)
+            }),
             waits,
             threads: FxHashMap::default(),
             result: KernelLocks::default(),
@@ -98,6 +123,7 @@ impl<'a> KernelLockCounter<'a> {
         is_behind: impl Fn(u16, &KernelLockWait) -> bool,
     ) {
         let mut waiting = 0.0;
+        let mut groups: FxHashMap<u16, f64> = FxHashMap::default();
         for row in &sub_sample.waits {
             let Some(wait) = self.waits.get(&row.wait) else { continue };
             // A function that is not known may wait for storage, if there are requests in flight.
@@ -107,15 +133,19 @@ impl<'a> KernelLockCounter<'a> {
             }
             let threads = f64::from(row.threads);
             waiting += threads;
+            *groups.entry(row.group).or_default() += threads;
             *self.threads.entry((row.group, row.wait)).or_default() += threads * part;
         }
         self.result.threads += waiting * part;
         self.result.cpus += available_cpus.min(waiting) * part;
+        let connections = |group: u16| self.connections.get(usize::from(group)).map_or(0.0, |&known| f64::from(known));
+        let with_connections: f64 = groups.iter().map(|(&group, threads)| threads.max(connections(group))).sum();
+        self.result.ratio_with_connections += available_cpus.min(with_connections) * part;
     }
 
     /// `None` if no thread counted. `holders`: of locks inside the kernel.
     pub fn finish(self, cpus: f64, holders: &[LockHolder]) -> Option<KernelLocks> {
-        let KernelLockCounter { waits, threads, mut result, older, newer } = self;
+        let KernelLockCounter { waits, threads, connections, mut result, older, newer } = self;
         let mut groups: FxHashMap<u16, Vec<KernelLockWait>> = FxHashMap::default();
         for ((group, wait), threads) in threads {
             let Some(wait) = waits.get(&wait) else { continue };
@@ -128,12 +158,14 @@ impl<'a> KernelLockCounter<'a> {
                 group: id.clone(),
                 label: group_label(id, older, newer),
                 threads: waits.iter().map(|wait| wait.threads).sum(),
+                connections: connections.get(usize::from(number)).copied().unwrap_or(0),
                 holder: holder_of_group(holders, usize::from(number)).cloned(),
                 waits,
             });
         }
         result.groups.small_sort_by(|a, b| b.threads.total_cmp(&a.threads).then_with(|| a.group.cmp(&b.group)));
         result.ratio = result.cpus / cpus;
+        result.ratio_with_connections /= cpus;
         (!result.groups.is_empty()).then_some(result)
     }
 }

@@ -27,7 +27,8 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
                Threads whose lock a thread of their group on storage may hold are left out: they count in idle-but-blocked, which may \
                explain the same idle time. rtnl_mutex, cgroup_mutex and others are never held there, mmap_lock only in a page \
                fault or a call that changes the memory map. Reported from a mean of 1.5 threads and 0.25 CPU; a note below 10 % of the host, \
-               critical from 50 % of the host with two such threads for each CPU. The holder is the thread that the lock itself names \
+               critical from 50 % of the host with two such threads for each CPU. Connections whose requests a \
+               server behind such a lock has not read or not answered count like threads of it. The holder is the thread that the lock itself names \
                (`mutex.owner`, `rw_semaphore.owner`, `semaphore.last_holder`), if that had not run since; threads whose lock is held by a thread on \
                storage or in memory reclaim count in idle-but-blocked instead. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here. Where no CPU is idle, cpu-saturated names the lock if more \
@@ -58,7 +59,7 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
     let Some(locks) = &blocked.kernel_locks else { return Vec::new() };
-    let enough = reaches_threshold(locks.threads, thresholds.kernel_lock_threads)
+    let enough = reaches_threshold(locks.waiting(), thresholds.kernel_lock_threads)
         && reaches_threshold(locks.cpus, thresholds.kernel_lock_cpus);
     let Some(top) = locks.groups.first().filter(|_| enough && !is_hung(context, locks)) else { return Vec::new() };
     let available = blocked.available * context.cpu_count();
@@ -74,10 +75,10 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
         significant_digits(locks.cpus),
         if available > 1.0 { "them" } else { "it" },
     ));
-    let many = reaches_threshold(locks.threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
-    let severity = if many && reaches_threshold(locks.ratio, thresholds.blocked_critical_ratio) {
+    let many = reaches_threshold(locks.waiting(), thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
+    let severity = if many && reaches_threshold(locks.ratio_with_connections, thresholds.blocked_critical_ratio) {
         Severity::Critical
-    } else if reaches_threshold(locks.ratio, thresholds.kernel_lock_warning_ratio) {
+    } else if reaches_threshold(locks.ratio_with_connections, thresholds.kernel_lock_warning_ratio) {
         Severity::Warning
     } else {
         Severity::Note
@@ -85,12 +86,12 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
     vec![Candidate {
         severity,
         subject: Subject::Host,
-        value: locks.threads,
+        value: locks.waiting(),
         threshold: thresholds.kernel_lock_threads,
         unit: "threads",
         sentence,
         evidence: evidence(context, locks, top, available),
-        explained_share: locks.ratio,
+        explained_share: locks.ratio_with_connections,
     }]
 }
 
@@ -135,7 +136,12 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
         Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
         None => ", one at a time".into(),
     };
-    format!("{threads} of {label} {verb} {what}{behind}: {}", listed.join(", "))
+    // Connections that a waiting thread serves are said by it.
+    let connections = match group.connections_behind() {
+        more if more >= 1.0 => format!("; {} connections wait for it", group.connections),
+        _ => String::new(),
+    };
+    format!("{threads} of {label} {verb} {what}{behind}: {}{connections}", listed.join(", "))
 }
 
 /// `14 in munmap (__vm_munmap)`
@@ -172,6 +178,8 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
         evidence_optional("explained_idle_ratio", explained),
         evidence_text("group", top.label.name.clone()),
         evidence_number("group_threads", top.threads),
+        evidence_number("group_waiting_connections", f64::from(top.connections)),
+        evidence_number("with_connections_ratio", locks.ratio_with_connections),
     ];
     list.push(match main_lock(top) {
         Some(lock) => evidence_text("lock", lock.description()),
