@@ -36,10 +36,11 @@ impl<'a> RemoteEndWait<'a> {
         self.sum(of_row)
     }
 
-    /// What the threads sleep in: `send`, `send and recv`.
+    /// What the threads sleep in: `send`, `send and recv`; `connect`, `connect and poll`.
     pub fn calls(&self) -> String {
+        let first = if self.wait == ConnectionWait::Connect { "connect" } else { "send" };
         let calls = [
-            ("send", self.sum(|row| row.threads.unwrap_or(0))),
+            (first, self.sum(|row| row.threads.unwrap_or(0))),
             ("recv", self.sum(|row| row.receiving_threads)),
             ("poll", self.sum(|row| row.polling_threads)),
         ];

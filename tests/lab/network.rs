@@ -498,5 +498,13 @@ fn connects_to_a_host_that_does_not_answer() {
         said.nothing_wrong_but(&["connect-blocked"]);
     });
     drop(load);
+    // Each socket waits for a second at most.
+    let load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999", "1"]);
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    Attempt::new("connect-timeout", state.path()).check(|_, said| {
+        let blocked = said.must("connect-blocked", "198.51.100.77", "warning");
+        said.says(&blocked, &["198.51.100.77:9999 does not answer", "20 threads of python3", "in poll"]);
+    });
+    drop(load);
     ip("link del labDead");
 }

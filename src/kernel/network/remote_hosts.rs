@@ -4,6 +4,7 @@ mod connection;
 mod connection_table;
 mod route_cache;
 mod socket_queries;
+mod unanswered_requests;
 mod waiting_sockets;
 
 use std::time::{Duration, Instant};

@@ -22,6 +22,8 @@ use crate::units::SmallSort;
 const MAX_THREADS: usize = 1024;
 /// `struct pollfd` of poll(2): an int, two shorts.
 const POLLFD_BYTES: usize = 8;
+/// A thread in poll for at most so many descriptors waits for the connection that is among them, and serves no other ones.
+const MAX_POLLED_BY_CLIENT: u64 = 4;
 /// Descriptors of one poll call that are read.
 const MAX_POLLED: usize = 1024;
 
@@ -34,6 +36,8 @@ pub struct SleepingThreads {
     pub receiving: Vec<u32>,
     /// In a poll or epoll call that returns when the socket can be written to; in select if it is the only thread of the process
     pub polling: Vec<u32>,
+    /// Those of `polling` that serve no other connections meanwhile: in poll for few descriptors, or in select
+    pub polling_few: Vec<u32>,
 }
 
 /// By the inode of the socket; `None`: no thread was found, but not all were read.
@@ -116,6 +120,9 @@ pub fn search_threads(
                         let Some(inode) = inode.filter(|inode| wanted.contains(inode)) else { continue };
                         if events & libc::POLLOUT != 0 {
                             add(inode, |threads| &mut threads.polling);
+                            if count <= MAX_POLLED_BY_CLIENT {
+                                add(inode, |threads| &mut threads.polling_few);
+                            }
                         }
                         if events & libc::POLLIN != 0 {
                             add(inode, |threads| &mut threads.receiving);
@@ -123,7 +130,10 @@ pub fn search_threads(
                     }
                 }
                 Ok(Some((SocketCall::Select, _))) if tids.len() == 1 => {
-                    wanted.iter().for_each(|&inode| add(inode, |threads| &mut threads.polling));
+                    for &inode in &wanted {
+                        add(inode, |threads| &mut threads.polling);
+                        add(inode, |threads| &mut threads.polling_few);
+                    }
                 }
                 Err(Absent::NoPermission) => is_whole = false,
                 _ => {}
@@ -301,7 +311,9 @@ mod tests {
             return println!("skipped: no process_vm_readv here");
         }
         let polling = SleepingThreads { polling: vec![std::process::id()], ..SleepingThreads::default() };
-        assert_eq!(search_polled(200), Some(Some(polling)));
+        let few = SleepingThreads { polling_few: polling.polling.clone(), ..polling.clone() };
+        assert_eq!(search_polled(2), Some(Some(few)), "it waits for that connection");
+        assert_eq!(search_polled(200), Some(Some(polling)), "an event loop");
         assert_eq!(search_polled(2000), Some(None));
     }
 

@@ -103,10 +103,13 @@ impl WaitingConnectionReader {
                 continue;
             }
             // One thread may poll many sockets.
-            if self.is_client(socket, row.owner.as_ref())
-                && let Some(threads) = &threads
-            {
-                polling.entry(key).or_default().extend(&threads.polling);
+            if let Some(threads) = &threads {
+                let waits = match socket.wait {
+                    // An event loop serves its other connections meanwhile.
+                    ConnectionWait::Connect => Some(&threads.polling_few),
+                    _ => self.is_client(socket, row.owner.as_ref()).then_some(&threads.polling),
+                };
+                polling.entry(key).or_default().extend(waits.into_iter().flatten());
             }
             match rows.entry(key) {
                 Entry::Vacant(entry) => {

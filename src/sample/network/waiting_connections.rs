@@ -37,7 +37,8 @@ pub struct WaitingConnections {
     /// acknowledges nothing, or is a name server: their request was not answered. Otherwise 0
     pub receiving_threads: u32,
     /// Its threads that sleep in poll, select or epoll until one of them can be written to (/proc/PID/fdinfo; the descriptors of
-    /// poll are read from its memory; select only of a process with one thread), if this host opened the connections and nothing is acknowledged. Otherwise 0
+    /// poll are read from its memory; select only of a process with one thread), if this host opened the connections and nothing is acknowledged. Of connection requests
+    /// those in poll for few descriptors, or in select. Otherwise 0
     pub polling_threads: u32,
 }
 

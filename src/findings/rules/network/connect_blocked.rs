@@ -12,10 +12,13 @@ pub const CONNECT_BLOCKED: Rule = Rule {
     kind: Kind::ConnectBlocked,
     title: "Connection requests without an answer",
     meaning: "A remote host does not answer connection requests (SYN): it is down, or a packet filter drops them. A thread that \
-              connects waits for up to two minutes. A host that lives and has no such port refuses at once.",
-    computed: "Sockets in SYN_SENT that have sent their request again for at least 3 s. Threads: those in a connect call on one \
-               of them (/proc/PID/task/TID/syscall). A warning from 2 threads; a note for one thread, and for 2 connections of \
-               programs that do not wait in connect.",
+              connects waits for up to two minutes, or for its own timeout, again and again. A host that lives and has no such port refuses at once.",
+    computed: "Sockets in SYN_SENT that have sent their request again for at least 3 s; or that try, one after the other, an address \
+               and port of which no request has been answered for that time: each had waited 0.5 s or longer, with pauses of at \
+               most 3 s, and no connection to it was opened meanwhile. Threads: those in a connect call on one of them \
+               (/proc/PID/task/TID/syscall), and, of connects that do not block, those in poll for at most 4 descriptors of which \
+               one is such a socket, and the only thread of a process in select. A warning from 2 threads; a note for one thread, \
+               and for 2 connections of programs that do not wait (event loops).",
     caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
     next_steps: &[
         "the requests: ss -tnop state syn-sent",
@@ -53,7 +56,12 @@ fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
 fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let seconds = wait.seconds(context.interval);
     let many = f64::from(wait.threads()) >= context.thresholds.connect_blocked_threads;
-    let verb = if wait.threads() > 0 { "in connect" } else { "without an answer" };
+    // With a timeout of a second each is given up before.
+    let again = match wait.retries() {
+        0 => String::new(),
+        retries => format!(", request sent again {}", plural(f64::from(retries), "time", "times")),
+    };
+    let verb = if wait.threads() > 0 { format!("in {}", wait.calls()) } else { "without an answer".into() };
     Candidate {
         severity: if many { Severity::Warning } else { Severity::Note },
         subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
@@ -61,13 +69,12 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
         threshold: context.thresholds.connect_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}, request sent again {}): the host is down, or \
+            "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}{again}): the host is down, or \
              a packet filter drops them",
             wait.address(),
             wait.describe_waiters(),
             duration(seconds),
             plural(f64::from(wait.connections()), "connection", "connections"),
-            plural(f64::from(wait.retries()), "time", "times"),
         ),
         evidence: vec![
             evidence_number("threads", f64::from(wait.threads())),

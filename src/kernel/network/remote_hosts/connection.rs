@@ -13,6 +13,9 @@ use netlink_packet_sock_diag::inet::InetResponseHeader;
 use crate::kernel::network::netlink::u32_at;
 use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
+/// Where idiag_expires is in struct inet_diag_msg.
+const EXPIRES_AT: usize = 52;
+
 /// An open connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
@@ -25,6 +28,8 @@ pub struct Connection {
     /// idiag_state, TCP_ESTABLISHED …
     pub state: u8,
     pub timer: TcpTimer,
+    /// idiag_expires: milliseconds until the retransmit timer ends, if that one runs
+    pub timer_ms: Option<u32>,
     /// idiag_retrans: retransmits, or window probes, in a row
     pub retries: u8,
     /// idiag_rqueue: received bytes that the application has not read; of a listening socket the length of its accept queue
@@ -97,6 +102,7 @@ pub fn parse_connection(kind: u16, payload: &[u8]) -> Option<Connection> {
             Some(4) => TcpTimer::WindowProbe,
             _ => TcpTimer::Other,
         },
+        timer_ms: u32_at(payload, EXPIRES_AT).filter(|_| timer == Some(1)),
         retries: retries.copied().unwrap_or(0),
         unread_bytes: socket.recv_queue,
         queued_bytes: socket.send_queue,

@@ -8,8 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use rustc_hash::FxHashMap;
 
 use super::connection::{Connection, TcpInfo};
+use super::unanswered_requests::UnansweredRequests;
 use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use crate::sample::network::waiting_connections::ConnectionWait;
 use crate::units::{Counter, SmallSort};
 
 /// Connections that are kept: about 15 MB.
@@ -44,12 +46,14 @@ pub struct ConnectionTable {
     connection_count: u32,
     waiting: Vec<WaitingSocket>,
     receivers: FxHashMap<(SocketAddr, SocketAddr), (u32, u32)>,
+    unanswered: UnansweredRequests,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct KnownConnection {
     tcp_info: TcpInfo,
     progress: Progress,
+    is_connecting: bool,
     min_rtt_us: Option<u32>,
     min_rtt_at_ns: u64,
     dump_number: u32,
@@ -129,6 +133,7 @@ impl ConnectionTable {
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
         let dump_number = self.dump_number;
+        self.unanswered.finish_dump(self.last_dump_ns);
         self.known.retain(|_, known| dump_number.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
         self.hosts.retain(|_, host| host.dump_number == dump_number);
         let mut hosts: Vec<&HostEntry> = self.hosts.values().collect();
@@ -184,14 +189,19 @@ impl DumpUpdate<'_> {
             if known.is_some() || table.known.len() < MAX_CONNECTIONS {
                 let (min_rtt_us, minimum_at_ns) = minimum.unzip();
                 let min_rtt_at_ns = minimum_at_ns.unwrap_or_default();
-                let known = KnownConnection { tcp_info: *tcp, progress, min_rtt_us, min_rtt_at_ns, dump_number };
+                let is_connecting = connection.is_connecting();
+                let known = KnownConnection { tcp_info: *tcp, progress, is_connecting, min_rtt_us, min_rtt_at_ns, dump_number };
                 table.known.insert(connection.cookie, known);
             }
         };
         // A connection that is being opened carries no data.
         if connection.is_connecting() {
+            table.unanswered.add_connecting(connection, self.now_ns);
             update_known(table, None);
             return;
+        }
+        if known.map_or(!self.is_first, |known| known.is_connecting) {
+            table.unanswered.add_opened(connection);
         }
         table.connection_count = table.connection_count.saturating_add(1);
         let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
@@ -210,7 +220,16 @@ impl DumpUpdate<'_> {
     fn add_waiting(&mut self, connection: &Connection, before: Option<&KnownConnection>, elapsed_us: u64) -> Progress {
         let before = before.map(|known| PreviousScan { tcp_info: &known.tcp_info, progress: known.progress, elapsed_us });
         let progress = Progress::update(before, connection, self.now_ns);
-        if let Some((wait, since_ns)) = progress.waiting
+        let earlier_ns = Some(connection.remote()).filter(|_| connection.is_connecting());
+        let earlier_ns = earlier_ns.and_then(|remote| self.table.unanswered.since_ns(remote));
+        let waiting = match (progress.waiting, earlier_ns) {
+            (own, Some(earlier_ns)) => {
+                let since_ns = own.map_or(earlier_ns, |(_, since_ns)| since_ns.min(earlier_ns));
+                Some((ConnectionWait::Connect, since_ns))
+            }
+            (own, None) => own,
+        };
+        if let Some((wait, since_ns)) = waiting
             && self.table.waiting.len() < MAX_WAITING_SOCKETS
         {
             self.table.waiting.push(WaitingSocket {

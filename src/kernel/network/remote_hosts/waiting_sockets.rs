@@ -123,6 +123,7 @@ mod tests {
             ports: (40000, 80),
             state: 1,
             timer,
+            timer_ms: None,
             retries,
             unread_bytes: 0,
             queued_bytes: 1000,

@@ -14,6 +14,7 @@ fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
         local_address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254)),
         state: 1,
         timer: TcpTimer::Other,
+        timer_ms: None,
         retries: 0,
         unread_bytes: 0,
         queued_bytes: 0,
@@ -177,4 +178,31 @@ fn a_sample_keeps_slow_hosts_and_busy_hosts() {
     assert!(peers.rows.is_sorted_by_key(|peer| peer.address));
     let kept = |host: u8| peers.rows.iter().any(|peer| peer.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)));
     assert!(kept(3) && kept(199) && kept(180) && !kept(100));
+}
+
+/// A program with a timeout of a second opens socket after socket to a host that is down.
+#[test]
+fn requests_of_one_socket_after_the_other_wait_since_the_first_one() {
+    let mut table = ConnectionTable::default();
+    let request = |cookie, timer_ms| Connection { state: 2, timer: TcpTimer::Retransmit, timer_ms, ..connection(cookie, 1, 0) };
+    let waited = |table: &ConnectionTable, second: u64| {
+        let since = |socket: &WaitingSocket| (socket.wait, (second * SECOND - socket.since_ns) / 1_000_000);
+        table.waiting().iter().map(since).collect::<Vec<_>>()
+    };
+    let mut ages = Vec::new();
+    for (second, left_ms) in (1..).zip([400, 400, 900, 300, 300]) {
+        dump(&mut table, second, &[request(second as u8, Some(left_ms))]);
+        ages.extend(waited(&table, second));
+    }
+    let connect = ConnectionWait::Connect;
+    assert_eq!(ages, [(connect, 1600), (connect, 2600), (connect, 3600), (connect, 4600)], "the third has just begun");
+    // One of them is answered.
+    dump(&mut table, 6, &[request(6, Some(300)), connection(5, 1, 0)]);
+    dump(&mut table, 7, &[request(7, Some(300)), connection(5, 1, 0)]);
+    assert_eq!(waited(&table, 7), [], "the host accepts connections");
+    let mut slow = ConnectionTable::default();
+    for second in 1..9 {
+        dump(&mut slow, second, &[request(second as u8, Some(800))]);
+        assert_eq!(waited(&slow, second), [], "a path of 200 ms");
+    }
 }
