@@ -11,6 +11,7 @@ pub mod free_cpus;
 pub mod frequent_switches;
 pub mod hidden_cpu;
 pub mod load_average;
+pub mod low_weight;
 pub mod priority;
 pub mod run_queue;
 pub mod saturated_core;

@@ -8,10 +8,14 @@ use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_c
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::top_cpu_users;
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
+use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
-use crate::findings::rules::cpu::run_queue::{low_priority_run_queue_waiters, normal_run_queue_waiters};
+use crate::findings::rules::cpu::run_queue::{
+    low_priority_run_queue_waiters, normal_run_queue_waiters, run_queue_waits_beyond_quota,
+};
 use crate::findings::rules::cpu::starved_thread::starved_thread;
 use crate::interval::cpu::CpuSpan;
+use crate::interval::task::ThreadSpan;
 
 /// Stolen share of CPU time from which the sentence says it. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_STEAL: f64 = 0.01;
@@ -27,7 +31,9 @@ pub const CPU_SATURATED: Rule = Rule {
                CPU, not counting threads at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE) and not counting the time in which \
                their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
                the same for those CPUs and those threads, even if the host has idle CPUs. If only threads at low \
-               priority wait, and they use most of the busy time, it is a note. A thread that gets less than a quarter of what \
+               priority wait, and they use most of the busy time, it is a note; and so it is if only these and threads of cgroups of \
+               low CPU weight do (cpu.weight up to 11, cpu.shares up to 112, cpu.idle; of pods, whose weights are their CPU requests, \
+               only cpu.idle). A thread that gets less than a quarter of what \
                the others get on average is named, with the reason if it is real-time threads, the CPU weights of cgroups, its nice \
                value or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
                a loop, is named, and so is a lock of the kernel for which more threads than CPUs wait while the CPUs are full of system time. \
@@ -44,11 +50,24 @@ pub const CPU_SATURATED: Rule = Rule {
     evaluate: cpu_saturated,
 };
 
-/// Whether threads at low priority use most of the busy time.
-fn low_priority_uses_most(context: &RuleContext, cpu: &CpuSpan) -> bool {
+/// Whether the threads of which `is_low` holds use most of the busy time.
+fn uses_most(context: &RuleContext, cpu: &CpuSpan, is_low: impl Fn(&ThreadSpan) -> bool) -> bool {
     let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
-    let used: f64 = threads.filter(|thread| is_low_priority(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum();
+    let used: f64 = threads.filter(|thread| is_low(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum();
     used >= cpu.busy() * context.cpu_count() * MIN_LOW_PRIORITY_SHARE
+}
+
+/// The cgroup of low CPU weight that uses most, if threads of such cgroups, and those at low priority, use most of the busy time, and
+/// fewer than `limit` of the `normal` waiting threads are others.
+fn low_weight_work(context: &RuleContext, cpu: &CpuSpan, normal: f64, limit: f64) -> Option<String> {
+    let groups = LowWeightCgroups::from_context(context);
+    if groups.is_empty() {
+        return None;
+    }
+    let is_inside = |thread: &ThreadSpan| groups.of_process(context, thread.id.pid).is_some();
+    let inside = run_queue_waits_beyond_quota(context, |thread| !is_low_priority(thread) && is_inside(thread));
+    let is_alone = normal - inside < limit && uses_most(context, cpu, |thread| is_low_priority(thread) || is_inside(thread));
+    if is_alone { groups.describe_top(context) } else { None }
 }
 
 /// Whether tasks that no scan found, whose run-queue waits are not known, used a significant part of the CPUs.
@@ -73,15 +92,21 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     let normal = normal_run_queue_waiters(context)?;
     let limit = thresholds.cpu_waiting_per_cpu * context.cpu_count();
     let only_low_priority = normal < limit;
-    if only_low_priority && (low_priority.unwrap_or(0.0) < limit || !low_priority_uses_most(context, cpu)) {
+    if only_low_priority && (low_priority.unwrap_or(0.0) < limit || !uses_most(context, cpu, is_low_priority)) {
         return None;
     }
     let waiting = if only_low_priority { low_priority.unwrap_or(0.0) } else { normal };
     let wanted = cpu.busy() * context.cpu_count() + waiting;
-    let critical = !only_low_priority && waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
+    let low_weight = if only_low_priority { None } else { low_weight_work(context, cpu, normal, limit) };
+    let may_wait = only_low_priority || low_weight.is_some();
+    let critical = !may_wait && waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
     let most = top_cpu_users(context);
     let (starved, starved_evidence) = starved_thread(context, None);
-    let work = if only_low_priority { " by work at low priority (nice 10 or more, SCHED_BATCH or SCHED_IDLE)" } else { "" };
+    let work = match &low_weight {
+        Some(group) => format!(" by work of low CPU weight ({group})"),
+        None if only_low_priority => " by work at low priority (nice 10 or more, SCHED_BATCH or SCHED_IDLE)".into(),
+        None => String::new(),
+    };
     let stolen = match cpu.total.steal >= MIN_REPORTED_STEAL {
         true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
@@ -99,7 +124,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     Some(Candidate {
         severity: match critical {
             true => Severity::Critical,
-            false if only_low_priority => Severity::Note,
+            false if may_wait => Severity::Note,
             false => Severity::Warning,
         },
         subject: Subject::Host,

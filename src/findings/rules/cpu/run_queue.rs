@@ -33,7 +33,7 @@ pub fn normal_run_queue_waiters(context: &RuleContext) -> Option<f64> {
 }
 
 /// Run-queue wait of these threads beyond the time in which their quota throttled them.
-fn run_queue_waits_beyond_quota(context: &RuleContext, which: fn(&ThreadSpan) -> bool) -> f64 {
+pub fn run_queue_waits_beyond_quota(context: &RuleContext, which: impl Fn(&ThreadSpan) -> bool) -> f64 {
     let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
     let quotas = QuotaThrottling::from_context(context);
     let waits = threads.iter().filter(|thread| which(thread)).filter_map(|thread| {
