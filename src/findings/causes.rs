@@ -24,21 +24,29 @@ pub const DOMINANT_SHARE: f64 = 0.5;
 /// Share of the blocked threads that must wait for pages, so that a lack of memory is the cause.
 const MIN_PAGE_WAIT_SHARE: f64 = 0.5;
 
+/// Share of the retransmitted segments that must be connection requests, so that a remote host which answers none is the cause.
+const MIN_REQUEST_SHARE: f64 = 0.5;
+
+/// Share of the threads that wait for a CPU for which there would be one if the hypervisor had stolen none, so that it is the cause.
+const MIN_STOLEN_WAIT_SHARE: f64 = 0.5;
+
 /// Mean number of threads of a group on storage from which any busy device may be the one that they wait for.
 const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
-const CAUSES: [Kind; 12] = [
+const CAUSES: [Kind; 14] = [
     Kind::MemoryPressure,
     Kind::IoThrottled,
     Kind::DiskStalled,
     Kind::DiskLatency,
     Kind::NicSaturated,
+    Kind::ConnectBlocked,
     Kind::LimitReached,
     Kind::Deadlock,
     Kind::IdleButBlocked,
     Kind::KernelLockContention,
     Kind::HungTask,
+    Kind::CpuStolen,
     Kind::SaturatedThread,
     Kind::CpuSaturated,
 ];
@@ -96,6 +104,8 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
                 of_same(inode) && context.state.network(inode).had_local_drop(nic, context.interval.at().boottime_ns)
             })
         }
+        (Kind::TcpRetransmits, Kind::ConnectBlocked) => are_mostly_requests(finding),
+        (Kind::CpuSaturated, Kind::CpuStolen) => is_mostly_stolen(context, finding),
         (Kind::NetworkLatency, Kind::NicSaturated) => {
             let is_backlogged = |nic| context.state.network(None).backlogged_samples(nic) > 0;
             nic(&cause.subject)
@@ -201,6 +211,27 @@ fn is_slower_device(latency: &Finding) -> bool {
 /// Whether the packets wait in this host's queue of that interface (`rules::network::network_latency`).
 fn is_in_queue_of(latency: &Finding, nic: &NicId) -> bool {
     has_evidence(latency, "limited_by", b"own queue") && has_evidence(latency, "interface", nic.name.as_bytes())
+}
+
+/// Whether most of the segments that were sent again are connection requests (`rules::network::tcp_retransmits`).
+fn are_mostly_requests(retransmits: &Finding) -> bool {
+    let requests = number(retransmits, "syn_retransmits_per_second").zip(number(retransmits, "retransmitted_per_second"));
+    requests.is_some_and(|(requests, all)| requests >= all * MIN_REQUEST_SHARE)
+}
+
+/// Whether the threads that wait for a CPU of the host mostly wait because the hypervisor runs other guests.
+fn is_mostly_stolen(context: &RuleContext, saturated: &Finding) -> bool {
+    let Some((stolen, waiting)) = number(saturated, "steal_ratio").zip(number(saturated, "waiting_threads")) else {
+        return false;
+    };
+    stolen * context.cpu_count() >= waiting * MIN_STOLEN_WAIT_SHARE
+}
+
+fn number(finding: &Finding, name: &str) -> Option<f64> {
+    finding.evidence.iter().find_map(|evidence| match evidence.value {
+        Value::Number(number) if evidence.name == name => Some(number),
+        _ => None,
+    })
 }
 
 fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
