@@ -10,10 +10,18 @@ use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 
+/// Idle share from which a CPU is mostly idle. docs/metrics.md, "Fixed thresholds".
+const MIN_MOSTLY_IDLE: f64 = 0.5;
+
+/// Idle time of the mostly idle CPUs, in CPUs, from which it does not matter how busy the others are.
+const MIN_WHOLE_CPUS: f64 = 1.0;
+
 /// Free time of the CPUs that a thread may use.
 pub struct FreeCpus {
     /// Idle time of the CPUs that are not full, in CPUs
     pub cpus: f64,
+    /// Idle time of the CPUs that are mostly idle, in CPUs
+    mostly_idle: f64,
     /// Busy share of all of them, 0 … 1
     busy: f64,
     /// Their list (`0-3,8`) if they are not all CPUs of the host
@@ -42,13 +50,15 @@ impl FreeCpus {
     fn new(thresholds: &Thresholds, cores: &[&CpuUsage]) -> FreeCpus {
         // The rests of many full CPUs are not a free CPU.
         let free = cores.iter().filter(|core| core.busy() < thresholds.core_busy_ratio).map(|core| core.available());
+        let mostly_idle = cores.iter().map(|core| core.available()).filter(|&available| available >= MIN_MOSTLY_IDLE);
         let busy: f64 = cores.iter().map(|core| core.busy()).sum();
-        FreeCpus { cpus: free.sum(), busy: busy / cores.len().max(1) as f64, allowed: None }
+        FreeCpus { cpus: free.sum(), mostly_idle: mostly_idle.sum(), busy: busy / cores.len().max(1) as f64, allowed: None }
     }
 
-    /// Whether another thread could use it.
+    /// Whether another thread could use it: of a large host that is nearly full a whole CPU may be free.
     pub fn is_enough(&self, thresholds: &Thresholds) -> bool {
-        self.cpus >= thresholds.free_cpus && self.busy < thresholds.host_busy_below_ratio
+        let is_free = self.busy < thresholds.host_busy_below_ratio || self.mostly_idle >= MIN_WHOLE_CPUS;
+        self.cpus >= thresholds.free_cpus && is_free
     }
 
     /// `the host is 70.0 % busy (1.40 of 2 CPUs), 0.60 CPU is idle`
