@@ -47,6 +47,11 @@ impl<'a> RemoteEndWait<'a> {
         join_calls(calls)
     }
 
+    /// The most threads of one process that sleep in a send call.
+    pub fn most_senders(&self) -> u32 {
+        self.rows.iter().filter(|row| row.owner.is_some()).filter_map(|row| row.threads).max().unwrap_or(0)
+    }
+
     pub fn connections(&self) -> u32 {
         self.sum(|row| row.connections)
     }

@@ -25,7 +25,8 @@ pub const SEND_BLOCKED: Rule = Rule {
                other clients meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
                same threads have slept in send for at least 1.5 s. A warning from 2 threads, or 2 connections of an event loop. A \
                note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
-               (tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+               (tcpi_rwnd_limited, tcpi_sndbuf_limited). A receiver that reads so slowly is a warning from 4 threads of one process \
+               in send calls: what they serve waits, too.",
     caveats: "A consumer may pause on purpose (less, a player). Several threads in select are not counted: what they wait for is \
               not read. Unix sockets of other network namespaces are seen where a socket may be opened in them \
               (CAP_SYS_ADMIN). Threads of other users need privilege.",
@@ -39,6 +40,9 @@ pub const SEND_BLOCKED: Rule = Rule {
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: send_blocked,
 };
+
+/// Threads of one process in send calls from which a receiver that reads too slowly is a warning. docs/metrics.md, "Fixed thresholds".
+const MIN_SLOWED_THREADS: u32 = 4;
 
 /// Remote hosts that are reported one by one.
 const MAX_REPORTED_HOSTS: usize = 3;
@@ -65,10 +69,14 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
 
 fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let moves = matches!(wait.wait, ConnectionWait::FullWindow | ConnectionWait::SendBuffer);
-    let many = f64::from(wait.blocked()) >= context.thresholds.send_blocked_threads;
+    let many = match moves {
+        // One program that sends as fast as the other end takes it, as a backup does.
+        true => wait.wait == ConnectionWait::FullWindow && wait.most_senders() >= MIN_SLOWED_THREADS,
+        false => f64::from(wait.blocked()) >= context.thresholds.send_blocked_threads,
+    };
     let seconds = wait.seconds(context.interval);
     Candidate {
-        severity: if many && !moves { Severity::Warning } else { Severity::Note },
+        severity: if many { Severity::Warning } else { Severity::Note },
         subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
         value: seconds,
         threshold: context.thresholds.send_blocked_seconds,
