@@ -53,6 +53,13 @@ pub fn cgroup_weight_reason(context: &RuleContext, starved: &Demand, demands: &[
     Some(format!("{group} has {own_weight} beside {other_weight} of {other_group}, whose {whose} {used}"))
 }
 
+/// Whether CPU weights divide the time between the two threads, so that their nice values do not.
+pub fn are_divided_by_weights(context: &RuleContext, one: &Demand, other: &Demand) -> bool {
+    let Some((own, others)) = cgroup_of(context, one).zip(cgroup_of(context, other)) else { return false };
+    let is_known = |path| weight(context, own.version, path).is_some();
+    siblings(own, others).is_some_and(|(path, other_path)| is_known(path) && is_known(other_path))
+}
+
 fn cgroup_of<'a>(context: &'a RuleContext, demand: &Demand) -> Option<&'a CgroupId> {
     context.process(demand.thread.id.pid)?.facts.cgroup.as_ref().ok()
 }

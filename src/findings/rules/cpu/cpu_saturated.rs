@@ -35,7 +35,7 @@ pub const CPU_SATURATED: Rule = Rule {
                low CPU weight do (cpu.weight up to 11, cpu.shares up to 112, cpu.idle; of pods, whose weights are their CPU requests, \
                only cpu.idle). A thread that gets less than a quarter of what \
                the others get on average is named, with the reason if it is real-time threads, the CPU weights of cgroups, its nice \
-               value or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
+               value, nice values of the threads that run that are lower by 5 or more, or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
                a loop, is named, and so is a lock of the kernel for which more threads than CPUs wait while the CPUs are full of system time. \
                Run-queue waits of tasks that no scan found are not known: the number of threads is a lower bound then. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
     caveats: "A compile or another batch job that is meant to use the whole host.",

@@ -24,6 +24,14 @@ pub fn is_low_priority(thread: &ThreadSpan) -> bool {
     thread.background || low
 }
 
+/// Its nice value, if its policy has one.
+pub fn nice_value(thread: &ThreadSpan) -> Option<i8> {
+    thread
+        .scheduling
+        .filter(|scheduling| matches!(scheduling.policy, SCHED_OTHER | SCHED_BATCH))
+        .map(|scheduling| scheduling.nice)
+}
+
 /// The policy of a thread that runs before all threads of normal policies.
 pub fn realtime_policy(thread: &ThreadSpan) -> Option<&'static str> {
     match thread.scheduling?.policy {

@@ -1,16 +1,23 @@
 //! Part of rule cpu-saturated: the thread that gets far less CPU time than the others that want it, and why.
 
 use crate::findings::finding::Evidence;
-use crate::findings::formatting::{lossy_name, percent};
+use crate::findings::formatting::{cpu_time, lossy_name, percent, plural};
 use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::rules::cpu::cgroup_weight::cgroup_weight_reason;
+use crate::findings::rules::cpu::cgroup_weight::{are_divided_by_weights, cgroup_weight_reason};
 use crate::findings::rules::cpu::demand::{Demand, MIN_DEMAND, demands};
-use crate::findings::rules::cpu::priority::{is_low_priority, realtime_policy};
+use crate::findings::rules::cpu::priority::{is_low_priority, nice_value, realtime_policy};
 use crate::ids::CpuId;
 use crate::interval::task::ThreadSpan;
 
 /// A thread is starved if it gets less than this share of what the threads that want a CPU get on average.
 const MAX_STARVED_SHARE: f64 = 0.25;
+
+/// Nice values between a starved thread and those that run from which these are the reason: a third of their CPU time is left to it.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_NICE_DIFFERENCE: i8 = 5;
+
+/// CPUs that such threads must use.
+const MIN_PREFERRED_CPUS: f64 = 0.5;
 
 /// CPUs that real-time threads use from which they are the reason.
 const MIN_REALTIME_CPUS: f64 = 0.5;
@@ -47,7 +54,10 @@ pub fn starved_thread(context: &RuleContext, cpus: Option<&[CpuId]>) -> (String,
 /// Why a thread gets less than others, as far as the sample shows it.
 fn reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
     let first = realtime_reason(context, starved, demands).or_else(|| cgroup_weight_reason(context, starved, demands));
-    first.or_else(|| own_settings_reason(context, starved))
+    first
+        .or_else(|| own_nice_reason(starved))
+        .or_else(|| nice_reason(context, starved, demands))
+        .or_else(|| affinity_reason(context, starved))
 }
 
 /// Real-time threads that run before it.
@@ -70,12 +80,30 @@ fn realtime_reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) 
     realtime_threads_reason(context, starved)
 }
 
-/// Its nice value, or its affinity.
-fn own_settings_reason(context: &RuleContext, starved: &Demand) -> Option<String> {
-    let nice = starved.thread.scheduling.map_or(0, |scheduling| scheduling.nice);
-    if nice > 0 {
-        return Some(format!("its nice value is {nice}"));
-    }
+/// Its nice value.
+fn own_nice_reason(starved: &Demand) -> Option<String> {
+    let nice = nice_value(starved.thread)?;
+    (nice > 0).then(|| format!("its nice value is {nice}"))
+}
+
+/// The lower nice values of the threads that run: `4 threads of nice -10 or less use 1.96 CPUs, most of all heavy (700)`.
+fn nice_reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> Option<String> {
+    let own = nice_value(starved.thread)?;
+    let is_preferred = |demand: &&Demand| {
+        let is_lower = nice_value(demand.thread).is_some_and(|nice| nice.saturating_add(MIN_NICE_DIFFERENCE) <= own);
+        is_lower && !are_divided_by_weights(context, starved, demand)
+    };
+    let preferred: Vec<&Demand> = demands.iter().filter(is_preferred).collect();
+    let used: f64 = preferred.iter().map(|demand| demand.used).sum();
+    let most = preferred.iter().max_by(|a, b| a.used.total_cmp(&b.used)).filter(|_| used >= MIN_PREFERRED_CPUS)?;
+    let highest = preferred.iter().filter_map(|demand| nice_value(demand.thread)).max()?;
+    let (threads, (_, label)) = (plural(preferred.len() as f64, "thread", "threads"), context.task_label(most.thread.id));
+    let verb = if preferred.len() == 1 { "uses" } else { "use" };
+    Some(format!("{threads} of nice {highest} or less {verb} {}, most of all {label}", cpu_time(used)))
+}
+
+/// Its affinity.
+fn affinity_reason(context: &RuleContext, starved: &Demand) -> Option<String> {
     let tasks = context.interval.newer.tasks.as_ref().ok()?;
     let (_, thread) = tasks.thread(starved.thread.id)?;
     let is_restricted =
