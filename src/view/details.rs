@@ -230,7 +230,9 @@ impl Entry {
                 if let Some(row) = line {
                     axis.line_right(row, (&plot.threshold_label, StyleRole::Dim));
                 }
-                axis.line_right(plot.height - 1, ("0", StyleRole::Dim));
+                if plot.height > 1 {
+                    axis.line_right(plot.height - 1, ("0", StyleRole::Dim));
+                }
                 let width = graph_width(pane.width());
                 let mut area = pane.subarea(GRAPH_COLUMN, y, width, plot.height);
                 area.render(graph);

@@ -31,6 +31,9 @@ use crate::view::wait_location::{self, Detail};
 /// Maximum number of listed threads.
 const MAX_THREADS: usize = 64;
 
+/// Rows of the terminal from which the CPU time over time has several lines.
+const MIN_HIGH_SCREEN: u16 = 32;
+
 /// The page of a process.
 pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut Page) {
     let interval = &*evaluation.interval;
@@ -43,26 +46,8 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let throttled = throttled_threads(interval, process, &span.states, span.threads);
     time_breakdown(&span.states, throttled, wait_location::waits_are_hidden(interval, process), page);
     let existed = has_started(interval, id.start_ticks);
+    cpu_over_time(state, |summary| summary.process_cpus(id).filter(|_| existed(summary)), page);
     states_over_time(state, |summary| summary.process_states(id).filter(|_| existed(summary)), page);
-    let columns = state.page_columns(graph_width(page.width));
-    let values = columns.nearby(|summary| summary.process_cpus(id).filter(|_| existed(summary)), |&cpus| cpus);
-    if values.iter().flatten().count() > 1 {
-        let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
-        page.heading("CPU OVER TIME");
-        page.plot(
-            state,
-            &columns,
-            Plot {
-                values,
-                threshold: None,
-                max: most,
-                max_label: safe!("{}%", format_number(f64::from(most) * 100.0, 5)),
-                threshold_label: SafeText::default(),
-                height: 3,
-                role_above_threshold: StyleRole::User,
-            },
-        );
-    }
     stacks::of_process(interval, process, page);
     page.heading("FACTS");
     facts(interval, process, page);
@@ -76,6 +61,30 @@ pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut
     let ids: Vec<TaskId> = process.threads.iter().map(|thread| process.task_id(thread)).collect();
     delays(interval, &ids, page);
     threads(interval, process, page);
+}
+
+/// CPUs used, in the intervals that are known; a line of a low screen, so that it is in sight.
+fn cpu_over_time(state: &State, cpus: impl Fn(&IntervalSummary) -> Option<f32>, page: &mut Page) {
+    let columns = state.page_columns(graph_width(page.width));
+    let values = columns.nearby(cpus, |&cpus| cpus);
+    if values.iter().flatten().count() < 2 {
+        return;
+    }
+    let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
+    page.heading("CPU OVER TIME");
+    page.plot(
+        state,
+        &columns,
+        Plot {
+            values,
+            threshold: None,
+            max: most,
+            max_label: safe!("{}%", format_number(f64::from(most) * 100.0, 5)),
+            threshold_label: SafeText::default(),
+            height: if state.setup.size.1 < MIN_HIGH_SCREEN { 1 } else { 3 },
+            role_above_threshold: StyleRole::User,
+        },
+    );
 }
 
 /// Shares of the time by state, in the intervals that are known.
