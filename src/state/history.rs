@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use crate::sample::Instant;
 pub use summary::{
-    CgroupShare, CpuTime, FollowedTask, GraphFigure, IntervalSummary, LATENCY_CLASSES, StalledOn, TaskPoint, ThreadState,
-    thread_states,
+    CgroupShare, CpuTime, FollowedTask, GraphFigure, IntervalSummary, LATENCY_CLASSES, MemoryShare, StalledOn, TaskPoint,
+    ThreadState, thread_states,
 };
 
 /// Summaries of intervals, sorted by time.

@@ -92,6 +92,11 @@ static RESOURCES: [Resource; 4] = [
 /// Headings of the figures of the host.
 const HEADINGS: &str = "PSI    some%  10 s  60 s 300 s full%  10 s  60 s 300 s";
 
+/// Cells of these figures with a gap, and the corner right of them: at least so many cells, and rows down to the memory's lines.
+const FIGURES_WIDTH: u16 = HEADINGS.len() as u16 + 2;
+const MIN_CORNER_WIDTH: u16 = 20;
+const CORNER_ROWS: u16 = 6;
+
 /// A row of the list.
 struct GroupLine<'a> {
     evaluation: &'a Evaluation,
@@ -187,7 +192,13 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let lines = host_lines(layout);
     match lines {
         1 => pane.line(0, host_line(evaluation)),
-        lines => draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines)),
+        lines => {
+            draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines));
+            let width = pane.width().saturating_sub(FIGURES_WIDTH);
+            if width >= MIN_CORNER_WIDTH && !state.setup.terminal.is_slow {
+                memory::draw_corner(state, &mut pane.subarea(FIGURES_WIDTH, 0, width, CORNER_ROWS));
+            }
+        }
     }
     for (y, line) in (lines - memory_lines(layout)..lines).zip(memory::lines(evaluation, pane.width())) {
         pane.line(y, line);

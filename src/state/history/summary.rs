@@ -13,12 +13,13 @@ use crate::findings::{Evaluation, EvidenceUnit, Finding, Severity, Subject};
 use crate::ids::{CgroupId, CpuId, DiskId, NicId};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::Operation;
+use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
 use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
 pub use disks::LATENCY_CLASSES;
 use disks::{DiskSummary, busiest_disks};
-pub use graph_figures::{CgroupShare, CpuTime, GraphFigure, StalledOn, ThreadState};
+pub use graph_figures::{CgroupShare, CpuTime, GraphFigure, MemoryShare, StalledOn, ThreadState};
 use tasks::TaskSummaries;
 pub use tasks::{FollowedTask, TaskPoint};
 
@@ -38,8 +39,8 @@ pub struct IntervalSummary {
     cpu_time: Option<[u8; 6]>,
     /// Average number of threads by state: running, waiting for a CPU, on storage, behind a lock, otherwise in D; `None`: unknown
     threads: Option<[f32; 5]>,
-    /// Share of the memory that is not available; `None`: unknown
-    used_memory: Option<f32>,
+    /// Shares of the memory that are not available and not free, and of swap that is used; `None`: unknown
+    memory: [Option<f32>; 3],
     /// Of the segments sent; `None`: unknown
     retransmitted_ratio: Option<f32>,
     /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
@@ -87,7 +88,7 @@ impl IntervalSummary {
             host: host_figures(input),
             cpu_time: cpu_time(input),
             threads: thread_states(evaluation),
-            used_memory: used_memory(input),
+            memory: memory_shares(input),
             retransmitted_ratio: retransmitted_ratio(input),
             cpus: cpu_levels(input),
             disks: busiest_disks(input),
@@ -245,10 +246,15 @@ pub fn thread_states(evaluation: &Evaluation) -> Option<[f32; 5]> {
     Some(sums.map(|sum| sum as f32))
 }
 
-fn used_memory(input: &FigureInput) -> Option<f32> {
-    let span = input.interval.memory.as_ref()?;
-    let (available, total) = (memory::AVAILABLE_BYTES.number(input, span)?, memory::TOTAL_BYTES.number(input, span)?);
-    (total > 0.0).then(|| (1.0 - available / total).clamp(0.0, 1.0) as f32)
+/// In the order of `IntervalSummary::memory`.
+fn memory_shares(input: &FigureInput) -> [Option<f32>; 3] {
+    let share = |part: &Column<MemorySpan>, whole: &Column<MemorySpan>| {
+        let span = input.interval.memory.as_ref()?;
+        let (part, whole) = (part.number(input, span)?, whole.number(input, span)?);
+        (whole > 0.0).then(|| (part / whole).clamp(0.0, 1.0) as f32)
+    };
+    let but = |part| share(part, &memory::TOTAL_BYTES).map(|share| 1.0 - share);
+    [but(&memory::AVAILABLE_BYTES), but(&memory::FREE_BYTES), share(&memory::SWAP_USED_BYTES, &memory::SWAP_TOTAL_BYTES)]
 }
 
 fn retransmitted_ratio(input: &FigureInput) -> Option<f32> {

@@ -6,7 +6,7 @@ use crate::safe;
 use crate::sample::Reading;
 use crate::sample::pressure::Stall;
 use crate::state::State;
-use crate::state::history::GraphFigure;
+use crate::state::history::{GraphFigure, MemoryShare};
 use crate::state::layout::ScreenLayout;
 use crate::units::Ratio;
 use crate::view::pane::Pane;
@@ -39,7 +39,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
 
 /// The share of the memory that was not available; a full cell is all of it.
 fn memory_over_time(state: &State, width: u16) -> SafeLine {
-    let cells = TimeCells::new(state, &GraphFigure::UsedMemory, width.saturating_sub(10));
+    let cells = TimeCells::new(state, &GraphFigure::Memory(MemoryShare::NotAvailable), width.saturating_sub(10));
     let mut line = SafeLine::new("     used ", StyleRole::Dim);
     line.push_glyphs(cells.glyphs(|share| (share, StyleRole::System)));
     line

@@ -12,16 +12,18 @@ use crate::findings::Evaluation;
 use crate::interval::memory::MemorySpan;
 use crate::safe;
 use crate::state::State;
-use crate::state::history::GraphFigure;
+use crate::state::graph_columns::GraphColumns;
+use crate::state::history::{GraphFigure, MemoryShare};
 use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::in_window;
+use crate::view::panes::{in_window, layer_style, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_optional;
 use crate::view::theme::StyleRole;
 use crate::view::widgets::area_graph::AreaGraph;
+use crate::view::widgets::stacked_area::{Layer, StackedArea};
 
 /// A heading, and figures with their labels, the most important first.
 type Line = (&'static str, &'static [(&'static str, &'static Column<MemorySpan>)]);
@@ -119,14 +121,70 @@ pub fn figures_pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: 
     (0..).zip(lines).for_each(|(y, line)| inner.line(y, line));
 }
 
-/// The share of the memory that was not available.
-pub fn graph_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let columns = state.graph_columns(pane.width().saturating_sub(2));
-    let title = in_window("Memory in use", state, &columns);
-    let mut inner = pane.framed(title, ("0 to 100 %, what is not available", StyleRole::Dim));
-    let values = columns.means_and_maxima(&GraphFigure::UsedMemory);
-    let (style, peak_style) = (inner.area_style(StyleRole::System), inner.graph_style(StyleRole::Dim));
-    let area = inner.area();
-    inner.render(AreaGraph { values: &values, max: 1.0, style, peak_style });
+/// Cells of the labels left of the graphs, as of the pressure above them.
+const LABEL_CELLS: u16 = 8;
+
+/// Memory in use and caches over time, and the part of swap that was used.
+pub fn graph_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let width = pane.width().saturating_sub(LABEL_CELLS + 2);
+    let columns = state.graph_columns(width);
+    let title = in_window("Memory", state, &columns);
+    let mut inner = pane.framed(title, legend());
+    let swap = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::Swap));
+    let swap_rows = u16::from(inner.height() >= MIN_ROWS_WITH_SWAP && swap.iter().any(Option::is_some));
+    let rows = inner.height().saturating_sub(swap_rows);
+    let (total, _) = value(evaluation, &TOTAL_BYTES);
+    inner.line(0, (&total, StyleRole::Dim));
+    if rows > 1 {
+        inner.line(rows - 1, ("0", StyleRole::Dim));
+    }
+    draw_parts(&columns, &mut inner.subarea(LABEL_CELLS, 0, width, rows));
+    if swap_rows > 0 {
+        inner.line(rows, ("swap", StyleRole::Dim));
+        let (style, peak_style) = (inner.area_style(StyleRole::OtherBlocked), inner.graph_style(StyleRole::Dim));
+        let graph = AreaGraph { values: &swap, max: 1.0, style, peak_style };
+        inner.subarea(LABEL_CELLS, rows, width, 1).render(graph);
+    }
+    let graphs = inner.subarea(LABEL_CELLS, 0, width, u16::MAX).area();
+    pane.time_axis(columns.axis(), graphs);
+}
+
+/// Rows inside a pane from which swap has one.
+const MIN_ROWS_WITH_SWAP: u16 = 4;
+
+/// The same in a corner of a screen without panes: a heading, the graph, and what its layers are.
+pub fn draw_corner(state: &State, pane: &mut Pane) {
+    let columns = state.graph_columns(pane.width());
+    // Without a comma the time of a replay fits.
+    pane.line(0, SafeLine::new("Memory ", StyleRole::Bold).with(shown_time(state, &columns), StyleRole::Dim));
+    let rows = pane.height().saturating_sub(2);
+    let mut graph = pane.subarea(0, 1, u16::MAX, rows);
+    draw_parts(&columns, &mut graph);
+    let area = graph.area();
     pane.time_axis(columns.axis(), area);
+    pane.line(rows + 1, legend());
+}
+
+fn legend() -> SafeLine {
+    let mut line = SafeLine::default();
+    line.push_glyphs([('█', StyleRole::System)]);
+    line.push(" in use  ", StyleRole::Dim);
+    line.push_glyphs([(CACHE_GLYPH, StyleRole::Disk)]);
+    line.with(" cache", StyleRole::Dim)
+}
+
+const CACHE_GLYPH: char = '░';
+
+/// From the bottom: what is not available, in eighths of a row and with its peaks; caches that can be reclaimed; free memory.
+fn draw_parts(columns: &GraphColumns, pane: &mut Pane) {
+    let in_use = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::NotAvailable));
+    let not_free = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::NotFree));
+    let pairs = in_use.iter().zip(&not_free).map(|(in_use, not_free)| Some((in_use.as_ref()?.0, not_free.as_ref()?.0)));
+    let shares: Vec<Option<[f32; 2]>> =
+        pairs.map(|pair| pair.map(|(in_use, not_free)| [in_use, (not_free - in_use).max(0.0)])).collect();
+    let layer = |glyph, role| Layer { glyph, style: layer_style(pane, glyph, role) };
+    let layers = [layer('█', StyleRole::System), layer(CACHE_GLYPH, StyleRole::Disk)];
+    pane.render(StackedArea { columns: &shares, layers });
+    let (style, peak_style) = (pane.area_style(StyleRole::System), pane.graph_style(StyleRole::Dim));
+    pane.render(AreaGraph { values: &in_use, max: 1.0, style, peak_style });
 }

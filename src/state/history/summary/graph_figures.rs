@@ -16,8 +16,8 @@ pub enum GraphFigure {
     CpuBusy(CpuId),
     /// Average number of threads
     Threads(ThreadState),
-    /// Share of the memory that is not available, 0 … 1
-    UsedMemory,
+    /// Share of the memory or of swap, 0 … 1
+    Memory(MemoryShare),
     /// Average latency in milliseconds
     DiskAwait(DiskId, Operation),
     /// Share of the requests in this one of `LATENCY_CLASSES`, 0 … 1; only of intervals near the displayed one
@@ -59,6 +59,17 @@ pub enum StalledOn {
     Memory,
 }
 
+/// Shares of the memory of the host, in the order of `IntervalSummary::memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryShare {
+    /// What cannot be allocated without swapping: all but MemAvailable
+    NotAvailable,
+    /// All but MemFree: what is not available, and caches that can be reclaimed
+    NotFree,
+    /// Of the swap space, what is in use
+    Swap,
+}
+
 /// Why a cgroup is held back, in the order of its shares in `IntervalSummary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CgroupShare {
@@ -84,6 +95,10 @@ impl ThreadState {
 
 impl StalledOn {
     pub const ALL: [StalledOn; 3] = [StalledOn::Cpu, StalledOn::Io, StalledOn::Memory];
+}
+
+impl MemoryShare {
+    const ALL: [MemoryShare; 3] = [MemoryShare::NotAvailable, MemoryShare::NotFree, MemoryShare::Swap];
 }
 
 impl CgroupShare {
@@ -150,7 +165,7 @@ impl IntervalSummary {
             seconds: interval.seconds as f32,
             cpu_time: super::cpu_time(input),
             threads: super::thread_states(evaluation),
-            used_memory: super::used_memory(input),
+            memory: super::memory_shares(input),
             retransmitted_ratio: super::retransmitted_ratio(input),
             cpus: super::cpu_levels(input),
             disks: super::busiest_disks(input),
@@ -168,7 +183,7 @@ impl IntervalSummary {
             GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.of(shares)),
             GraphFigure::CpuBusy(id) => self.cpu_busy(*id),
             GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
-            GraphFigure::UsedMemory => self.used_memory,
+            GraphFigure::Memory(share) => self.memory.get(*share as usize).copied().flatten(),
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
             GraphFigure::DiskLatency(id, operation, class) => self.disk_latency(*id, *operation, *class),
             GraphFigure::DiskQueue(id) => self.disk_load(*id).and_then(|load| load.queue),
@@ -196,8 +211,10 @@ impl IntervalSummary {
         if let Some(counts) = self.threads {
             ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.of(counts)));
         }
-        if let Some(share) = self.used_memory {
-            add(GraphFigure::UsedMemory, share);
+        for (share, value) in MemoryShare::ALL.into_iter().zip(self.memory) {
+            if let Some(value) = value {
+                add(GraphFigure::Memory(share), value);
+            }
         }
         for disk in &self.disks {
             if disk.queue.is_finite() {
@@ -238,7 +255,7 @@ impl IntervalSummary {
 
     /// About as many figures as `each_graph_figure` has, without the unbounded ones.
     pub(in crate::state) fn graph_figure_count(&self) -> usize {
-        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + 2;
+        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + MemoryShare::ALL.len() + 1;
         host + self.cpus.len() + 4 * self.disks.len() + 2 * self.nics.len()
     }
 
