@@ -5,6 +5,7 @@ mod cgroup;
 mod cgroups;
 mod device;
 pub mod finding;
+mod finding_items;
 mod remote_host;
 mod stacks;
 mod table;

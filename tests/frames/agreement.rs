@@ -1,7 +1,7 @@
 //! Consistency between the parts of a frame, and no text is cut where it fits.
 
 use stalltop::findings::{Evidence, Kind, RULES, Severity, Subject, Value};
-use stalltop::state::{Event, update};
+use stalltop::state::{Event, Item, update};
 
 use crate::machine::finding;
 use crate::scenes;
@@ -126,6 +126,27 @@ fn a_thread_of_a_page_can_be_selected_and_opened() {
         assert!(size.1 == 50 || !text(&state).contains("Enter open"), "out of sight");
         press(&mut state, "\x1b");
         assert_eq!(state.details, None);
+    }
+}
+
+/// Findings, devices and CPUs lead to the threads and processes that they name.
+#[test]
+fn the_tasks_of_every_page_can_be_selected_and_opened() {
+    for (keys, size) in [("6\n", (80, 24)), ("6\n", (200, 50)), ("3\n", (80, 24)), ("2\n", (80, 24))] {
+        let mut state = live(&scenes::lock_convoy(), size);
+        press(&mut state, keys);
+        let page = state.details.as_ref().unwrap().item.clone();
+        let is_task = |item: &Item| matches!(item, Item::Thread(_) | Item::Process(_));
+        let selected = (0..200).find_map(|_| {
+            press(&mut state, "j");
+            state.details.as_ref().unwrap().selected_in_sight().filter(|item| is_task(item)).cloned()
+        });
+        let selected = selected.unwrap_or_else(|| panic!("no task on {keys:?}: {}", text(&state)));
+        press(&mut state, "\n");
+        assert_eq!(state.details.as_ref().unwrap().item, selected);
+        assert!(text(&state).contains("TIME GOES TO") || text(&state).contains("asleep"), "{}", text(&state));
+        press(&mut state, "\x1b");
+        assert_eq!(state.details.as_ref().unwrap().item, page);
     }
 }
 

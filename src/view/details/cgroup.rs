@@ -17,8 +17,8 @@ use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::cgroup::{Controller, StallAverages};
 use crate::sample::task::Process;
-use crate::state::State;
 use crate::state::history::{CgroupShare, GraphFigure};
+use crate::state::{Item, State};
 use crate::units::SmallSort;
 use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
@@ -202,7 +202,7 @@ fn list_members(interval: &Interval, members: Vec<Member>, page: &mut Page) {
         let hidden = members.iter().any(|member| wait_location::waits_are_hidden(interval, member.process));
         time_breakdown(&states, members.iter().map(throttled).sum(), hidden, page);
     }
-    page.heading("MEMBERS");
+    page.heading(if members.is_empty() { "MEMBERS" } else { "MEMBERS (↓ selects, Enter opens)" });
     if members.is_empty() {
         page.line(2, "no task visible to this user".into(), StyleRole::Dim);
         return;
@@ -217,7 +217,7 @@ fn list_members(interval: &Interval, members: Vec<Member>, page: &mut Page) {
             safe!("{}", format_number(*blocked, 5)),
             SafeText::from_name(&process.comm),
         ];
-        table.push(cells, StyleRole::Plain);
+        table.push_item(cells, Item::Process(process.id()), StyleRole::Plain);
     }
     page.table(table);
     if members.len() > MAX_MEMBERS {

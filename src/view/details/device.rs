@@ -1,5 +1,6 @@
 //! The details pages of a disk, a network interface and a CPU.
 
+use super::table::{PageTable, number, words};
 use super::{Page, Plot, graph_width};
 use crate::baseline::RequestStatus;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
@@ -8,9 +9,9 @@ use crate::ids::{CpuId, DiskId, NicId};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::safe;
 use crate::sample::Name;
-use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::state::layout::active_operations;
+use crate::state::{Item, State};
 use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
@@ -180,13 +181,16 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
-        page.heading("WAITING THREADS");
+        page.heading("WAITING THREADS (↓ selects, Enter opens)");
+        let mut table = PageTable::new([words("thread", 24), words("where", 0)]);
         for thread in blocked {
             let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
             let place = wait_location::blocked_location(interval, thread, wait_location::Detail::Full);
             let function = wait_location::wait_channel(interval, thread.task);
-            page.labelled(name, if function.is_empty() { place } else { safe!("{place} ({function})") });
+            let place = if function.is_empty() { place } else { safe!("{place} ({function})") };
+            table.push_item([name, place], Item::Thread(thread.task), StyleRole::Plain);
         }
+        page.table(table);
     }
     let (Some(tasks), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return };
     let moved = |rate: Option<PerSecond>| rate.map_or(0.0, |rate| rate.0);
@@ -199,12 +203,14 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
         return;
     }
     page.heading("TOP READERS AND WRITERS (all devices)");
+    let mut table = PageTable::new([words("process", 24), number("read/s", 7), number("write/s", 7)]);
     for (_, span) in busiest.into_iter().take(8) {
         let name = sample.process(span.id.pid).map(|process| SafeText::from_name(&process.comm)).unwrap_or_default();
-        let rate = |rate| format::short_bytes(moved(rate));
-        let words = safe!("reads {}/s, writes {}/s", rate(span.read_bytes), rate(span.write_bytes));
-        page.labelled(safe!("{name}/{}", span.id.pid), words);
+        let rate = |rate| safe!("{}", format::short_bytes(moved(rate)));
+        let cells = [safe!("{name}/{}", span.id.pid), rate(span.read_bytes), rate(span.write_bytes)];
+        table.push_item(cells, Item::Process(span.id), StyleRole::Plain);
     }
+    page.table(table);
 }
 
 /// The active findings about this subject.
@@ -304,12 +310,15 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
     }
     page.heading("BUSY OVER TIME");
     graph(state, page, None, |share| format_number(share * 100.0, 5), &GraphFigure::CpuBusy(id));
-    page.heading("THREADS LAST SEEN ON IT");
+    page.heading("THREADS LAST SEEN ON IT (↓ selects, Enter opens)");
     let Some(tasks) = &interval.tasks else { return };
+    let mut table = PageTable::new([number("%CPU", 6), words("thread", 0)]);
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();
     threads.small_sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
     for thread in threads.into_iter().take(12) {
         let used = text::format_percent(thread.cpu.map(|cpu| cpu.0), 5);
-        page.labelled(safe!("{used}%"), wait_location::process_thread_and_tid(&interval.newer, thread.id));
+        let name = wait_location::process_thread_and_tid(&interval.newer, thread.id);
+        table.push_item([safe!("{used}"), name], Item::Thread(thread.id), StyleRole::Plain);
     }
+    page.table(table);
 }

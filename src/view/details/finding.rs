@@ -1,7 +1,7 @@
 //! The details page of a finding: wait chains, meaning, next steps, evidence over time, cross-checks, rule.
 
 use super::table::{PageTable, number, words};
-use super::{Page, Plot, graph_width};
+use super::{Page, Plot, finding_items, graph_width};
 use crate::baseline::LatencyStatus;
 use crate::findings::{
     Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, user_holder_line, wait_chains,
@@ -37,6 +37,7 @@ pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mu
     }
     explanation(evaluation, finding, page);
     figures(state, evaluation, finding, page);
+    finding_items::section(&evaluation.interval, finding, page);
     if let Some(rule) = rule {
         page.heading("THE RULE");
         page.line(2, safe!("{}", rule.kind.as_str()), StyleRole::Dim);
