@@ -1,5 +1,8 @@
 //! Keeps the order of the rows of a live list for some seconds, so that a row can be read before it moves. A row that enters the
-//! visible part is put where it belongs at once.
+//! visible part takes the place of one that has gone near where it belongs, else it is put there at once. A process that ended keeps
+//! its place until then, so that the rows below it do not move.
+
+use std::sync::Arc;
 
 use super::rows::{self, Item, Row, TaskRows};
 use super::{Screen, Sort, State};
@@ -7,6 +10,7 @@ use crate::findings::Evaluation;
 use crate::ids::{GroupId, TaskId};
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::interval::task::ThreadSpan;
+use crate::sample::task::Process;
 
 /// How long an order is kept.
 const HELD_NS: u64 = 3_000_000_000;
@@ -26,7 +30,15 @@ struct HeldOrder {
     filter: String,
     /// CLOCK_BOOTTIME of the sample
     since_ns: u64,
-    items: Vec<Item>,
+    rows: Vec<HeldRow>,
+}
+
+/// A place in the order.
+#[derive(Clone, Debug)]
+struct HeldRow {
+    item: Item,
+    /// In the list of processes, as it was last
+    process: Option<Arc<Process>>,
 }
 
 /// The orders that are kept.
@@ -72,24 +84,92 @@ impl State {
                 && is_held(held.since_ns, now_ns)
         });
         if let Some(held) = held {
-            let first = first_rows(&mut rows);
-            let places: Vec<Option<usize>> = (first.iter())
-                .map(|&row| rows::row_item(self, row))
-                .map(|item| item.and_then(|item| held.items.iter().position(|held| *held == item)))
-                .collect();
-            reorder(first, &places);
+            let (ended, displaced) = self.missing_rows(held, first_rows(&mut rows));
+            let mut count = rows.len().min(HELD_ROWS);
+            for (place, row) in displaced {
+                if let Some(at) = rows.iter().skip(count).position(|other| *other == row) {
+                    rows.remove(count + at);
+                    rows.insert(place.min(count), row);
+                    count += 1;
+                }
+            }
+            let first = rows.get(..count).unwrap_or_default();
+            let now: Vec<Option<HeldRow>> = first.iter().map(|&row| self.held_row(row)).collect();
+            let place = |(at, row): (usize, &Option<HeldRow>)| {
+                let is_same = |held: &HeldRow| row.as_ref().is_some_and(|row| row.item == held.item);
+                // Most rows are where they were.
+                if held.rows.get(at).is_some_and(is_same) { Some(at) } else { held.rows.iter().position(is_same) }
+            };
+            let mut places: Vec<Option<usize>> = now.iter().enumerate().map(place).collect();
+            fill_vacant_places(&mut places, held.rows.len());
+            if let Some(held) = &mut self.lists.held.rows {
+                for (place, row) in places.iter().zip(now).filter_map(|(place, row)| Some(((*place)?, row?))) {
+                    held.rows.get_mut(place).into_iter().for_each(|known| known.clone_from(&row));
+                }
+            }
+            for place in ended {
+                if places.contains(&Some(place)) {
+                    continue;
+                }
+                let at = place.min(places.len());
+                rows.insert(at, Row::EndedProcess { place });
+                places.insert(at, Some(place));
+            }
+            let count = places.len();
+            reorder(rows.get_mut(..count).unwrap_or_default(), &places);
             return rows;
         }
-        let items = rows.iter().take(HELD_ROWS).filter_map(|&row| rows::row_item(self, row)).collect();
+        let first = rows.iter().take(HELD_ROWS).filter_map(|&row| self.held_row(row)).collect();
         self.lists.held.rows = Some(HeldOrder {
             screen: self.screen,
             sort: self.sort(),
             task_rows: self.lists.task_rows,
             filter: self.filter().to_owned(),
             since_ns: now_ns,
-            items,
+            rows: first,
         });
         rows
+    }
+
+    fn held_row(&self, row: Row) -> Option<HeldRow> {
+        let process = match row {
+            Row::Process { index, .. } => self.current()?.interval.newer.tasks.as_ref().ok()?.processes.get(index).cloned(),
+            _ => None,
+        };
+        Some(HeldRow { item: rows::row_item(self, row)?, process })
+    }
+
+    /// The processes that have a place and are not among the first rows: the places of those that ended, and the rows of the others,
+    /// which became idle, with their places.
+    fn missing_rows(&self, held: &HeldOrder, first: &[Row]) -> (Vec<usize>, Vec<(usize, Row)>) {
+        let (mut ended, mut displaced) = (Vec::new(), Vec::new());
+        let Some(Ok(tasks)) = self.current().map(|evaluation| evaluation.interval.newer.tasks.as_ref()) else {
+            return (ended, displaced);
+        };
+        let mut is_first = vec![false; tasks.processes.len()];
+        for row in first {
+            if let Row::Process { index, .. } = *row
+                && let Some(is_first) = is_first.get_mut(index)
+            {
+                *is_first = true;
+            }
+        }
+        for (place, process) in held.rows.iter().enumerate().filter_map(|(place, row)| Some((place, row.process.as_ref()?))) {
+            match tasks.processes.binary_search_by_key(&process.pid, |other| other.pid) {
+                Ok(index) if tasks.processes.get(index).is_some_and(|now| now.id() == process.id()) => {
+                    if is_first.get(index) == Some(&false) {
+                        displaced.push((place, Row::Process { index, depth: 0 }));
+                    }
+                }
+                _ => ended.push(place),
+            }
+        }
+        (ended, displaced)
+    }
+
+    /// The process of a row of an ended one, as it was last.
+    pub fn ended_process(&self, place: usize) -> Option<&Process> {
+        self.lists.held.rows.as_ref()?.rows.get(place)?.process.as_deref()
     }
 
     /// Keeps the order of the process groups of the newest interval, if that of an earlier one is old enough.
@@ -210,6 +290,22 @@ fn is_held(since_ns: u64, now_ns: u64) -> bool {
     since_ns != 0 && now_ns.checked_sub(since_ns).is_some_and(|age| age < HELD_NS)
 }
 
+/// How far from where it belongs a new row may be.
+const MAX_DISTANCE: usize = 8;
+
+/// Gives new rows the places of rows that have gone: the rows between the two do not move.
+fn fill_vacant_places(places: &mut [Option<usize>], held: usize) {
+    let mut is_vacant = vec![true; held];
+    places.iter().flatten().for_each(|&place| is_vacant[place] = false);
+    for (row, place) in places.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
+        let near = row.saturating_sub(MAX_DISTANCE)..held.min(row + MAX_DISTANCE + 1);
+        if let Some(nearest) = near.filter(|&at| is_vacant[at]).min_by_key(|at| at.abs_diff(row)) {
+            is_vacant[nearest] = false;
+            *place = Some(nearest);
+        }
+    }
+}
+
 /// Sorts the rows that have a place among themselves; the others stay where they are.
 fn reorder<T>(rows: &mut [T], places: &[Option<usize>]) {
     let mut wanted: Vec<Option<usize>> = places.to_vec();
@@ -236,6 +332,19 @@ mod tests {
         let mut rows = ["new", "b", "a", "c"];
         reorder(&mut rows, &[None, Some(1), Some(0), Some(2)]);
         assert_eq!(rows, ["new", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_new_row_takes_the_place_of_one_that_has_gone_near_it() {
+        // Held were a, b, c, d; b has gone.
+        let mut rows = ["new", "a", "c", "d"];
+        let mut places = [None, Some(0), Some(2), Some(3)];
+        fill_vacant_places(&mut places, 4);
+        reorder(&mut rows, &places);
+        assert_eq!(rows, ["a", "new", "c", "d"]);
+        let mut places: Vec<Option<usize>> = std::iter::once(None).chain((0..20).map(Some)).collect();
+        fill_vacant_places(&mut places, 21);
+        assert_eq!(places.first(), Some(&None), "the place is too far from where it belongs");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub enum Row {
     RemoteHost(usize),
     /// Index in the newer sample's processes; `depth` in the tree
     Process { index: usize, depth: u8 },
+    /// A process that ended while the order of the rows was kept, by its place in that order
+    EndedProcess { place: usize },
     /// Indices of the process in the newer sample and of the thread in the process; `depth` in the tree
     Thread { process: usize, thread: usize, depth: u8 },
     /// Index in `interval.cgroups`
@@ -199,6 +201,7 @@ pub fn row_item(state: &State, row: Row) -> Option<Item> {
             Some(Item::Cgroup(CgroupId { version, path: path.into() }))
         }
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
+        Row::EndedProcess { place } => Some(Item::Process(state.ended_process(place)?.id())),
         Row::Thread { process, thread, .. } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
             Some(Item::Thread(process.task_id(process.threads.get(thread)?)))

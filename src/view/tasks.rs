@@ -25,8 +25,8 @@ use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State, TaskRows};
-use crate::units::format;
 use crate::units::{Ratio, SmallSort};
+use crate::units::{format, time};
 
 /// A row of the table of wait classes.
 struct WaitClassLine<'a> {
@@ -109,6 +109,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let rows = visible.iter().filter_map(|visible| {
         let row = match visible.row {
             Row::Process { index, depth } => process_row(state, evaluation, (sample, index), depth, &table),
+            Row::EndedProcess { place } => state.ended_process(place).map(|process| ended_row(interval, process)),
             Row::Thread { process, thread, depth } => {
                 let process = sample.processes.get(process)?;
                 thread_row(state, evaluation, sample, (process, depth), process.threads.get(thread)?, &table)
@@ -190,6 +191,15 @@ fn process_row(
     let line =
         TaskLine { state, evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
     Some(table.row(|fill, cell| fill(&line, cell)))
+}
+
+/// `  4711 <ended> cc1, at least 310 ms of CPU time`: that of the last sample that has it.
+fn ended_row(interval: &Interval, process: &Process) -> TableRow {
+    let name = SafeText::from_name(&process.comm);
+    let ticks = interval.host.seconds((process.user_ticks.0 + process.system_ticks.0) as f64);
+    let used = process.cpu_ns.map_or(ticks, |ns| ns.0 as f64 / 1e9);
+    let words = safe!("{:>7} <ended> {name}, at least {} of CPU time", process.pid, time::duration(used));
+    TableRow::line(SafeLine::new(words, StyleRole::Dim))
 }
 
 fn thread_row(

@@ -3,7 +3,7 @@
 use stalltop::findings::{Evidence, Kind, RULES, Severity, Subject, Value};
 use stalltop::state::{Event, Item, update};
 
-use crate::machine::finding;
+use crate::machine::{Machine, RUNNER, Strand, Worker, finding};
 use crate::scenes;
 use crate::screen::{buffer, live, press, text};
 
@@ -147,6 +147,37 @@ fn the_tasks_of_every_page_can_be_selected_and_opened() {
         assert!(text(&state).contains("TIME GOES TO") || text(&state).contains("asleep"), "{}", text(&state));
         press(&mut state, "\x1b");
         assert_eq!(state.details.as_ref().unwrap().item, page);
+    }
+}
+
+/// A process that ended keeps its row until the order of the rows is renewed, or gives it to a new process; one that became idle
+/// keeps it too, however many others are idle. The others do not move.
+#[test]
+fn rows_stay_where_they_are_until_the_order_is_renewed() {
+    let with = |compiler: Option<Worker>| {
+        let mut machine = scenes::lock_convoy();
+        machine.workers.extend((1000..1140).map(|pid| scenes::idle(pid, b"worker")));
+        machine.workers.extend(compiler);
+        machine
+    };
+    let strands = || vec![Strand { user_ms: 200, ..RUNNER }];
+    let busy = |pid| Some(Worker { pid, comm: b"cc1", cmdline: b"cc1\0", strands: strands() });
+    let line_of = |frame: &str, word: &str| frame.lines().position(|line| line.contains(word));
+    let next = |machine: &Machine, second: usize| Event::Evaluation(machine.intervals(95, 50).swap_remove(second - 1));
+    let idle = Some(scenes::idle(9000, b"cc1"));
+    for (second_machine, row) in
+        [(with(None), "9000 <ended> cc1, at least "), (with(busy(9001)), " 9001 "), (with(idle), " 9000 ")]
+    {
+        let mut state = live(&with(busy(9000)), (80, 24));
+        press(&mut state, "5");
+        let before = text(&state);
+        let (at, sshd) = (line_of(&before, " 9000 "), line_of(&before, "sshd"));
+        assert!(at.is_some() && at < sshd, "{before}");
+        update(&mut state, next(&second_machine, 91));
+        let frame = text(&state);
+        assert_eq!((line_of(&frame, row), line_of(&frame, "sshd")), (at, sshd), "{frame}");
+        update(&mut state, next(&second_machine, 94));
+        assert!(!text(&state).contains("<ended>"), "{}", text(&state));
     }
 }
 
