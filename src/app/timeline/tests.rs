@@ -145,7 +145,7 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
 
     let second = |second: i64| Effect::JumpTo(second * 1_000_000_000);
     let effects =
-        [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(5)];
+        [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(40)];
     for effect in effects {
         let (from_file, from_pipe) = (settled(&mut file, effect.clone()), settled(&mut pipe, effect.clone()));
         assert!(shown(&from_file).is_some(), "{effect:?}: {from_file:?}");
