@@ -6,6 +6,7 @@ use crate::findings::formatting::{lossy_name, plural};
 use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Name;
+use crate::sample::network::Listener;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use crate::units::SmallSort;
 
@@ -75,6 +76,17 @@ impl<'a> RemoteEndWait<'a> {
     /// The row with the process at the other end, if that is on this machine.
     pub fn local_receiver(&self) -> Option<&'a WaitingConnections> {
         self.rows.iter().copied().find(|row| row.receiver.is_some())
+    }
+
+    /// Whether this host listens at all of their addresses, with connections in the accept queue.
+    pub fn is_to_queue_of(&self, listeners: &[Listener]) -> bool {
+        let is_at = |listener: &Listener, port| {
+            let (address, is_local) = (listener.local_address, self.remote_host.is_loopback());
+            address.port() == port && (address.ip() == self.remote_host || is_local && address.ip().is_unspecified())
+        };
+        let has_listener =
+            |row: &&WaitingConnections| row.remote_port.is_some_and(|port| listeners.iter().any(|one| is_at(one, port)));
+        self.rows.iter().all(has_listener)
     }
 
     /// `10.0.0.5:5432`, or `10.0.0.9, local port 80` for connections that the remote host has opened.

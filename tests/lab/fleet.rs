@@ -1,5 +1,5 @@
 //! `stalltop fleet` on a hundred hosts while the load of 15 runs: how soon the finding is on the screen, and what it costs. The hosts
-//! are sessions of a real sshd, or local processes where there is none.
+//! are sessions of a real sshd if a release build is tested, else local processes.
 //!
 //! One sampler records, and each host is a copy of its stream: a hundred samplers would be the load of this machine.
 
@@ -109,13 +109,13 @@ impl Ssh {
 #[test]
 fn a_finding_on_a_hundred_hosts_is_shown_in_time() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Not among the packages of the lab: Debian's would start a server on port 22.
-    if Path::new(SSHD).exists() {
+    // openssh-server is not among the packages of the lab: Debian's would start on port 22. A debug build cannot keep up beside them.
+    if Path::new(SSHD).exists() && std::env::var_os("STALLTOP_BIN").is_some() {
         let Some(lab) = Lab::open(&[DISK_TOOLS, &["ssh", "ssh-keygen"]].concat()) else { return };
         let ssh = Ssh::start(folder.path());
         measure(&lab, folder.path(), "sessions of ssh", &ssh.command);
     } else {
-        println!("skipped: sessions of ssh: {SSHD} is not installed (apt-get install openssh-server)");
+        println!("skipped: sessions of ssh: {SSHD} (openssh-server) or a release build as STALLTOP_BIN is missing");
         let Some(lab) = Lab::open(DISK_TOOLS) else { return };
         measure(&lab, folder.path(), "local processes", "");
     }
@@ -123,15 +123,16 @@ fn a_finding_on_a_hundred_hosts_is_shown_in_time() {
 
 /// `prefix`: what runs a command on the host whose name is `$1`; nothing: it runs here.
 fn measure(lab: &Lab, folder: &Path, hosts: &str, prefix: &str) {
-    let (cpu, resident) = cost(folder, prefix);
-    println!("{HOSTS} {hosts}, {PROCESSES} processes each: {cpu:.1} ms CPU a second, {resident:.0} MiB at most");
-    let (delay, after) = delay(lab, folder, prefix);
-    println!("on the screen {delay:.2} s after check said it, {after:.1} s after the load was started");
-    assert!(delay <= MAX_DELAY_SECONDS, "{delay} s");
+    // The cost of a debug build says nothing.
     if std::env::var_os("STALLTOP_BIN").is_some() {
+        let (cpu, resident) = cost(folder, prefix);
+        println!("{HOSTS} {hosts}, {PROCESSES} processes each: {cpu:.1} ms CPU a second, {resident:.0} MiB at most");
         assert!(cpu <= MAX_CPU_MS_PER_SECOND, "{cpu} ms a second");
         assert!(resident <= MAX_RESIDENT_MIB, "{resident} MiB");
     }
+    let (delay, after) = delay(lab, folder, prefix);
+    println!("on the screen {delay:.2} s after check said it, {after:.1} s after the load was started");
+    assert!(delay <= MAX_DELAY_SECONDS, "{delay} s");
 }
 
 /// Milliseconds of CPU time a second, and the largest memory in MiB, of a fleet of plain hosts: what the test itself runs is not among
