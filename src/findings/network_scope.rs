@@ -56,12 +56,17 @@ impl<'a> NetworkScope<'a> {
         }
     }
 
+    /// SYN queues with requests, the one with most first; of another namespace that one.
+    pub fn syn_queues(&self) -> &'a [SynQueue] {
+        match self.namespace {
+            None => self.interval.newer.protocols.syn_queues.as_deref().unwrap_or_default(),
+            Some(namespace) => namespace.fullest_syn_queue.as_slice(),
+        }
+    }
+
     /// The SYN queue with most requests.
     pub fn fullest_syn_queue(&self) -> Option<&'a SynQueue> {
-        match self.namespace {
-            None => self.interval.newer.protocols.syn_queues.as_deref().unwrap_or_default().first(),
-            Some(namespace) => namespace.fullest_syn_queue.as_ref(),
-        }
+        self.syn_queues().first()
     }
 
     /// The UDP socket that drops most datagrams, and how many per second; `None` where only the newer sample has the socket.

@@ -1,12 +1,11 @@
 //! Connections that wait for their remote end, by remote host: which processes, how many of their threads, how long.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::findings::formatting::{lossy_name, plural};
 use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::sample::Name;
-use crate::sample::network::Listener;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use crate::units::SmallSort;
 
@@ -78,15 +77,15 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().copied().find(|row| row.receiver.is_some())
     }
 
-    /// Whether this host listens at all of their addresses, with connections in the accept queue.
-    pub fn is_to_queue_of(&self, listeners: &[Listener]) -> bool {
-        let is_at = |listener: &Listener, port| {
-            let (address, is_local) = (listener.local_address, self.remote_host.is_loopback());
-            address.port() == port && (address.ip() == self.remote_host || is_local && address.ip().is_unspecified())
+    /// Whether all of them go to sockets of this host: those with these local addresses.
+    pub fn is_to_any_of(&self, sockets: &[SocketAddr]) -> bool {
+        let is_at = |socket: &SocketAddr, port| {
+            let is_any = socket.ip().is_unspecified() && self.remote_host.is_loopback();
+            socket.port() == port && (socket.ip() == self.remote_host || is_any)
         };
-        let has_listener =
-            |row: &&WaitingConnections| row.remote_port.is_some_and(|port| listeners.iter().any(|one| is_at(one, port)));
-        self.rows.iter().all(has_listener)
+        let has_socket =
+            |row: &&WaitingConnections| row.remote_port.is_some_and(|port| sockets.iter().any(|socket| is_at(socket, port)));
+        self.rows.iter().all(has_socket)
     }
 
     /// `10.0.0.5:5432`, or `10.0.0.9, local port 80` for connections that the remote host has opened.
@@ -96,7 +95,7 @@ impl<'a> RemoteEndWait<'a> {
             self.rows.iter().all(|row| port(row) == Some(first)).then_some(first)
         };
         match (common(|row| row.remote_port), common(|row| row.local_port)) {
-            (Some(remote), _) => std::net::SocketAddr::new(self.remote_host, remote).to_string(),
+            (Some(remote), _) => SocketAddr::new(self.remote_host, remote).to_string(),
             (None, Some(local)) => format!("{}, local port {local}", self.remote_host),
             (None, None) => self.remote_host.to_string(),
         }

@@ -42,7 +42,7 @@ fn the_cast_of_the_demo_plays() {
     assert!(!terminal.screen().alternate_screen(), "the terminal is restored");
     assert!(last < 30.0, "{last} s");
 
-    // In this order: the first recording, who waits for whom, the CPU of the second, the latency of the third over time.
+    // In this order: the first recording, its wait chain, the CPU of the second, the latency of the third over time.
     let mut rest = screens.iter();
     for shown in ["blocked-database", "WHO WAITS FOR WHOM", "saturated-thread", "HOT THREADS", "BASELINES"] {
         assert!(rest.any(|screen| screen.contains(shown)), "{shown} is not shown: {}", screens.last().unwrap());

@@ -1,5 +1,7 @@
 //! Rule connect-blocked: connection requests to a remote host are sent again and again, without an answer.
 
+use std::net::SocketAddr;
+
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{duration, plural};
 use crate::findings::network_scope::NetworkScope;
@@ -19,8 +21,8 @@ pub const CONNECT_BLOCKED: Rule = Rule {
                most 3 s, and no connection to it was opened meanwhile. Threads: those in a connect call on one of them \
                (/proc/PID/task/TID/syscall), and, of connects that do not block, those in poll for at most 4 descriptors of which \
                one is such a socket, and the only thread of a process in select. A warning from 2 threads; a note for one thread, \
-               and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host whose accept \
-               queue is not empty are not counted: listen-overflow.",
+               and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host with \
+               connections in its accept queue or requests in its SYN queue are not counted: listen-overflow, syn-queue-overflow.",
     caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
     next_steps: &[
         "the requests: ss -tnop state syn-sent",
@@ -37,9 +39,11 @@ const MAX_REPORTED_HOSTS: usize = 3;
 
 fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = remote_end_waits(context.interval);
-    let listeners = NetworkScope::own(context.interval).listeners();
-    // An accept queue of this host that drops requests is listen-overflow.
-    waits.retain(|wait| wait.wait == ConnectionWait::Connect && !wait.is_to_queue_of(listeners));
+    // A queue of this host that drops requests is listen-overflow or syn-queue-overflow.
+    let own = NetworkScope::own(context.interval);
+    let listeners = own.listeners().iter().map(|listener| listener.local_address);
+    let sockets: Vec<SocketAddr> = listeners.chain(own.syn_queues().iter().map(|queue| queue.local_address)).collect();
+    waits.retain(|wait| wait.wait == ConnectionWait::Connect && !wait.is_to_any_of(&sockets));
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.connect_blocked_seconds;
         let several = f64::from(wait.connections()) >= context.thresholds.connect_blocked_threads;
