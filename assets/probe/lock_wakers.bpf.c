@@ -27,7 +27,9 @@ struct lock {
 	// tid of the first thread that woke another one since this was set to 0
 	__u64 first_waker;
 	// CLOCK_MONOTONIC of the last wake-up
-	__u64 woken_ns, padding;
+	__u64 woken_ns;
+	// How often the thread that was woken last had got a CPU until then (schedstat), plus 1; 0: not known
+	__u64 woken_timeslices;
 };
 
 struct table { struct lock locks[LOCKS]; };
@@ -58,6 +60,12 @@ static __always_inline bool is_watched(struct table *table, __u64 tgid)
 			return true;
 	}
 	return false;
+}
+
+static __always_inline __u64 timeslices_plus_one(struct task_struct *task, bool has_btf)
+{
+	// The loader does not look for the offset of this member where there is no BTF.
+	return has_btf && bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount + 1 : 0;
 }
 
 static __always_inline int count_waking(__u64 *ctx, bool has_btf)
@@ -95,6 +103,7 @@ static __always_inline int count_waking(__u64 *ctx, bool has_btf)
 	}
 	lock->woken = ids.tid;
 	lock->woken_ns = bpf_ktime_get_ns();
+	lock->woken_timeslices = timeslices_plus_one(task, has_btf);
 	lock->waker = wakers_ids.tid;
 	if (!lock->first_waker)
 		lock->first_waker = wakers_ids.tid;

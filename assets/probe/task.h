@@ -11,7 +11,8 @@
 
 #define RELOCATED __attribute__((preserve_access_index))
 
-struct task_struct { unsigned int __state; int pid, tgid; } RELOCATED;
+struct sched_info { unsigned long pcount; } RELOCATED;
+struct task_struct { unsigned int __state; int pid, tgid; struct sched_info sched_info; } RELOCATED;
 struct pt_regs;
 struct pt_regs___x86 { unsigned long di, si, dx, r10, orig_ax; } RELOCATED;
 struct pt_regs___arm64 { __u64 regs[31]; int syscallno; } RELOCATED;

@@ -51,7 +51,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
             }
         } else {
             let mut value = process_sort_value(sort.column.by, &input, process, row, &activity);
-            if sort.column == SortColumn::TASK_ACTIVITY && value <= 0.0 && process.kernel_thread {
+            if value <= 0.0 && process.kernel_thread && sort.column == SortColumn::TASK_ACTIVITY {
                 // Idle kernel threads follow idle programs.
                 value = -1.0;
             }

@@ -23,6 +23,7 @@ const WOKEN: usize = 3;
 const WAKER: usize = 4;
 const FIRST_WAKER: usize = 5;
 const WOKEN_NS: usize = 6;
+const WOKEN_TIMESLICES: usize = 7;
 /// A thread that is not known; in lock_wakers.bpf.c, too
 const UNKNOWN: u32 = u32::MAX;
 
@@ -46,6 +47,8 @@ pub struct LockWakes {
     pub woken: Option<u32>,
     /// CLOCK_MONOTONIC of that
     pub woken_ns: u64,
+    /// How often it had got a CPU until then, as the third figure of its schedstat; `None`: the kernel does not describe its types
+    pub woken_timeslices: Option<u64>,
     /// tid of the thread that woke it
     pub waker: Option<u32>,
     /// tid of the first thread that woke another one since `clear_first_waker`
@@ -109,6 +112,7 @@ impl LockWakersProbe {
             wake_ups: word(WAKE_UPS),
             woken: tid(word(WOKEN)),
             woken_ns: word(WOKEN_NS),
+            woken_timeslices: word(WOKEN_TIMESLICES).checked_sub(1),
             waker: tid(word(WAKER)),
             first_waker: tid(word(FIRST_WAKER)),
         }

@@ -14,11 +14,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
+use crate::ids::TaskId;
 use crate::kernel::clock::clock_ns;
 use crate::kernel::probe::loader_process::TaskAccess;
 use crate::kernel::probe::lock_wakers::{LockWakersProbe, LockWakes, MAX_LOCKS};
 use crate::kernel::probe::on_demand::OnDemandProbe;
 use crate::kernel::task::files::TaskFiles;
+use crate::kernel::task::parse_schedstat;
+
 use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WakerChecks};
@@ -283,12 +286,22 @@ impl WatchedLock {
         }
         let wait = holder?;
         let since_ns = clock_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before.woken_ns);
-        if wait.state == TaskState::Running && since_ns < MIN_AWAKE_NS {
+        if wait.state == TaskState::Running
+            && (since_ns < MIN_AWAKE_NS || (before.woken == Some(wait.task.tid) && !has_run_since(files, &wait, &before)?))
+        {
             return None;
         }
         // A mutex that was passed on in between has a holder that did something else.
         (read() == before).then_some(wait)
     }
+}
+
+/// Whether the thread that was woken last got a CPU since: otherwise it has not taken the mutex. `None`: it ended.
+fn has_run_since(files: &mut TaskFiles, woken: &BlockedWait, wakes: &LockWakes) -> Option<bool> {
+    let Some(until_then) = wakes.woken_timeslices else { return Some(true) };
+    let TaskId { pid, tid, .. } = woken.task;
+    let schedstat = parse_schedstat(files.read_once(format_args!("{pid}/task/{tid}/schedstat")).ok()?)?;
+    Some(schedstat.timeslices.0 > until_then)
 }
 
 fn waits_at(machine: &Name, wait: &BlockedWait, address: u64) -> bool {
