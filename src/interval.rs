@@ -40,6 +40,7 @@ pub mod query;
 pub mod remote_waits;
 pub mod run;
 pub mod run_queue;
+pub mod runnable;
 pub mod server_connections;
 pub mod short_lived;
 pub mod statistics;

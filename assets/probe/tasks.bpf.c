@@ -22,10 +22,12 @@ struct task_struct {
 	int pid, tgid;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
-	// The lock, with one of the kinds below in the low two bits (include/linux/hung_task.h; since 6.15). Only in plain D:
+	// The lock, with one of the kinds below in the low two bits (include/linux/hung_task.h; since 6.16). Only in plain D:
 	// not of a wait that a fatal signal ends.
 	unsigned long blocker;
 } RELOCATED;
+// Linux 6.15
+struct task_struct___of_6_15 { struct mutex *blocker_mutex; } RELOCATED;
 // Before 5.14
 struct task_struct___before_5_14 { volatile long state; } RELOCATED;
 struct seq_file;
@@ -77,10 +79,14 @@ static __always_inline struct task_struct *rwsem_owner(struct rw_semaphore *lock
 
 static __always_inline struct task_struct *lock_owner(struct task_struct *task, long state, struct row *row)
 {
+	struct task_struct___of_6_15 *of_6_15 = (void *)task;
 	unsigned long blocker = 0;
 
 	if (bpf_core_field_exists(task->blocker))
 		blocker = BPF_CORE_READ(task, blocker);
+	else if (bpf_core_field_exists(of_6_15->blocker_mutex))
+		// Its kind is MUTEX, which is 0.
+		blocker = (unsigned long)BPF_CORE_READ(of_6_15, blocker_mutex);
 	if (blocker) {
 		row->kind = blocker & KIND_MASK;
 		row->lock = blocker & ~(unsigned long)KIND_MASK;

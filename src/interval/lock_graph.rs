@@ -70,7 +70,7 @@ impl HolderActivity {
             (_, WaitClass::Futex) if call.is_some_and(Syscall::is_likely_mutex) => HolderActivity::Lock,
             (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
             (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
-            (_, WaitClass::Net) => {
+            (_, WaitClass::Net | WaitClass::Poll) => {
                 let asked = waits.socket_waiters.iter().find(|waiter| waiter.task == owner.task && awaits_answer(waiter));
                 asked.map_or(HolderActivity::Event, |waiter| HolderActivity::RemoteHost(waiter.remote))
             }

@@ -28,6 +28,10 @@ pub fn remote_queues(waits: &Waits, counts: &WaitCounts) -> Vec<RemoteQueue> {
     for waiter in waits.socket_waiters.iter().filter(|waiter| awaits_answer(waiter)) {
         let Ok(at) = counts.threads.binary_search_by_key(&waiter.task, |thread| thread.task) else { continue };
         let seen_count = counts.threads.get(at).map_or(0, |thread| thread.count(WaitClass::Net));
+        // The owner of a lock may sleep in poll.
+        if seen_count == 0 {
+            continue;
+        }
         let sum = groups.entry(waiter.group).or_default().entry(waiter.remote).or_default();
         *sum = sum.saturating_add(seen_count);
     }

@@ -13,7 +13,7 @@ pub(super) mod netlink;
 mod protocols;
 mod qdisc;
 pub(super) mod remote_hosts;
-mod sleeping_threads;
+pub(super) mod sleeping_threads;
 mod softnet;
 mod syn_queues;
 mod udp_sockets;

@@ -11,8 +11,9 @@ use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::process_groups::ProcessGroup;
+use crate::interval::runnable::RunnableThread;
 use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
-use crate::interval::throttling::{Throttling, throttling};
+use crate::interval::throttling::Throttling;
 use crate::safe;
 use crate::sample::disk::find_disk;
 use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
@@ -45,7 +46,7 @@ pub fn thread_location(interval: &Interval, task: TaskId, detail: Detail) -> Saf
         return SafeText::default();
     };
     match thread.state {
-        TaskState::Running => return running_location(interval, process, task, detail),
+        TaskState::Running => return running_location(interval, task, detail),
         TaskState::Zombie => return "zombie: not reaped by its parent".into(),
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
@@ -68,19 +69,15 @@ pub fn thread_location(interval: &Interval, task: TaskId, detail: Detail) -> Saf
 }
 
 /// A runnable thread runs, waits for a CPU, or is throttled: whichever took most of the interval.
-fn running_location(interval: &Interval, process: &Process, task: TaskId, detail: Detail) -> SafeText {
-    let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
-    let (used, waited) = span.map_or((0.0, 0.0), |span| (span.states.user + span.states.system, span.states.run_queue));
-    if waited <= used {
-        return "on CPU".into();
-    }
-    match throttling(interval, process) {
-        Some(Throttling { quota_cpus: Some(quota), .. }) => {
+fn running_location(interval: &Interval, task: TaskId, detail: Detail) -> SafeText {
+    match RunnableThread::new(interval, task) {
+        RunnableThread::Runs => "on CPU".into(),
+        RunnableThread::WaitsForCpu => "waits for a CPU".into(),
+        RunnableThread::Throttled(Throttling { quota_cpus: Some(quota), .. }) => {
             let words = if detail == Detail::Full { "throttled by its quota" } else { "throttled, quota" };
             safe!("‖{words} {}", format_number(quota, 5))
         }
-        Some(_) => "‖throttled by its quota".into(),
-        None => "waits for a CPU".into(),
+        RunnableThread::Throttled(_) => "‖throttled by its quota".into(),
     }
 }
 
@@ -150,7 +147,10 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail)
 fn holder_location(interval: &Interval, holder: &LockHolder, detail: Detail) -> SafeText {
     let thread = holder.chain_end.as_ref().map_or(&holder.thread, |(thread, _)| thread);
     match holder.last_activity() {
-        HolderActivity::Running => "computes".into(),
+        HolderActivity::Running => match RunnableThread::new(interval, thread.task) {
+            RunnableThread::Runs => "computes".into(),
+            _ => running_location(interval, thread.task, detail),
+        },
         HolderActivity::Stopped => "stopped".into(),
         HolderActivity::Deadlock => "deadlock".into(),
         _ => blocked_location(interval, thread, detail),

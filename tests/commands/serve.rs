@@ -7,5 +7,7 @@ mod metrics;
 #[cfg(feature = "native-histograms")]
 mod native_histograms;
 mod otlp;
+#[cfg(not(target_arch = "x86"))]
+mod probes;
 mod server;
 mod web_config;

@@ -3,27 +3,33 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, agree};
 use crate::check_result::CheckResult;
 use crate::disk_load::{Load, link};
 use crate::long;
 use crate::scenario::Lab;
 
+fn compile(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/mutexes.c");
+    let program = folder.join("mutexes");
+    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
+    assert!(status.expect("gcc").success(), "mutexes.c does not compile");
+    program
+}
+
 /// 12 threads in this mode. `verify` also gets the threads that held a lock, by what the load wrote itself.
 fn check(mode: &str, words: &[&str], mut verify: impl FnMut(&mut CheckResult, &[String])) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/mutexes.c");
     let state = tempfile::tempdir().expect("a folder");
-    let (program, truth) = (state.path().join("mutexes"), state.path().join("truth"));
-    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
-    assert!(status.expect("gcc").success(), "mutexes.c does not compile");
+    let (program, truth) = (compile(state.path()), state.path().join("truth"));
     let mut command = Command::new(program);
     command.args([mode, "12", "60"]).args(words).env("TRUTH", &truth);
     let _load = Load::start(command);
@@ -64,6 +70,40 @@ fn held_by(mode: &str, words: &[&str], severity: &str, (holder, field): (&str, &
     });
 }
 
+/// `process_vm_readv` of a process of the same user needs no capability.
+#[test]
+fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
+    let Some(_lab) = Lab::open(&["gcc", "setpriv"]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    // Directories above the build may not be readable for others.
+    let program = folder.path().join("stalltop");
+    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).expect("a copy of stalltop");
+    let load = compile(folder.path());
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).expect("a folder");
+    for path in [folder.path(), &state, &program, &load] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("permissions");
+    }
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program).current_dir("/");
+        command
+    };
+    agree("mutexes of an ordinary user", || {
+        let mut command = as_nobody(&load);
+        command.args(["sleep", "12", "60"]);
+        let _load = Load::start(command);
+        let mut check = as_nobody(&program);
+        check.args(["check", "--for", "4s", "--no-config"]).env("XDG_STATE_HOME", &state);
+        let said = String::from_utf8(check.output().expect("stalltop runs").stdout).expect("UTF-8");
+        let says = " threads wait for a lock (one mutex, by the futex call) behind worker/";
+        match said.contains(says) && said.contains("which sleeps for a fixed time (clock_nanosleep)") {
+            true => Ok(()),
+            false => Err(said),
+        }
+    });
+}
+
 #[test]
 fn holders_that_sleep_in_turn() {
     held("sleep", &[], "critical", "in turn), which sleeps for a fixed time (clock_nanosleep)");
@@ -85,13 +125,13 @@ fn a_holder_that_waits_for_a_child_process() {
     held("child", &[], "critical", "which waits for a child process (wait4)");
 }
 
-#[test]
-fn a_holder_that_waits_for_an_answer() {
+/// A server that answers after this time, and the port at which it listens.
+fn slow_server(time: Duration) -> String {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("its address").port().to_string();
-    let answer = |mut client: TcpStream| -> std::io::Result<()> {
+    let answer = move |mut client: TcpStream| -> std::io::Result<()> {
         client.read_exact(&mut [0; 2])?;
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(time);
         client.write_all(b"!")
     };
     thread::spawn(move || {
@@ -99,7 +139,20 @@ fn a_holder_that_waits_for_an_answer() {
             thread::spawn(move || answer(client));
         }
     });
+    port
+}
+
+#[test]
+fn a_holder_that_waits_for_an_answer() {
+    let port = slow_server(Duration::from_secs(1));
     held("answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (recvfrom)"));
+}
+
+/// As clients with a timeout do; it has not run since before the first sample.
+#[test]
+fn a_holder_that_polls_for_an_answer() {
+    let port = slow_server(Duration::from_secs(300));
+    held("poll-answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (poll)"));
 }
 
 #[test]

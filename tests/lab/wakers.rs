@@ -20,9 +20,8 @@ use crate::scenario::Lab;
 use crate::traces::{Types, compile, stalltop};
 
 const THREADS: &str = "12";
-/// Share of the sightings in which the holder must be the thread that held the mutex: that of the checks from which it is believed. A
-/// thread on a virtual CPU that does not run may be taken for it.
-const MIN_RIGHT: f64 = 0.9;
+/// Share of the sightings in which the holder must be the thread that held the mutex.
+const MIN_RIGHT: f64 = 0.95;
 /// From a sub-sample, when the holder may have been read, ns.
 const READ_WITHIN_NS: i128 = 5_000_000;
 

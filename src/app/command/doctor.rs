@@ -57,8 +57,8 @@ impl DoctorReport {
         text.push_str(&priority_line(remedies));
         text.push_str(&configuration_lines(on_host, configuration));
         if on_host {
-            text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace()));
             let probes = Settings::load(&root, configuration).map_or(ProbeMode::default(), |(settings, _)| settings.probes());
+            text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace(), probes));
             text.push_str(&block_latencies_line(&root, probes));
             text.push_str(&super::probe::doctor_lines(&root));
             text.push_str(&trace_line(&root, probes));

@@ -87,7 +87,7 @@ fn failure(error: TraceError) -> Failure {
         TraceError::NotPossible(_) => {
             (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
         }
-        TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with CONFIG_DEBUG_INFO_BTF is needed"),
+        TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed"),
     };
     Failure::new(exit, "cannot trace", error, remedy)
 }

@@ -11,7 +11,9 @@ use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
+use crate::interval::runnable::RunnableThread;
 use crate::interval::stuck_servers::Halt;
+use crate::interval::throttling::Throttling;
 use crate::sample::task::Process;
 use crate::sample::waits::OwnerField;
 
@@ -60,7 +62,9 @@ pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String
             let end_does = activity_words(interval, end, *activity);
             format!("waits for a lock that {} holds, which {end_does}", holder_name(interval, end))
         }
-        None if holder.field.is_of_kernel() && holder.activity == HolderActivity::Running => "runs with the lock held".into(),
+        None if holder.field.is_of_kernel() && holder.activity == HolderActivity::Running => {
+            runnable_words(interval, &holder.thread, "runs with the lock held")
+        }
         None => activity_words(interval, &holder.thread, holder.activity),
     };
     format!("{kind}{}{turns}, which {does}", holder_name(interval, &holder.thread))
@@ -97,8 +101,20 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::Stopped => format!("is stopped{}", since()),
-        HolderActivity::Running => "computes while it holds the lock".into(),
+        HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock"),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
+    }
+}
+
+/// What a runnable holder does: `computes while it holds the lock`, `waits for a CPU with the lock held`
+fn runnable_words(interval: &Interval, thread: &BlockedThread, runs: &str) -> String {
+    match RunnableThread::new(interval, thread.task) {
+        RunnableThread::Runs => runs.to_owned(),
+        RunnableThread::WaitsForCpu => "waits for a CPU with the lock held".to_owned(),
+        RunnableThread::Throttled(Throttling { quota_cpus: Some(quota), .. }) => {
+            format!("is throttled by its CPU quota of {quota:.2} with the lock held")
+        }
+        RunnableThread::Throttled(_) => "is throttled by its CPU quota with the lock held".to_owned(),
     }
 }
 

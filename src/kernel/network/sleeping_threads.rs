@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::{SocketOwners, parse_socket_inode};
+use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_hexadecimal, words};
 use crate::kernel::root::Root;
 use crate::kernel::task;
@@ -146,6 +147,20 @@ pub fn search_threads(
         }
     }
     found
+}
+
+/// The sockets of which a thread sleeps until one can be read: that of its receive call, or those of its poll call for few descriptors.
+pub fn sockets_to_read(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Vec<u32> {
+    let TaskId { pid, tid, .. } = task;
+    let descriptors: Vec<u64> = match sleeping_call(pid, tid, files, machine) {
+        Ok(Some((SocketCall::Receive, [descriptor, _]))) => vec![descriptor],
+        Ok(Some((SocketCall::Poll, [address, count]))) if count <= MAX_POLLED_BY_CLIENT => {
+            let (polled, _) = read_polled(pid, address, count).unwrap_or_default();
+            polled.into_iter().filter(|(_, events)| events & libc::POLLIN != 0).map(|(descriptor, _)| descriptor).collect()
+        }
+        _ => Vec::new(),
+    };
+    descriptors.into_iter().filter_map(|descriptor| socket_of(pid, descriptor, files)).collect()
 }
 
 /// What a thread sleeps in.

@@ -19,7 +19,7 @@ use crate::units::{Counter, SmallSort};
 
 /// Locks whose owner is read in one sub-sample, those with the most waiters first.
 const MAX_LOCKS: usize = 8;
-/// Sightings of waiting threads from which the iterator is loaded: four threads at once, or one for 0.4 s.
+/// Sightings of waiting threads from which the iterator is loaded, within an interval: four threads at once, or one for 0.4 s.
 const MIN_SIGHTINGS: u32 = 4;
 /// The next reading is so many times later than the last one took: 1 ms of CPU time a second at most.
 const INTERVAL_PER_TIME: u64 = 1000;
@@ -30,7 +30,7 @@ pub struct KernelLockOwners {
     iterator: OnDemandProbe<TaskIterator>,
     /// Of the current sub-sample, by tid
     waiters: FxHashMap<u32, KernelLockWaiter>,
-    /// Waiting threads that were seen since the start, up to `MIN_SIGHTINGS`
+    /// Waiting threads that were seen in this interval; once there were `MIN_SIGHTINGS` it counts no further
     sightings: u32,
     /// CLOCK_BOOTTIME from which the next reading is due
     next_reading_ns: u64,
@@ -104,6 +104,9 @@ impl KernelLockOwners {
     pub fn finish_interval(&mut self, lock_owners: &mut [LockOwner]) -> (Vec<KernelLockOwner>, u32) {
         for row in lock_owners.iter_mut().filter(|row| row.owner.state == TaskState::Blocked) {
             row.kernel_lock = self.waiting.get(&row.owner.task.tid).copied();
+        }
+        if self.sightings < MIN_SIGHTINGS {
+            self.sightings = 0;
         }
         self.waiting.clear();
         self.numbers.clear();

@@ -1,7 +1,8 @@
 //! Reads the TCP connections of threads that sleep in a receive call, by sock_diag.
 //!
 //! Such a thread may have sent a request, or wait for one: `interval::remote_waits` decides which. Only active threads are read, only
-//! those in recv and similar calls (read(2) may read a terminal), and only while this host has few sockets.
+//! those in recv and similar calls (read(2) may read a terminal), and only while this host has few sockets. Owners of locks are read
+//! however long they have slept, and in poll for few descriptors, too: clients with a timeout poll.
 
 use std::net::SocketAddr;
 
@@ -13,18 +14,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::IpcThread;
 use super::ipc_peers::receiving_socket;
+use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::network::inet_diag;
 use crate::kernel::network::netlink::Netlink;
 use crate::kernel::network::remote_hosts::{Connection, parse_connection};
+use crate::kernel::network::sleeping_threads::sockets_to_read;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::Reading;
-use crate::sample::waits::{SocketWaiter, Waits};
+use crate::sample::task::TaskState;
+use crate::sample::waits::{BlockedWait, SocketWaiter, WaitClass, Waits};
 use crate::units::SmallSort;
 
 /// Threads examined an interval.
 const MAX_THREADS: usize = 64;
+/// Owners of locks among them.
+const MAX_OWNERS: usize = 8;
 /// With more sockets none is examined: a dump costs 1.3 µs a socket.
 const MAX_SOCKETS: u64 = 2000;
 /// Only threads that were seen asleep in a socket in this share of the sub-samples are examined. A limit on cost, not a judgement: a dump
@@ -33,18 +39,24 @@ const MIN_EXAMINED_SHARE: f64 = 0.5;
 
 /// Adds the threads that were asleep in a socket with the connection that they receive from.
 pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
+    let owners = sleeping_lock_owners(waits);
     let mut sleepers = long_sleepers(threads, waits.sub_samples.len()).peekable();
-    if sleepers.peek().is_none() || !has_few_sockets(root, "proc/net") || !root.is_host() {
+    if (sleepers.peek().is_none() && owners.is_empty()) || !has_few_sockets(root, "proc/net") || !root.is_host() {
         return;
     }
-    let receivers: Vec<(&IpcThread, u32)> =
-        sleepers.filter_map(|thread| Some((thread, receiving_socket(thread.task, files, machine)?))).collect();
-    let wanted: FxHashSet<u32> = receivers.iter().map(|&(_, inode)| inode).collect();
+    let is_owner = |task: TaskId| owners.iter().any(|&(owner, _)| owner == task);
+    let sleepers = sleepers.filter(|thread| !is_owner(thread.task)).map(|thread| (thread.task, thread.group));
+    let mut receivers: Vec<(TaskId, u16, u32)> =
+        sleepers.filter_map(|(task, group)| Some((task, group, receiving_socket(task, files, machine)?))).collect();
+    for &(task, group) in &owners {
+        receivers.extend(sockets_to_read(task, files, machine).into_iter().map(|inode| (task, group, inode)));
+    }
+    let wanted: FxHashSet<u32> = receivers.iter().map(|&(.., inode)| inode).collect();
     if wanted.is_empty() {
         return;
     }
     let Ok(connections) = tcp_sockets(|socket| wanted.contains(&socket.inode)) else { return };
-    let waiter = |(&IpcThread { task, group, .. }, inode)| {
+    let waiter = |(task, group, inode)| {
         let (socket, local_port_listens) = connections.get(&inode)?;
         Some(SocketWaiter {
             task,
@@ -57,6 +69,25 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
     };
     waits.socket_waiters = receivers.into_iter().filter_map(waiter).collect();
     waits.socket_waiters.small_sort_by_key(|waiter| waiter.task);
+}
+
+/// The owners of locks that sleep in a receive or poll call, each with the group of the threads that wait for it.
+fn sleeping_lock_owners(waits: &Waits) -> Vec<(TaskId, u16)> {
+    let of_futexes = waits.lock_owners.iter().map(|row| (&row.owner, row.group));
+    let of_kernel_locks = waits.kernel_lock_owners.iter().map(|row| (&row.owner, row.group));
+    let class = |owner: &BlockedWait| {
+        let wchan = owner.wchan.as_ref().filter(|_| owner.state == TaskState::Sleeping)?;
+        WaitClass::classify(owner.state, Some(wchan.as_bytes()), None)
+    };
+    let mut owners: Vec<(TaskId, u16)> = of_futexes
+        .chain(of_kernel_locks)
+        .filter(|(owner, _)| matches!(class(owner), Some(WaitClass::Net | WaitClass::Poll)))
+        .map(|(owner, group)| (owner.task, group))
+        .collect();
+    owners.small_sort_by_key(|&(task, _)| task);
+    owners.dedup_by_key(|&mut (task, _)| task);
+    owners.truncate(MAX_OWNERS);
+    owners
 }
 
 /// The threads that are read.
@@ -112,7 +143,6 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
-    use crate::ids::TaskId;
 
     fn socket(stream: &TcpStream) -> u32 {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();

@@ -1,7 +1,7 @@
 // Threads behind a pthread mutex, whose holder does something else than storage.
 //   mutexes MODE WAITERS SECONDS [HOST PORT]
 // MODE: sleep (the holder sleeps 100 ms at a time), long-sleep (it sleeps until the end), compute (20 ms of CPU at a time), child (it
-// waits for a child that sleeps), answer (it asks HOST:PORT and waits for the answer);
+// waits for a child that sleeps), answer (it asks HOST:PORT and waits for the answer), poll-answer (the same by poll);
 // deadlock (two threads, two mutexes, the others behind one of them), circle (three), self (one thread locks twice);
 // followers (the holder waits for work in accept, the others for their turn: nothing is wrong), condition (the workers wait on a
 // condition variable: nothing is wrong).
@@ -12,6 +12,7 @@
 // Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,6 +64,8 @@ static void ask(void)
 	inet_pton(AF_INET, host, &to.sin_addr);
 	if (connect(fd, (struct sockaddr *)&to, sizeof to) || write(fd, "?\n", 2) != 2)
 		exit(1);
+	if (!strcmp(mode, "poll-answer"))
+		poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 300000);
 	recv(fd, &answer, 1, 0);
 	close(fd);
 }
@@ -82,7 +85,7 @@ static void while_held(void)
 		compute_us(20000);
 	else if (!strcmp(mode, "quick"))
 		compute_us(20);
-	else if (!strcmp(mode, "answer"))
+	else if (!strcmp(mode, "answer") || !strcmp(mode, "poll-answer"))
 		ask();
 	else if (!strcmp(mode, "child")) {
 		pid_t child = fork();

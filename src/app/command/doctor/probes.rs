@@ -7,7 +7,10 @@ use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
 
 /// Whether eBPF programs can be loaded: loads the task iterator.
-pub fn bpf_iterator_line(in_initial_pid_namespace: bool) -> String {
+pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> String {
+    if probes == ProbeMode::Off {
+        return "eBPF      holders of locks inside the kernel are not named: probes = \"off\"\n".to_owned();
+    }
     if !in_initial_pid_namespace {
         return "eBPF      holders of locks inside the kernel are not named: this is a pid namespace of its own, and the kernel names \
                 threads by their numbers on the host: docker run --pid=host, hostPID: true\n"
@@ -62,7 +65,7 @@ pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
             }
             Err(why) => {
                 let why = printable(&why.to_string());
-                format!("{why}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15 with CONFIG_DEBUG_INFO_BTF")
+                format!("{why}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15 or later")
             }
         },
     };
