@@ -13,13 +13,15 @@ pub mod reported_threads;
 pub mod stacks;
 pub mod user_stacks;
 
+use std::borrow::Cow;
+
 use crate::baseline::LatencyStatus;
 use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::named_holder::{holder_links, is_inferred, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
@@ -42,7 +44,7 @@ pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitC
     // Groups that only wait for a remote host come last.
     let stuck = |waiting: &RemoteWait| blocked.groups.iter().any(|group| group.group == *waiting.group);
     let others = remote_waits(interval).into_iter().filter(|waiting| !stuck(waiting)).map(|waiting| WaitChain {
-        links: vec![ChainLink { what: waiting.describe(), known_by: KNOWN_BY }],
+        links: vec![ChainLink { what: waiting.describe(), known_by: KNOWN_BY.into() }],
         threads: waiting.threads,
         group_label: waiting.group_label,
         confidence: ChainConfidence::Medium,
@@ -50,34 +52,46 @@ pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitC
     chains.chain(others).take(3).collect()
 }
 
+/// Links, and how many of them are inferred.
+#[derive(Default)]
+struct ChainBuilder {
+    links: Vec<ChainLink>,
+    inferred_links: usize,
+}
+
+impl ChainBuilder {
+    fn push(&mut self, what: String, known_by: impl Into<Cow<'static, str>>, is_inferred: bool) {
+        self.inferred_links += usize::from(is_inferred);
+        self.links.push(ChainLink { what, known_by: known_by.into() });
+    }
+}
+
 /// The chain of one group.
 pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &BlockedGroup) -> WaitChain {
-    let mut links = Vec::new();
-    let mut inferred_links = 0;
-    let mut push = |what: String, known_by: &'static str, inferred: bool| {
-        inferred_links += usize::from(inferred);
-        links.push(ChainLink { what, known_by });
-    };
+    let mut chain = ChainBuilder::default();
     if let Ok(connections) = group.waiting_connections
         && group.connections_behind() >= 1.0
     {
         let what = format!("{connections} connections wait for an answer");
-        push(what, "the receive queues and tcp_info of its sockets", false);
+        chain.push(what, "the receive queues and tcp_info of its sockets", false);
     }
     for (what, known_by, inferred) in queue_links(group) {
-        push(what, known_by, inferred);
+        chain.push(what, known_by, inferred);
     }
     if let Some(pipeline) = holder_pipeline(interval, group) {
         for ChainLink { what, known_by } in pipeline.links(interval) {
-            push(what, known_by, false);
+            chain.push(what, known_by, false);
         }
     }
     let named_holder = group.lock_holder.as_ref().filter(|_| ReportedWaiters::new(group).lock);
     if let Some(holder) = group.holder_off_storage().filter(|_| named_holder.is_some()) {
-        push(format!("held by {}", describe_named_holder(interval, holder)), known_by(holder.field), holder.field.is_hint());
-        let end = holder.chain_end.as_ref().map_or(&holder.thread, |(end, _)| end);
+        for ChainLink { what, known_by } in holder_links(interval, holder) {
+            chain.push(what, known_by, false);
+        }
+        chain.inferred_links += usize::from(is_inferred(holder));
+        let end = holder.last_thread();
         if let Some(file) = &end.file {
-            push(format!("file {}", file_and_mount(file, end)), "the file descriptor of its system call", false);
+            chain.push(format!("file {}", file_and_mount(file, end)), "the file descriptor of its system call", false);
         }
     }
     let on_storage = group.storage + group.hidden;
@@ -97,25 +111,29 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             && owner.is_none()
             && group.storage >= MIN_SEVERAL_THREADS
             && group.lock_inferred < MIN_REPORTED_THREADS;
-        push(describe_holder(interval, group, holder), known_by, inferred);
+        chain.push(describe_holder(interval, group, holder), known_by, inferred);
         if let Some(file) = &holder.file {
-            push(format!("file {}", file_and_mount(file, holder)), "the file descriptor of its system call", false);
+            chain.push(format!("file {}", file_and_mount(file, holder)), "the file descriptor of its system call", false);
         }
         if let Some(limit) = dirty_limit::dirty_limit(interval, group) {
-            push(limit, dirty_limit::KNOWN_BY, false);
+            chain.push(limit, dirty_limit::KNOWN_BY, false);
         }
     } else if on_storage >= MIN_REPORTED_THREADS {
         let (place, known_by) = match group.hidden > group.storage {
             true => ("in D (their waits are not readable)", "the state"),
             false => ("on storage", "the wait channel"),
         };
-        push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
+        chain.push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
     }
     if group.aio >= MIN_REPORTED_THREADS {
-        push(format!("{} waiting for asynchronous I/O", plural(group.aio, "thread", "threads")), "the wait channel", false);
+        chain.push(
+            format!("{} waiting for asynchronous I/O", plural(group.aio, "thread", "threads")),
+            "the wait channel",
+            false,
+        );
     }
     if group.memory >= MIN_REPORTED_THREADS {
-        push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
+        chain.push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
     }
     if let Some((device, by)) = group.holder_device {
         let limit = bottleneck(interval, statuses, device, group.holder.as_ref());
@@ -125,18 +143,20 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             DeviceEvidence::File => ("the mount of that file", false),
             DeviceEvidence::OnlyBusy => ("the only device with requests in flight", true),
         };
-        push(format!("{}: {answers}", disk_name(interval, device)), known_by, inferred);
+        chain.push(format!("{}: {answers}", disk_name(interval, device)), known_by, inferred);
     } else if on_storage + group.aio >= MIN_REPORTED_THREADS {
-        inferred_links += 1;
+        chain.inferred_links += 1;
     }
     let awaited = remote_waits(interval).into_iter().find(|waiting| *waiting.group == group.group);
-    links.extend(awaited.map(|waiting| ChainLink { what: waiting.describe(), known_by: KNOWN_BY }));
-    let confidence = match inferred_links {
+    if let Some(waiting) = awaited {
+        chain.push(waiting.describe(), KNOWN_BY, false);
+    }
+    let confidence = match chain.inferred_links {
         0 => ChainConfidence::High,
         1 => ChainConfidence::Medium,
         _ => ChainConfidence::Low,
     };
-    WaitChain { group_label: describe_group(group), threads: group.blocked_threads(), links, confidence }
+    WaitChain { group_label: describe_group(group), threads: group.blocked_threads(), links: chain.links, confidence }
 }
 
 /// `/srv/db/wal, on /srv`

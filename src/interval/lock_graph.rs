@@ -152,8 +152,8 @@ pub fn is_believed(field: OwnerField) -> bool {
 
 /// Where a chain of locks leads.
 pub enum ChainEnd<'a> {
-    /// To a holder that does not wait for such a lock
-    Holder(&'a Owner),
+    /// To a holder that does not wait for such a lock: the holders after the first one, up to it
+    Holder(Vec<&'a Owner>),
     /// To a thread of a deadlock
     Deadlock,
     /// To a lock whose holder is not known, over too many locks, or back to a thread of the chain, which then took its locks one after the
@@ -180,15 +180,16 @@ impl LockGraph {
 
     /// Follows the locks from a holder to the holder of the lock for which it waits, and so on. `deadlocked`: threads of deadlocks.
     pub fn chain_end<'a>(&'a self, first: &'a Owner, deadlocked: &[TaskId]) -> ChainEnd<'a> {
-        let mut last = first;
+        let (mut last, mut path) = (first, Vec::new());
         for _ in 0..MAX_CHAIN {
-            let Some(wanted) = last.wanted else { return ChainEnd::Holder(last) };
+            let Some(wanted) = last.wanted else { return ChainEnd::Holder(path) };
             let next = self.owners.iter().filter(|owner| owner.lock == wanted).max_by_key(|owner| owner.thread.seen_count);
             let Some(next) = next else { return ChainEnd::Unknown };
             if deadlocked.contains(&next.thread.task) {
                 return ChainEnd::Deadlock;
             }
             last = next;
+            path.push(next);
         }
         ChainEnd::Unknown
     }

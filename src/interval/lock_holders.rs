@@ -27,17 +27,30 @@ pub struct LockHolder {
     pub activity: HolderActivity,
     /// The holder of the lock with most waiters, in that activity
     pub thread: BlockedThread,
-    /// Of a holder that waits for another lock: the thread at the end of the chain of locks, and what it does
-    pub chain_end: Option<(BlockedThread, HolderActivity)>,
+    /// Of a holder that waits for another lock: the holder of that lock, and so on to the end of the chain
+    pub chain: Vec<ChainedHolder>,
     /// Different threads that were seen in that activity with that lock held
     pub holders: u32,
     pub field: OwnerField,
 }
 
+/// A holder of a lock for which the holder before it waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainedHolder {
+    pub thread: BlockedThread,
+    pub activity: HolderActivity,
+    pub field: OwnerField,
+}
+
 impl LockHolder {
+    /// The thread at the end of the chain of locks: the holder itself, or one for which it waits
+    pub fn last_thread(&self) -> &BlockedThread {
+        self.chain.last().map_or(&self.thread, |end| &end.thread)
+    }
+
     /// What the thread at the end of the chain of locks does
     pub fn last_activity(&self) -> HolderActivity {
-        self.chain_end.as_ref().map_or(self.activity, |&(_, activity)| activity)
+        self.chain.last().map_or(self.activity, |end| end.activity)
     }
 
     /// Whether most of the group's threads in locks inside the kernel wait, over that holder, for storage or for memory.
@@ -66,7 +79,7 @@ pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts,
     let is_blocked = |owner: &Owner| {
         // Threads behind a leader that waits for work, at whatever distance, are followers.
         let is_no_leader = match graph.chain_end(owner, &deadlocked) {
-            ChainEnd::Holder(end) => end.activity != HolderActivity::Event,
+            ChainEnd::Holder(path) => path.last().map_or(owner, |end| end).activity != HolderActivity::Event,
             ChainEnd::Deadlock => true,
             ChainEnd::Unknown => false,
         };
@@ -113,10 +126,14 @@ fn holders_by_group(
         let most = *there().max_by(|a, b| a.waiters.total_cmp(&b.waiters).then_with(|| rank(a).cmp(&rank(b))))?;
         let holders: BTreeSet<TaskId> =
             there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.task).collect();
-        let (activity, end) = match graph.chain_end(most, deadlocked) {
-            ChainEnd::Holder(end) if end.lock != most.lock => (activity, Some((end.thread.clone(), end.activity))),
-            ChainEnd::Deadlock => (HolderActivity::Deadlock, None),
-            _ => (activity, None),
+        let chained =
+            |owner: &&Owner| ChainedHolder { thread: owner.thread.clone(), activity: owner.activity, field: owner.field };
+        let (activity, chain) = match graph.chain_end(most, deadlocked) {
+            ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != most.lock) => {
+                (activity, path.iter().map(chained).collect())
+            }
+            ChainEnd::Deadlock => (HolderActivity::Deadlock, Vec::new()),
+            _ => (activity, Vec::new()),
         };
         Some(LockHolder {
             group,
@@ -124,7 +141,7 @@ fn holders_by_group(
             share: (waiters / waiting(group).max(f64::MIN_POSITIVE)).min(1.0),
             activity,
             thread: most.thread.clone(),
-            chain_end: end,
+            chain,
             holders: u32::try_from(holders.len()).unwrap_or(u32::MAX),
             field: most.field,
         })

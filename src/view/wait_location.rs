@@ -145,7 +145,7 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail)
 
 /// What the thread at the end of a chain of locks does.
 fn holder_location(interval: &Interval, holder: &LockHolder, detail: Detail) -> SafeText {
-    let thread = holder.chain_end.as_ref().map_or(&holder.thread, |(thread, _)| thread);
+    let thread = holder.last_thread();
     match holder.last_activity() {
         HolderActivity::Running => match RunnableThread::new(interval, thread.task) {
             RunnableThread::Runs => "computes".into(),

@@ -1,5 +1,7 @@
 //! A wait chain as a value: its links, and how sure they are.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 /// A process group and what blocks it.
@@ -19,7 +21,7 @@ pub struct WaitChain {
 pub struct ChainLink {
     pub what: String,
     /// How it is known
-    pub known_by: &'static str,
+    pub known_by: Cow<'static, str>,
 }
 
 /// Confidence of the whole chain: that of its weakest link.

@@ -1,16 +1,18 @@
 //! The holder of a lock that the lock itself names (`interval::lock_holders`), as words.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::findings::finding::Evidence;
 use crate::findings::formatting::{duration, lossy_name};
 use crate::findings::rule_context::{evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
-use crate::interval::lock_holders::{HolderActivity, LockHolder};
+use crate::interval::lock_holders::{ChainedHolder, HolderActivity, LockHolder};
 use crate::interval::runnable::RunnableThread;
 use crate::interval::stuck_servers::Halt;
 use crate::interval::throttling::Throttling;
@@ -32,6 +34,45 @@ pub fn known_by(field: OwnerField) -> &'static str {
     }
 }
 
+/// A link for each lock of the chain: the first one is held by `holder`. Each says how its holder is known.
+pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> {
+    let Some((last, before)) = holder.chain.split_last() else {
+        let what = format!("held by {}", describe_named_holder(interval, holder));
+        return vec![ChainLink { what, known_by: known_by_checks(holder.field) }];
+    };
+    let mut links = vec![ChainLink {
+        what: format!("held by {}, which waits for another lock", describe_holders(interval, holder)),
+        known_by: known_by_checks(holder.field),
+    }];
+    links.extend(before.iter().map(|next| ChainLink {
+        what: format!("which {} holds, which waits for another lock", holder_name(interval, &next.thread)),
+        known_by: known_by_checks(next.field),
+    }));
+    let does = activity_words(interval, &last.thread, last.activity);
+    links.push(ChainLink {
+        what: format!("which {} holds, which {does}", holder_name(interval, &last.thread)),
+        known_by: known_by_checks(last.field),
+    });
+    links
+}
+
+/// Whether any of the holders is inferred: a hint, or by wake-ups; or whether what the last one waits for is.
+pub fn is_inferred(holder: &LockHolder) -> bool {
+    let fields = std::iter::once(holder.field).chain(holder.chain.iter().map(|next| next.field));
+    let is_inferred = |field: OwnerField| field.is_hint() || matches!(field, OwnerField::Waker(_));
+    fields.into_iter().any(is_inferred) || matches!(holder.last_activity(), HolderActivity::RemoteHost(_))
+}
+
+/// `known_by`; with wake-ups how many of the checks confirmed it.
+fn known_by_checks(field: OwnerField) -> Cow<'static, str> {
+    match field {
+        OwnerField::Waker(checks) => {
+            format!("{}, confirmed by {} of {} checks", known_by(field), checks.confirmed, checks.made).into()
+        }
+        _ => known_by(field).into(),
+    }
+}
+
 /// For how many wake-ups it was checked that the thread taken for the holder wakes the next one, and for how many it was so; nothing
 /// where the lock names its owner.
 pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
@@ -46,7 +87,7 @@ pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
 
 /// How the holder is known, and the stacks of the thread that it waits for in the end, or its own.
 pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Evidence> {
-    let thread = stacks::last_thread(holder);
+    let thread = holder.last_thread();
     let stack = stacks::stack_of(interval, thread).map(|stack| evidence_text("holder_stack", stack.as_str()));
     let user_stack = user_stack_of(interval, thread).map(|stack| evidence_text("holder_user_stack", stack.as_str()));
     let basis = evidence_text("holder_basis", known_by(holder.field));
@@ -55,19 +96,24 @@ pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Ev
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`
 pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String {
-    let turns = if holder.holders > 1 { format!(" (one of {} in turn)", holder.holders) } else { String::new() };
-    let kind = if holder.field == OwnerField::KernelReader { "a reader of the lock, " } else { "" };
-    let does = match &holder.chain_end {
-        Some((end, activity)) => {
-            let end_does = activity_words(interval, end, *activity);
-            format!("waits for a lock that {} holds, which {end_does}", holder_name(interval, end))
+    let does = match holder.chain.last() {
+        Some(ChainedHolder { thread, activity, .. }) => {
+            let end_does = activity_words(interval, thread, *activity);
+            format!("waits for a lock that {} holds, which {end_does}", holder_name(interval, thread))
         }
         None if holder.field.is_of_kernel() && holder.activity == HolderActivity::Running => {
             runnable_words(interval, &holder.thread, "runs with the lock held")
         }
         None => activity_words(interval, &holder.thread, holder.activity),
     };
-    format!("{kind}{}{turns}, which {does}", holder_name(interval, &holder.thread))
+    format!("{}, which {does}", describe_holders(interval, holder))
+}
+
+/// `worker/4650 (one of 9 in turn)`
+fn describe_holders(interval: &Interval, holder: &LockHolder) -> String {
+    let turns = if holder.holders > 1 { format!(" (one of {} in turn)", holder.holders) } else { String::new() };
+    let kind = if holder.field == OwnerField::KernelReader { "a reader of the lock, " } else { "" };
+    format!("{kind}{}{turns}", holder_name(interval, &holder.thread))
 }
 
 /// `worker/4650`, `kernel thread kworker/0:1/50`

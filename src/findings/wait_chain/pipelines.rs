@@ -59,7 +59,7 @@ impl Pipeline {
             let (waiter, next) = (label(interval, wait.task.pid), label(interval, wait.next));
             ChainLink {
                 what: format!("{waiter} waits to {verb} a pipe that {next} {end}, {} of the time", percent(wait.share)),
-                known_by: "the wait channel, and the descriptors of both processes",
+                known_by: "the wait channel, and the descriptors of both processes".into(),
             }
         };
         self.waits.iter().rev().map(link).collect()

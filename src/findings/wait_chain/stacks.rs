@@ -57,12 +57,7 @@ pub fn holder_line(interval: &Interval, group: &BlockedGroup) -> Option<String> 
 
 /// The thread for which the others of a group wait in the end.
 pub fn end_of_chain(group: &BlockedGroup) -> Option<&BlockedThread> {
-    group.holder.as_ref().or_else(|| group.holder_off_storage().map(last_thread))
-}
-
-/// The thread at the end of a chain of locks.
-pub fn last_thread(holder: &LockHolder) -> &BlockedThread {
-    holder.chain_end.as_ref().map_or(&holder.thread, |(thread, _)| thread)
+    group.holder.as_ref().or_else(|| group.holder_off_storage().map(LockHolder::last_thread))
 }
 
 fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&'a ThreadStack> {

@@ -85,8 +85,8 @@ impl PageList<'_> {
         if let Some(group) = blocked.find(|group| group.group == *id) {
             if let Some(holder) = &group.lock_holder {
                 self.push_thread("holds the lock", holder.thread.task);
-                if let Some((end, _)) = &holder.chain_end {
-                    self.push_thread("end of the chain", end.task);
+                if let Some(end) = holder.chain.last() {
+                    self.push_thread("end of the chain", end.thread.task);
                 }
             }
             if let Some(holder) = &group.holder {

@@ -64,7 +64,7 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     let holders = names.iter().zip(fields).cycle().skip(1);
     let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
         what: format!("{waits} waits for a {lock} that {holds} holds"),
-        known_by: known_by(field),
+        known_by: known_by(field).into(),
     });
     let evidence = vec![
         evidence_text("group", process.clone()),

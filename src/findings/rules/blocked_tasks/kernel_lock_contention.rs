@@ -193,10 +193,10 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
         list.push(evidence_text("lock_holder_basis", known_by(holder.field)));
         list.push(evidence_number("lock_holders_seen", f64::from(holder.holders)));
         list.push(evidence_number("holder_tid", f64::from(holder.thread.task.tid)));
-        if let Some(stack) = stacks::stack_of(context.interval, stacks::last_thread(holder)) {
+        if let Some(stack) = stacks::stack_of(context.interval, holder.last_thread()) {
             list.push(evidence_text("holder_stack", stack.as_str()));
         }
-        if let Some(stack) = user_stack_of(context.interval, stacks::last_thread(holder)) {
+        if let Some(stack) = user_stack_of(context.interval, holder.last_thread()) {
             list.push(evidence_text("holder_user_stack", stack.as_str()));
         }
     }

@@ -84,7 +84,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         if !pipeline.is_empty() {
             let mut links = pipeline.links(context.interval);
             let what = format!("{label} uses {} of one CPU", percent(used.min(1.0)));
-            links.push(ChainLink { what, known_by: "the scheduler's run time" });
+            links.push(ChainLink { what, known_by: "the scheduler's run time".into() });
             evidence.push(Evidence { name: "chain", value: Value::Chain(links) });
         }
         found.push(Candidate {
