@@ -10,10 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use stalltop::sample::waits::OwnerField;
 
 use crate::attempt::{Attempt, agree};
-use crate::check_result::CheckResult;
+use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::{Load, link};
+use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::Lab;
 
@@ -100,6 +102,39 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
         match said.contains(says) && said.contains("which sleeps for a fixed time (clock_nanosleep)") {
             true => Ok(()),
             false => Err(said),
+        }
+    });
+}
+
+/// Share of the looks at a mutex that names its owner in which this must be the thread that held it.
+const MIN_RIGHT: f64 = 0.99;
+
+#[test]
+fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (load, truth) = (compile(folder.path()), folder.path().join("truth"));
+    agree("looks at a mutex", || {
+        let _ = std::fs::remove_file(&truth);
+        let mut command = Command::new(&load);
+        command.args(["sleep", "12", "8"]).env("TRUTH", &truth);
+        let running = Load::start(command);
+        let said = stalltop_check("mutex-looks", folder.path(), 5, "1s");
+        running.ended();
+        let written = std::fs::read_to_string(&truth).expect("what the load wrote");
+        let held = HeldTruth::parse(written.lines().filter_map(|line| line.strip_prefix("held ")));
+        let samples = samples(said.recording());
+        let looks: Vec<bool> = samples
+            .iter()
+            .flat_map(|sample| sample.waits.lock_owners.iter().map(move |row| (sample, row)))
+            .filter(|(_, row)| row.field == OwnerField::GlibcMutex)
+            .map(|(sample, row)| held.agrees(sample, row))
+            .collect();
+        let right = looks.iter().filter(|&&is_right| is_right).count();
+        println!("the holder is right in {right} of {} looks", looks.len());
+        match looks.len() >= 20 && right as f64 >= looks.len() as f64 * MIN_RIGHT {
+            true => Ok(()),
+            false => Err(format!("right in {right} of {} looks", looks.len())),
         }
     });
 }

@@ -39,6 +39,7 @@ mod frozen;
 #[path = "../support/pty_harness.rs"]
 mod harness;
 mod held;
+mod held_truth;
 mod holders;
 mod kernel_holders;
 mod kernel_locks;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use stalltop::interval::lock_holders::is_believed;
 use stalltop::kernel::{Root, wake_trace};
-use stalltop::recording::Replayer;
 use stalltop::sample::Sample;
 use stalltop::sample::waits::{LockOwner, OwnerField};
 
 use crate::attempt::agree;
 use crate::check_result::check_by;
 use crate::disk_load::Load;
+use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::Lab;
 use crate::traces::{Types, compile, stalltop};
@@ -22,14 +22,12 @@ use crate::traces::{Types, compile, stalltop};
 const THREADS: &str = "12";
 /// Share of the sightings in which the holder must be the thread that held the mutex.
 const MIN_RIGHT: f64 = 0.95;
-/// From a sub-sample, when the holder may have been read, ns.
-const READ_WITHIN_NS: i128 = 5_000_000;
 
-/// A load in this mode, and what `check` said of it: the believed holders of each sample, and the times (CLOCK_REALTIME, ns) in which
-/// each thread held the mutex.
+/// A load in this mode, and what `check` said of it: the believed holders of each sample, and the thread that held the mutex at each
+/// time.
 struct Seen {
     samples: Vec<Arc<Sample>>,
-    held: Vec<(i128, i128, u32)>,
+    held: HeldTruth,
     sentences: Vec<String>,
 }
 
@@ -52,14 +50,6 @@ impl Seen {
     fn of_first_mutex(&self) -> Vec<(&Sample, &LockOwner)> {
         self.believed().filter(|(_, row)| row.waiters > 2 * u32::from(row.owner.seen_count)).collect()
     }
-
-    /// Whether the owner held the mutex when it was last seen.
-    fn is_right(&self, sample: &Sample, row: &LockOwner) -> bool {
-        let Some(last) = sample.waits.sub_samples.get(usize::from(row.owner.last_sub_sample)) else { return false };
-        let at = i128::from(sample.at.realtime_ns) - i128::from(sample.at.boottime_ns) + i128::from(last.boottime_ns);
-        let mut held = self.held.iter().filter(|&&(begin, end, _)| begin <= at + READ_WITHIN_NS && end >= at);
-        held.any(|&(_, _, tid)| tid == row.owner.task.tid)
-    }
 }
 
 fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
@@ -80,15 +70,9 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
         let name = format!("wakers-{mode}");
         let said = check_by(stalltop(types), &name, folder.path(), 10, "1s");
         running.ended();
-        let mut replayer = Replayer::open(said.recording()).expect("its recording");
-        let samples = (0..replayer.len()).filter_map(|index| replayer.sample(index).ok()).collect();
         let truth = fs::read_to_string(folder.path().join("truth")).expect("what the load wrote");
-        let held = truth.lines().map(|line| {
-            let numbers: Vec<i128> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
-            let [begin, end, tid] = numbers.try_into().expect("three numbers");
-            (begin, end, u32::try_from(tid).expect("a tid"))
-        });
-        let seen = Seen { samples, held: held.collect(), sentences: said.sentences() };
+        let (samples, held) = (samples(said.recording()), HeldTruth::parse(truth.lines()));
+        let seen = Seen { samples, held, sentences: said.sentences() };
         verify(&seen).map_err(|wrong| format!("{mode}: {wrong}"))
     });
 }
@@ -97,7 +81,7 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
 fn names_the_holders(types: Types, mode: &str, sightings: usize, does: &str) {
     watch(types, mode, |seen| {
         let rows = seen.of_first_mutex();
-        let right = rows.iter().filter(|(sample, row)| seen.is_right(sample, row)).count();
+        let right = rows.iter().filter(|(sample, row)| seen.held.agrees(sample, row)).count();
         println!("{mode}: the holder is right in {right} of {} sightings; {:?}", rows.len(), seen.sentences);
         let is_said = seen.sentences.iter().any(|sentence| sentence.contains(does));
         match rows.len() >= sightings && right as f64 >= rows.len() as f64 * MIN_RIGHT && is_said {

@@ -9,7 +9,8 @@
 // 20 µs, with pauses of 5 ms: nothing is wrong).
 // robust (the holder of a robust mutex sleeps 100 ms at a time); full-pipe, full-socket (the holder writes to a child process that is
 // stopped); shared (a child process holds a mutex in shared memory, and is stopped).
-// Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps.
+// Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps, and "held BEGIN
+// END TID" (CLOCK_REALTIME, ns) when it releases it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -39,6 +40,13 @@ static void holds(void)
 {
 	if (truth)
 		fprintf(truth, "holder %ld\n", syscall(SYS_gettid));
+}
+
+static long long now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static void sleep_ms(long ms)
@@ -110,8 +118,11 @@ static void *worker(void *number)
 	}
 	for (;;) {
 		pthread_mutex_lock(lock);
+		long long begin = now_ns();
 		holds();
 		while_held();
+		if (truth)
+			fprintf(truth, "held %lld %lld %ld\n", begin, now_ns(), syscall(SYS_gettid));
 		pthread_mutex_unlock(lock);
 		if (!strcmp(mode, "quick"))
 			sleep_ms(5);
