@@ -1,11 +1,13 @@
 //! State from earlier intervals of one network namespace: how long its interfaces have dropped packets or had a backlog, and what
 //! caused retransmits lately.
 
+use std::net::SocketAddr;
+
 use super::network_scope::NetworkScope;
 use super::nic_conditions;
-use super::syn_queue_conditions::syn_queue_full_rate;
+use super::syn_queue_conditions::{is_accept_queue_full, syn_queue_full_rate};
 use super::thresholds::Thresholds;
-use crate::ids::NicId;
+use crate::ids::{NicId, ProcessId};
 
 /// Segments are retransmitted some round trips after they were dropped, and again a second later.
 const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
@@ -28,7 +30,20 @@ pub struct NetworkState {
     /// The end of the last interval in which a SYN queue here was full (CLOCK_BOOTTIME)
     syn_queue_full_ns: Option<u64>,
     /// The interface that last dropped most of the retransmitted segments, and when (CLOCK_BOOTTIME)
-    local_drop: Option<(NicId, u64)>,
+    local_drop: Option<Box<(NicId, u64)>>,
+    /// Listening sockets that dropped connection requests within `SYN_RETRY_NS`: of other namespaces not every sample has them
+    full_queues: Box<[FullQueue]>,
+}
+
+/// A listening socket whose queue had connections or requests while the kernel dropped some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullQueue {
+    pub local_address: SocketAddr,
+    /// Whether it is the accept queue; otherwise the SYN queue
+    pub is_accept_queue: bool,
+    pub owner: Option<ProcessId>,
+    /// The end of the last interval that showed it (CLOCK_BOOTTIME)
+    last_ns: u64,
 }
 
 impl NetworkState {
@@ -45,15 +60,49 @@ impl NetworkState {
             self.syn_queue_full_ns = Some(now_ns);
         }
         if let Some(loser) = nic_conditions::local_drop_nic(scope) {
-            self.local_drop = Some((loser.clone(), now_ns));
+            self.local_drop = Some(Box::new((loser.clone(), now_ns)));
         }
+        self.update_full_queues(scope, now_ns, thresholds);
+    }
+
+    fn update_full_queues(&mut self, scope: &NetworkScope, now_ns: u64, thresholds: &Thresholds) {
+        let mut queues = Vec::new();
+        if is_accept_queue_full(scope) {
+            queues.extend(scope.listeners().iter().map(|listener| FullQueue {
+                local_address: listener.local_address,
+                is_accept_queue: true,
+                owner: listener.owner.as_ref().map(|(owner, _)| *owner),
+                last_ns: now_ns,
+            }));
+        }
+        if syn_queue_full_rate(scope).is_some_and(|rate| rate >= thresholds.syn_queue_full_per_second) {
+            queues.extend(scope.syn_queues().iter().map(|queue| FullQueue {
+                local_address: queue.local_address,
+                is_accept_queue: false,
+                owner: queue.owner.as_ref().map(|(owner, _)| *owner),
+                last_ns: now_ns,
+            }));
+        }
+        let is_same =
+            |a: &FullQueue, b: &FullQueue| (a.local_address, a.is_accept_queue) == (b.local_address, b.is_accept_queue);
+        let is_recent = |queue: &FullQueue| now_ns.saturating_sub(queue.last_ns) <= SYN_RETRY_NS;
+        let earlier = self.full_queues.iter().filter(|queue| is_recent(queue) && !queues.iter().any(|now| is_same(now, queue)));
+        let earlier: Vec<FullQueue> = earlier.copied().collect();
+        self.full_queues = queues.into_iter().chain(earlier).collect();
+    }
+
+    /// Listening sockets that dropped connection requests, now or within `SYN_RETRY_NS`.
+    pub fn full_queues(&self) -> &[FullQueue] {
+        &self.full_queues
     }
 
     /// Whether nothing of it would change a later interval.
     pub fn is_empty(&self) -> bool {
-        let NetworkState { dropping_intervals, backlogged_samples, listen_drop_ns, syn_queue_full_ns, local_drop } = self;
+        let NetworkState { dropping_intervals, backlogged_samples, listen_drop_ns, syn_queue_full_ns, local_drop, full_queues } =
+            self;
         dropping_intervals.is_empty()
             && backlogged_samples.is_empty()
+            && full_queues.is_empty()
             && (listen_drop_ns.is_none() && syn_queue_full_ns.is_none() && local_drop.is_none())
     }
 
@@ -69,7 +118,7 @@ impl NetworkState {
 
     /// Whether that interface dropped most of the retransmitted segments, now or in the last `RETRANSMIT_DELAY_NS`.
     pub fn had_local_drop(&self, nic: &NicId, now_ns: u64) -> bool {
-        self.local_drop.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
+        self.local_drop.as_deref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
     }
 
     /// Number of consecutive intervals in which the interface dropped packets.

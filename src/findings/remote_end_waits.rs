@@ -77,7 +77,7 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().copied().find(|row| row.receiver.is_some())
     }
 
-    /// Whether all of them go to sockets of this host: those with these local addresses.
+    /// Whether all of them go to sockets with these local addresses, of this host or of containers on it.
     pub fn is_to_any_of(&self, sockets: &[SocketAddr]) -> bool {
         let is_at = |socket: &SocketAddr, port| {
             let is_any = socket.ip().is_unspecified() && self.remote_host.is_loopback();
@@ -86,6 +86,13 @@ impl<'a> RemoteEndWait<'a> {
         let has_socket =
             |row: &&WaitingConnections| row.remote_port.is_some_and(|port| sockets.iter().any(|socket| is_at(socket, port)));
         self.rows.iter().all(has_socket)
+    }
+
+    /// Of these local addresses of sockets the one that is for all addresses and has the port of all the connections: whether the
+    /// remote host is one of these addresses is not known.
+    pub fn wildcard_among(&self, sockets: &[SocketAddr]) -> Option<SocketAddr> {
+        let port = self.rows.first()?.remote_port.filter(|&port| self.rows.iter().all(|row| row.remote_port == Some(port)))?;
+        sockets.iter().copied().find(|socket| socket.ip().is_unspecified() && socket.port() == port)
     }
 
     /// `10.0.0.5:5432`, or `10.0.0.9, local port 80` for connections that the remote host has opened.

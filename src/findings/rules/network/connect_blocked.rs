@@ -21,8 +21,9 @@ pub const CONNECT_BLOCKED: Rule = Rule {
                most 3 s, and no connection to it was opened meanwhile. Threads: those in a connect call on one of them \
                (/proc/PID/task/TID/syscall), and, of connects that do not block, those in poll for at most 4 descriptors of which \
                one is such a socket, and the only thread of a process in select. A warning from 2 threads; a note for one thread, \
-               and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host with \
-               connections in its accept queue or requests in its SYN queue are not counted: listen-overflow, syn-queue-overflow.",
+               and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host, or of \
+               a container on it, with connections in its accept queue or requests in its SYN queue are not counted: listen-overflow, \
+               syn-queue-overflow. A note if that may be so: the socket listens at all addresses, and it is not known whether this is one of them.",
     caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
     next_steps: &[
         "the requests: ss -tnop state syn-sent",
@@ -40,9 +41,8 @@ const MAX_REPORTED_HOSTS: usize = 3;
 fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = remote_end_waits(context.interval);
     // A queue of this host that drops requests is listen-overflow or syn-queue-overflow.
-    let own = NetworkScope::own(context.interval);
-    let listeners = own.listeners().iter().map(|listener| listener.local_address);
-    let sockets: Vec<SocketAddr> = listeners.chain(own.syn_queues().iter().map(|queue| queue.local_address)).collect();
+    let sockets: Vec<SocketAddr> =
+        NetworkScope::all(context.interval).flat_map(|scope| full_sockets(context, &scope)).collect();
     waits.retain(|wait| wait.wait == ConnectionWait::Connect && !wait.is_to_any_of(&sockets));
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.connect_blocked_seconds;
@@ -51,9 +51,9 @@ fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
     });
     let hosts = waits.len();
     if hosts <= MAX_REPORTED_HOSTS {
-        return waits.iter().map(|wait| candidate(context, wait)).collect();
+        return waits.iter().map(|wait| candidate(context, wait, &sockets)).collect();
     }
-    let worst = waits.first().map(|wait| candidate(context, wait));
+    let worst = waits.first().map(|wait| candidate(context, wait, &sockets));
     let together = |worst: Candidate| Candidate {
         subject: Subject::Host,
         sentence: format!("{hosts} remote hosts do not answer connection requests; most: {}", worst.sentence),
@@ -62,7 +62,15 @@ fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
     worst.map(together).into_iter().collect()
 }
 
-fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
+/// The sockets of a network namespace that have, or lately had, a queue that drops connection requests.
+fn full_sockets(context: &RuleContext, scope: &NetworkScope) -> Vec<SocketAddr> {
+    let listeners = scope.listeners().iter().map(|listener| listener.local_address);
+    let syn_queues = scope.syn_queues().iter().map(|queue| queue.local_address);
+    let lately = context.state.network(scope.inode()).full_queues().iter().map(|queue| queue.local_address);
+    listeners.chain(syn_queues).chain(lately).collect()
+}
+
+fn candidate(context: &RuleContext, wait: &RemoteEndWait, sockets: &[SocketAddr]) -> Candidate {
     let seconds = wait.seconds(context.interval);
     let many = f64::from(wait.threads()) >= context.thresholds.connect_blocked_threads;
     // With a timeout of a second each is given up before.
@@ -70,16 +78,22 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
         0 => String::new(),
         retries => format!(", request sent again {}", plural(f64::from(retries), "time", "times")),
     };
+    let own_socket = wait.wildcard_among(sockets);
+    let cause = match own_socket {
+        Some(socket) => format!(
+            "the host is down, a packet filter drops them, or it is this host or a container on it, where a queue of {socket} is full"
+        ),
+        None => "the host is down, or a packet filter drops them".into(),
+    };
     let verb = if wait.threads() > 0 { format!("in {}", wait.calls()) } else { "without an answer".into() };
     Candidate {
-        severity: if many { Severity::Warning } else { Severity::Note },
+        severity: if many && own_socket.is_none() { Severity::Warning } else { Severity::Note },
         subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
         value: seconds,
         threshold: context.thresholds.connect_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}{again}): the host is down, or \
-             a packet filter drops them",
+            "{} does not answer connection requests (SYN): {} {verb} for up to {} ({}{again}): {cause}",
             wait.address(),
             wait.describe_waiters(),
             duration(seconds),
