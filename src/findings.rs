@@ -34,6 +34,7 @@ mod rule_config;
 mod rule_context;
 mod rule_state;
 mod rules;
+mod server_causes;
 mod syn_queue_conditions;
 #[cfg(test)]
 mod tests;

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use super::cgroups::limit_applies;
+use super::cgroups::{contains, limit_applies};
 use super::device_waiters::leads_to_device;
 use super::disk_latency::TAIL;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
+use super::server_causes::{is_behind_kernel_lock, namespace, servers_of, stops_process};
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::cgroup::Controller;
-use crate::sample::network::Listener;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -34,7 +34,7 @@ const MIN_STOLEN_WAIT_SHARE: f64 = 0.5;
 const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
-const CAUSES: [Kind; 14] = [
+const CAUSES: [Kind; 16] = [
     Kind::MemoryPressure,
     Kind::IoThrottled,
     Kind::DiskStalled,
@@ -45,7 +45,9 @@ const CAUSES: [Kind; 14] = [
     Kind::Deadlock,
     Kind::IdleButBlocked,
     Kind::KernelLockContention,
+    Kind::StuckServer,
     Kind::HungTask,
+    Kind::CpuThrottled,
     Kind::CpuStolen,
     Kind::SaturatedThread,
     Kind::CpuSaturated,
@@ -111,17 +113,51 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             nic(&cause.subject)
                 .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
-        (Kind::ListenOverflow, Kind::LimitReached) => is_listened_at_by(context, &finding.subject, &cause.subject),
+        (Kind::ListenOverflow, Kind::LimitReached) => {
+            matches!(&cause.subject, Subject::Task { id, .. } if servers_of(context, finding).contains(&id.pid))
+        }
+        (
+            Kind::ListenOverflow | Kind::UdpOverflow | Kind::SendBlocked,
+            Kind::Deadlock
+            | Kind::IdleButBlocked
+            | Kind::KernelLockContention
+            | Kind::StuckServer
+            | Kind::CpuThrottled
+            | Kind::SaturatedThread,
+        ) => servers_of(context, finding).iter().any(|&pid| stops_process(context, cause, pid)),
+        (Kind::StuckServer, Kind::Deadlock) => is_behind_lock(finding) && is_same_group(&finding.subject, &cause.subject),
+        (Kind::StuckServer, Kind::KernelLockContention) => {
+            is_behind_lock(finding)
+                && matches!(&finding.subject, Subject::Group { id, .. } if is_behind_kernel_lock(context, id))
+        }
+        (Kind::OomKill, Kind::MemoryPressure) => ran_out_of_memory(context, finding, &cause.subject),
         _ => false,
     }
 }
 
-/// Whether the process has the listening socket open.
-fn is_listened_at_by(context: &RuleContext, socket: &Subject, process: &Subject) -> bool {
-    let (Subject::Socket(address), Subject::Task { id, .. }) = (socket, process) else { return false };
-    let listeners = context.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
-    let is_of = |listener: &Listener| listener.owner.as_ref().is_some_and(|(owner, _)| owner.pid == id.pid);
-    listeners.iter().any(|listener| is_of(listener) && address.as_bytes() == listener.local_address.to_string().as_bytes())
+/// Whether the server waits for a lock; otherwise it is stopped (`rules::blocked_tasks::stuck_server`).
+fn is_behind_lock(server: &Finding) -> bool {
+    has_evidence(server, "cause", b"mutex") || has_evidence(server, "cause", b"file lock")
+}
+
+fn is_same_group(a: &Subject, b: &Subject) -> bool {
+    matches!((a, b), (Subject::Group { id: a, .. }, Subject::Group { id: b, .. }) if a == b)
+}
+
+/// Whether the process was killed in the cgroup that lacks memory, or in none with a limit if that is the host
+/// (`rules::memory::oom_kill`).
+fn ran_out_of_memory(context: &RuleContext, kill: &Finding, short: &Subject) -> bool {
+    let path = kill.evidence.iter().find_map(|evidence| match &evidence.value {
+        Value::Text(path) if evidence.name == "cgroup" => Some(path),
+        _ => None,
+    });
+    let group = path.and_then(|path| context.interval.cgroups.iter().find(|group| group.id.path == *path));
+    match (short, group) {
+        (Subject::Cgroup(short), Some(group)) => contains(short, &group.id),
+        (Subject::Host, Some(group)) => group.memory_limit.is_none(),
+        (Subject::Host, None) => path.is_none(),
+        _ => false,
+    }
 }
 
 /// Whether the saturated CPU is one of those to which the threads of the other finding are restricted.
@@ -145,11 +181,6 @@ fn nic(subject: &Subject) -> Option<(Option<u64>, &NicId)> {
         Subject::NetworkNamespace { inode, nic: Some(id), .. } => Some((Some(*inode), id)),
         _ => None,
     }
-}
-
-/// The inode of the network namespace; `None`: that of stalltop.
-fn namespace(subject: &Subject) -> Option<u64> {
-    if let Subject::NetworkNamespace { inode, .. } = subject { Some(*inode) } else { None }
 }
 
 /// Whether the thread, or a thread of the process, uses most of the CPU, and the CPU was not saturated before the thread came there.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::findings::finding::Subject;
 use crate::findings::formatting::{lossy_name, plural};
 use crate::ids::ProcessId;
 use crate::interval::Interval;
@@ -75,6 +76,11 @@ impl<'a> RemoteEndWait<'a> {
     /// The row with the process at the other end, if that is on this machine.
     pub fn local_receiver(&self) -> Option<&'a WaitingConnections> {
         self.rows.iter().copied().find(|row| row.receiver.is_some())
+    }
+
+    /// The subject of a finding about it.
+    pub fn subject(&self) -> Subject {
+        Subject::RemoteHost(Name::from(self.remote_host.to_string().as_str()))
     }
 
     /// Whether all of them go to sockets with these local addresses, of this host or of containers on it.

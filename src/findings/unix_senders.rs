@@ -1,8 +1,9 @@
 //! Threads that wait for a receiver on a Unix socket, by receiver: which processes, how many of their threads, how long.
 
+use crate::findings::finding::Subject;
 use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::remote_end_waits::{join_calls, name_processes};
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::network::unix_senders::UnixSenders;
@@ -64,6 +65,18 @@ impl<'a> UnixSendWait<'a> {
     /// The path or name of the receiving socket.
     pub fn address(&self) -> Option<&'a Name> {
         self.rows.iter().find_map(|row| row.address.as_ref())
+    }
+
+    /// The subject of a finding about it.
+    pub fn subject(&self) -> Subject {
+        match (self.address(), self.receiver()) {
+            (Some(address), _) => Subject::Socket(address.clone()),
+            (None, Some((process, name))) => Subject::Task {
+                id: TaskId { pid: process.pid, tid: process.pid, start_ticks: process.start_ticks },
+                name: name.clone(),
+            },
+            (None, None) => Subject::Host,
+        }
     }
 
     /// `Unix socket /run/app.sock`

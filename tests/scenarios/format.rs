@@ -638,6 +638,8 @@ pub struct Cgroup {
     pub major_faults: f64,
     /// Allocations per second that met the limit
     pub limit_hits: Option<f64>,
+    /// In the first interval only
+    pub oom_kills: Option<u64>,
     /// Its own PSI memory some, per cent
     #[serde(default)]
     pub memory_stall: f64,

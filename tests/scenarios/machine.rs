@@ -96,6 +96,9 @@ impl Machine {
         }
         if index == 0 {
             self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
+            for group in &phase.cgroup {
+                self.add(&format!("cgroup {} oom", group.path), group.oom_kills.unwrap_or(0) as f64);
+            }
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
         waits.observed = synthetic::waits::observed();
@@ -526,7 +529,7 @@ impl Machine {
             refaulted_pages: read("refaults"),
             major_faults: read("major"),
             memory_limit_hits: group.limit_hits.is_some().then(|| self.read(&format!("cgroup {path} hits"))),
-            oom_kills: None,
+            oom_kills: group.oom_kills.is_some().then(|| self.read(&format!("cgroup {path} oom"))),
             cpus: group.cpus.as_deref().map(Name::from),
             pressure: CgroupPressure { memory_some_us: read("memory stall"), ..CgroupPressure::default() },
             ..Cgroup::new(cgroup_id(path))

@@ -3,7 +3,7 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, plural};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::interval::cgroup::CgroupSpan;
 
 pub const OOM_KILL: Rule = Rule {
@@ -48,6 +48,9 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("oom_kills", kills),
             evidence_optional("available_bytes", memory.available.map(|available| available.0 as f64)),
             evidence_optional("cgroups_at_limit", counted.or(at_limit).map(|_| 1.0)),
+            counted
+                .or(at_limit)
+                .map_or(evidence_optional("cgroup", None), |group| evidence_text("cgroup", group.id.path.clone())),
         ],
         explained_share: 0.0,
     }]

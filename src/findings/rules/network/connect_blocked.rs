@@ -8,7 +8,6 @@ use crate::findings::network_scope::NetworkScope;
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
-use crate::sample::Name;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const CONNECT_BLOCKED: Rule = Rule {
@@ -88,7 +87,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait, sockets: &[SocketAddr]
     let verb = if wait.threads() > 0 { format!("in {}", wait.calls()) } else { "without an answer".into() };
     Candidate {
         severity: if many && own_socket.is_none() { Severity::Warning } else { Severity::Note },
-        subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
+        subject: wait.subject(),
         value: seconds,
         threshold: context.thresholds.connect_blocked_seconds,
         unit: "seconds",

@@ -1,11 +1,10 @@
 //! Rule lookup-blocked: threads wait for the answer of a name server that does not come.
 
-use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{duration, plural};
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
-use crate::sample::Name;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const LOOKUP_BLOCKED: Rule = Rule {
@@ -47,7 +46,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let many = f64::from(wait.threads()) >= context.thresholds.lookup_blocked_threads;
     Candidate {
         severity: if many { Severity::Warning } else { Severity::Note },
-        subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
+        subject: wait.subject(),
         value: seconds,
         threshold: context.thresholds.lookup_blocked_seconds,
         unit: "seconds",

@@ -3,12 +3,11 @@
 
 mod unix_sockets;
 
-use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, duration, lossy_name, plural};
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::sample::Name;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const SEND_BLOCKED: Rule = Rule {
@@ -77,7 +76,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let seconds = wait.seconds(context.interval);
     Candidate {
         severity: if many { Severity::Warning } else { Severity::Note },
-        subject: Subject::RemoteHost(Name::from(wait.remote_host.to_string().as_str())),
+        subject: wait.subject(),
         value: seconds,
         threshold: context.thresholds.send_blocked_seconds,
         unit: "seconds",

@@ -1,10 +1,9 @@
 //! The part of send-blocked that is about Unix sockets: the receiver is a process of this machine.
 
-use crate::findings::finding::{Severity, Subject};
+use crate::findings::finding::Severity;
 use crate::findings::formatting::{bytes, duration, lossy_name};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::unix_senders::{UnixSendWait, unix_send_waits};
-use crate::ids::TaskId;
 
 /// Receivers that are reported one by one.
 const MAX_REPORTED_RECEIVERS: usize = 3;
@@ -23,17 +22,9 @@ fn candidate(context: &RuleContext, wait: &UnixSendWait) -> Candidate {
         Some((process, name)) => format!("the receiver, {} ({}){unread},", lossy_name(name), process.pid),
         None => "the receiver".to_owned(),
     };
-    let subject = match (wait.address(), wait.receiver()) {
-        (Some(address), _) => Subject::Socket(address.clone()),
-        (None, Some((process, name))) => Subject::Task {
-            id: TaskId { pid: process.pid, tid: process.pid, start_ticks: process.start_ticks },
-            name: name.clone(),
-        },
-        (None, None) => Subject::Host,
-    };
     Candidate {
         severity: if many { Severity::Warning } else { Severity::Note },
-        subject,
+        subject: wait.subject(),
         value: seconds,
         threshold: context.thresholds.unix_send_blocked_seconds,
         unit: "seconds",
