@@ -33,6 +33,8 @@ struct Recording {
     name: String,
     /// What was so, as other tools measured it
     truth: String,
+    /// The finding that is told first
+    first: Option<First>,
     #[serde(default)]
     must: Vec<Must>,
     /// Kinds that must not be told of anything, not as a note either
@@ -47,6 +49,14 @@ struct Recording {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct First {
+    kind: String,
+    /// A part of its name, path or address; `host` for the whole
+    subject: String,
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Must {
     kind: String,
@@ -55,6 +65,8 @@ struct Must {
     /// At least so bad
     severity: String,
     value: Option<(f64, f64)>,
+    /// Kind of the finding that it follows from; `none`: it is a root cause
+    follows: Option<String>,
     /// Parts of the sentence
     #[serde(default)]
     says: Vec<String>,
@@ -117,6 +129,11 @@ fn check(name: &str) -> Value {
 fn compare_findings(recording: &Recording, json: &Value) -> Vec<String> {
     let findings: Vec<&Value> = json["findings"].as_array().into_iter().flatten().collect();
     let mut faults = Vec::new();
+    if let Some(First { kind, subject }) = &recording.first {
+        let told = findings.first().map(|finding| (finding["kind"].as_str().unwrap_or_default(), about(finding)));
+        let is_it = told.as_ref().is_some_and(|(told, about)| told == kind && about.contains(subject));
+        faults.extend((!is_it).then(|| format!("`{kind}` about `{subject}` is not told first, but {told:?}")));
+    }
     for must in &recording.must {
         match findings.iter().find(|finding| finding["kind"] == must.kind && about(finding).contains(&must.subject)) {
             Some(finding) => faults.extend(compare(must, finding)),
@@ -150,6 +167,10 @@ fn compare(must: &Must, finding: &Value) -> Vec<String> {
     faults.extend(must.never_says.iter().filter(|word| sentence.contains(*word)).map(|word| format!("`{word}`: {sentence}")));
     if let Some(range) = must.value {
         faults.extend(outside(&format!("the value of `{}`", must.kind), &finding["value"], range));
+    }
+    if let Some(expected) = &must.follows {
+        let cause = finding["follows_from"]["kind"].as_str().unwrap_or("none");
+        faults.extend((cause != expected).then(|| format!("`{}` follows from `{cause}`, not `{expected}`", must.kind)));
     }
     for (name, expected) in &must.evidence {
         let value = &finding["evidence"][name];

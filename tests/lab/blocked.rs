@@ -33,6 +33,8 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Check
     let stuck = said.must("idle-but-blocked", "host", "warning");
     said.word(&stuck, "group", "convoy");
     said.word(&stuck, "device", device);
+    said.first("idle-but-blocked", "host");
+    said.follows(&stuck, "none");
     // A waiter that has its turn is counted from its wake-up on: one or two of 64 may be missing at the edges.
     said.evidence(&stuck, "group_behind_lock_threads", of_readings.least - 3.0, of_readings.most + 0.5);
     // Ten readings in the last second.

@@ -93,6 +93,19 @@ impl CheckResult {
         found.unwrap_or(Value::Null)
     }
 
+    /// The finding that is told first must be of this kind, and about this subject.
+    pub fn first(&mut self, kind: &str, subject: &str) {
+        let told = self.json["findings"].get(0).map(|finding| (finding["kind"].clone(), about(finding)));
+        let is_it = told.as_ref().is_some_and(|(told, about)| told == kind && about.contains(subject));
+        self.expect(is_it, || format!("`{kind}` about `{subject}` is not told first, but {told:?}"));
+    }
+
+    /// The finding must follow from one of this kind; `none`: it must be a root cause.
+    pub fn follows(&mut self, finding: &Value, kind: &str) {
+        let cause = finding["follows_from"]["kind"].as_str().unwrap_or("none");
+        self.expect(finding.is_null() || cause == kind, || format!("{} follows from `{cause}`, not `{kind}`", finding["kind"]));
+    }
+
     /// No finding of this kind at all.
     pub fn must_not(&mut self, kind: &str) {
         let count = self.of_kind(kind).count();

@@ -1,4 +1,4 @@
-//! Two loads at once: each is reported, and neither as the other.
+//! Two loads at once: each is reported, and neither as the other; lost time comes before used time, and what follows from a cause behind it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -54,7 +54,9 @@ fn a_hot_thread_beside_a_saturated_disk() {
         said.value(&stuck, spare.least - 0.08, spare.most + 0.03);
         let thread = said.must("saturated-thread", "spin", "warning");
         said.value(&thread, window.used_each("spin").least - 0.03, 1.01);
-        said.must("saturated-core", "cpu1", "warning");
+        said.follows(&thread, "none");
+        let core = said.must("saturated-core", "cpu1", "warning");
+        said.follows(&core, "saturated-thread");
         said.nothing_wrong_but(&["idle-but-blocked", "disk-latency", "saturated-thread", "saturated-core"]);
     });
 }
@@ -118,6 +120,8 @@ fn a_throttled_task_on_a_busy_host() {
         let of_seconds = window.rate_each(|snapshot| throttled_ns(snapshot) / 1e9);
         said.value_in(&held, of_seconds.give_or_take(0.15));
         said.says(&held, &["spin"]);
+        said.first("cpu-throttled", group);
+        said.follows(&held, "none");
         for kind in ["saturated-core", "saturated-thread", "idle-but-blocked", "hung-task", "cpu-saturated"] {
             said.must_not(kind);
         }

@@ -41,6 +41,9 @@ pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut CheckRes
     // Nothing is learned about this disk yet: against the class default it can be no more than a warning.
     let slow = said.must("disk-latency", device, "warning");
     is_as_measured(said, &slow, window, device);
+    said.first("idle-but-blocked", "host");
+    said.follows(&stuck, "none");
+    said.follows(&slow, "idle-but-blocked");
     for kind in ["cpu-saturated", "cpu-throttled", "hung-task", "disk-stalled", "disk-busy-not-saturated", "io-throttled"] {
         said.must_not(kind);
     }
