@@ -14,6 +14,8 @@ use crate::machine::Machine;
 
 /// The pid of the owners of sockets.
 const OWNER_PID: u32 = 900;
+/// … and of the processes at the other end.
+pub const SOCKET_OWNERS: [u32; 2] = [OWNER_PID, OWNER_PID + 1];
 
 /// One network namespace of a phase.
 pub struct Network<'a> {

@@ -8,6 +8,7 @@ use stalltop::findings::{Finding, FindingKey, Kind, Severity, Subject};
 
 use crate::format::{Case, Phase};
 use crate::machine::Machine;
+use crate::network::SOCKET_OWNERS;
 use crate::placed::placed;
 use crate::{evaluate, files, sentences};
 
@@ -54,7 +55,9 @@ fn is_eligible(case: &Case) -> bool {
     let constant = phase.gap_seconds == 0.0 && phase.suspended_seconds == 0.0 && phase.seconds == 1.0;
     let kills = phase.memory.as_ref().is_some_and(|memory| memory.oom_kills > 0);
     let raises = phase.expect.finding.iter().any(|finding| finding.severity > Severity::Note);
-    !case.hidepid && !bound && !counted && constant && !kills && raises
+    // The owners of sockets have the same pids in all scenarios.
+    let owns_sockets = phase.process.iter().any(|process| SOCKET_OWNERS.contains(&process.pid));
+    !case.hidepid && !bound && !counted && constant && !kills && !owns_sockets && raises
 }
 
 /// Whether no figure of the host is in both.

@@ -11,6 +11,8 @@ use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by}
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
+use crate::ids::GroupId;
+use crate::interval::cpu_affinity::AffinityWaiters;
 use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
 use crate::sample::waits::class::KernelLock;
 use crate::units::reaches_threshold;
@@ -97,13 +99,27 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
 
 /// `; 27 threads of app (4711) wait for the lock of a directory inside the kernel, one at a time: 20 in rename (…)`, where the CPUs are
 /// full, in part with system time, and more threads than CPUs wait so: those that run in the kernel spin for the lock, or hold it.
-pub fn kernel_lock_clause(context: &RuleContext) -> Option<String> {
+/// `restricted`: of these CPUs, and of a process whose threads are restricted to them.
+pub fn kernel_lock_clause(context: &RuleContext, restricted: Option<&AffinityWaiters>) -> Option<String> {
     let cpu = context.interval.cpu.as_ref()?;
     let locks = context.interval.idle_blocked.as_ref()?.kernel_locks.as_ref()?;
-    let top = locks.groups.first()?;
-    let is_kernel_time = cpu.total.system >= cpu.busy() * MIN_SYSTEM_SHARE;
+    let is_among = |group: &GroupId| {
+        let mut waiters = restricted.iter().flat_map(|restricted| &restricted.waiters);
+        restricted.is_none()
+            || waiters.any(|(task, _)| context.process(task.pid).is_some_and(|process| process.group() == *group))
+    };
+    let top = locks.groups.iter().find(|locks| is_among(&locks.group))?;
+    let (system, busy) = match restricted {
+        None => (cpu.total.system, cpu.busy()),
+        Some(restricted) => {
+            let cores = cpu.cpus.iter().filter(|core| restricted.cpus.contains(&core.id));
+            cores.fold((0.0, 0.0), |(system, busy), core| (system + core.shares.system, busy + core.busy()))
+        }
+    };
+    let cpus = restricted.map_or(context.cpu_count(), |restricted| restricted.cpus.len() as f64);
+    let is_kernel_time = system >= busy * MIN_SYSTEM_SHARE;
     let is_reported_alone = reaches_threshold(locks.cpus, context.thresholds.kernel_lock_cpus);
-    let is_crowd = top.threads > context.cpu_count().max(context.thresholds.kernel_lock_threads) && is_mostly_locks(top);
+    let is_crowd = top.threads > cpus.max(context.thresholds.kernel_lock_threads) && is_mostly_locks(top);
     (is_kernel_time && is_crowd && !is_reported_alone).then(|| format!("; {}", group_summary(context, top, true)))
 }
 

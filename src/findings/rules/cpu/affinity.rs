@@ -4,6 +4,8 @@ use crate::findings::cgroups::limit_applies;
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{count, lossy_name, percent, plural, significant_digits};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
+use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
@@ -64,10 +66,12 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
         false => format!("{runnable} for {place}: {} of them wait", significant_digits(waiting)),
     };
     let sentence = format!(
-        "{runnable}, while the host is {} busy; waiting: {}{}{starved}",
+        "{runnable}, while the host is {} busy; waiting: {}{}{starved}{}{}",
         percent(host_taken),
         waiters,
-        softirq_clause(context, affinity)
+        softirq_clause(context, affinity),
+        switching_clause(context, Some(&affinity.cpus)),
+        kernel_lock_clause(context, Some(affinity)).unwrap_or_default(),
     );
     let subject = match (cpuset, affinity.cpus.as_slice()) {
         (Some(id), _) => Subject::Cgroup(id),

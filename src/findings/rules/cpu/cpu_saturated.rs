@@ -111,7 +111,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
     };
-    let locks = kernel_lock_clause(context).unwrap_or_default();
+    let locks = kernel_lock_clause(context, None).unwrap_or_default();
     let sentence = format!(
         "CPUs {} used{work}{stolen}: {}{} runnable threads for {}, {} of them wait{most}{starved}{}{locks}",
         percent(taken),
@@ -119,7 +119,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         significant_digits(wanted),
         cpus(context.interval.online_cpus()),
         significant_digits(waiting),
-        switching_clause(context),
+        switching_clause(context, None),
     );
     Some(Candidate {
         severity: match critical {

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::rule_context::RuleContext;
+use crate::ids::CpuId;
 use crate::interval::task::ThreadSpan;
 use crate::sample::Name;
 use crate::sample::task::TaskState;
@@ -31,10 +32,12 @@ struct Switches {
 }
 
 /// `; timers (4711) wakes up 280000 times per second by timers (hrtimer_nanosleep)`, for the process with most timeslices.
-pub fn switching_clause(context: &RuleContext) -> String {
+/// `cpus`: only threads that last ran on these are counted.
+pub fn switching_clause(context: &RuleContext, cpus: Option<&[CpuId]>) -> String {
     let mut processes: FxHashMap<u32, Switches> = FxHashMap::default();
     for thread in context.interval.tasks.iter().flat_map(|tasks| &tasks.threads) {
-        let Some(rate) = thread.timeslices.map(|rate| rate.0) else { continue };
+        let is_counted = cpus.is_none_or(|cpus| cpus.contains(&thread.processor));
+        let Some(rate) = thread.timeslices.map(|rate| rate.0).filter(|_| is_counted) else { continue };
         let process = processes.entry(thread.id.pid).or_default();
         if sleeps(context, thread) { process.woken += rate } else { process.runnable += rate }
     }
