@@ -6,6 +6,7 @@ use crate::findings::formatting::{count, lossy_name, percent, plural, significan
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
+use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::findings::rules::cpu::run_queue::QuotaThrottling;
 use crate::findings::rules::cpu::softirq::is_softirq_dominated;
@@ -22,10 +23,16 @@ const MAX_NAMED: usize = 3;
 /// A candidate for each set of CPUs that is saturated by the threads restricted to it.
 pub fn affinity_saturated(context: &RuleContext) -> Vec<Candidate> {
     let quotas = QuotaThrottling::from_context(context);
-    context.interval.affinity_waiters.iter().filter_map(|affinity| candidate(context, &quotas, affinity)).collect()
+    let weights = LowWeightCgroups::from_context(context);
+    let waiters = context.interval.affinity_waiters.iter();
+    waiters.filter_map(|affinity| candidate(context, (&quotas, &weights), affinity)).collect()
 }
 
-fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &AffinityWaiters) -> Option<Candidate> {
+fn candidate<'a>(
+    context: &RuleContext<'a>,
+    (quotas, weights): (&QuotaThrottling<'a>, &LowWeightCgroups<'a>),
+    affinity: &AffinityWaiters,
+) -> Option<Candidate> {
     let thresholds = context.thresholds;
     if affinity.busy < thresholds.cpu_busy_ratio {
         return None;
@@ -54,8 +61,9 @@ fn candidate(context: &RuleContext, quotas: &QuotaThrottling, affinity: &Affinit
     };
     let wanted = affinity.running + waiting;
     let host_taken = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
-    let is_normal = |task| {
-        context.interval.tasks.as_ref().and_then(|tasks| tasks.thread(task)).is_none_or(|thread| !is_low_priority(thread))
+    let is_normal = |task: TaskId| {
+        let thread = context.interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
+        thread.is_none_or(|thread| !is_low_priority(thread)) && weights.clause(context, task.pid).is_none()
     };
     let normal: f64 = free.clone().filter(|&(task, _)| is_normal(task)).map(|(_, wait)| wait).sum();
     let (starved, starved_evidence) = starved_thread(context, Some(&affinity.cpus));

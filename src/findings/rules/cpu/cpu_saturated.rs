@@ -30,7 +30,8 @@ pub const CPU_SATURATED: Rule = Rule {
     computed: "CPUs at least 90 % busy, steal included, and threads wait for a CPU for at least 0.25 seconds per second and \
                CPU, not counting threads at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE) and not counting the time in which \
                their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
-               the same for those CPUs and those threads, even if the host has idle CPUs. If only threads at low \
+               the same for those CPUs and those threads, even if the host has idle CPUs; a note if those not at low priority, nor of cgroups of \
+               low CPU weight, wait for less than that. If only threads at low \
                priority wait, and they use most of the busy time, it is a note; and so it is if only these and threads of cgroups of \
                low CPU weight do (cpu.weight up to 11, cpu.shares up to 112, cpu.idle; of pods, whose weights are their CPU requests, \
                only cpu.idle). A thread that gets less than a quarter of what \

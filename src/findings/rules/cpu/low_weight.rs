@@ -1,4 +1,4 @@
-//! Part of rule cpu-saturated: cgroups whose CPU weight marks their work as work that may wait, as a nice value does for a thread.
+//! Part of the rules about saturated CPUs and threads: cgroups whose CPU weight marks their work as work that may wait, as a nice value does for a thread.
 
 use std::collections::BTreeMap;
 
@@ -39,12 +39,23 @@ impl<'a> LowWeightCgroups<'a> {
             used.entry(&group.id).or_insert((0.0, group.weight)).0 += thread.cpu.map_or(0.0, |used| used.0);
         }
         let (id, (_, weight)) = used.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-        let name = describe_cgroup(&context.interval.newer, id.path.as_bytes());
-        Some(match (weight, id.version) {
-            (0, _) => format!("{name}: cpu.idle 1"),
-            (_, CgroupVersion::V1) => format!("{name}: cpu.shares {weight}"),
-            (_, CgroupVersion::V2) => format!("{name}: cpu.weight {weight}"),
-        })
+        Some(describe(context, id, weight))
+    }
+
+    /// `; its cgroup has low CPU weight (cgroup /batch: cpu.weight 10)`, for a thread of a process in one.
+    pub fn clause(&self, context: &RuleContext<'a>, pid: u32) -> Option<String> {
+        // Usually there is none: then no process is looked up.
+        let group = Some(pid).filter(|_| !self.is_empty()).and_then(|pid| self.of_process(context, pid))?;
+        Some(format!("; its cgroup has low CPU weight ({})", describe(context, &group.id, group.weight)))
+    }
+}
+
+fn describe(context: &RuleContext, id: &CgroupId, weight: u64) -> String {
+    let name = describe_cgroup(&context.interval.newer, id.path.as_bytes());
+    match (weight, id.version) {
+        (0, _) => format!("{name}: cpu.idle 1"),
+        (_, CgroupVersion::V1) => format!("{name}: cpu.shares {weight}"),
+        (_, CgroupVersion::V2) => format!("{name}: cpu.weight {weight}"),
     }
 }
 

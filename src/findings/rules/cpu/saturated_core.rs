@@ -8,6 +8,7 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
 use crate::interval::cpu::{CpuSpan, CpuUsage};
@@ -64,6 +65,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.small_sort_by_key(|core| !is_softirq_dominated(core));
     let others = unlisted_clause(full.len(), "more CPU", "more CPUs");
+    let low_weights = LowWeightCgroups::from_context(context);
     let mut found = Vec::new();
     for core in full.into_iter().take(MAX_REPORTED) {
         let busy = core.busy();
@@ -80,16 +82,18 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         };
         let dominant = core.top_thread.filter(|(_, share)| share.0 >= busy * DOMINANT_SHARE);
         let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
-        let low_priority = dominant.is_some_and(is_low_priority);
+        let low_weight = dominant.and_then(|thread| low_weights.clause(context, thread.id.pid));
+        let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{others}",
+            "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{}{others}",
             core.id.0,
             percent(busy),
             what,
             percent(cpu.busy()),
             context.of_all_cpus(cpu.busy() * context.cpu_count()),
             dominant.map_or_else(String::new, priority_clause),
+            low_weight.unwrap_or_default(),
         );
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
@@ -104,7 +108,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if low_priority { Severity::Note } else { Severity::Warning },
+            severity: if may_wait { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,

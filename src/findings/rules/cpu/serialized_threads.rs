@@ -4,6 +4,7 @@ use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
@@ -24,6 +25,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
     let (Some(cpu), Some(tasks)) = (&context.interval.cpu, &context.interval.tasks) else { return Vec::new() };
     // While one thread releases the lock and the next starts, both run (CPython: 1.04 CPU).
     let one = thresholds.thread_busy_ratio..=3.0 - 2.0 * thresholds.thread_busy_ratio;
+    let low_weights = LowWeightCgroups::from_context(context);
     let mut found = Vec::new();
     for (span, used) in
         tasks.active_processes.iter().filter_map(|span| Some((span, span.cpu?.0))).filter(|(_, used)| one.contains(used))
@@ -43,20 +45,22 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             continue;
         }
         let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
-        let background = parts.iter().all(|thread| is_low_priority(thread));
+        let low_weight = low_weights.clause(context, span.id.pid);
+        let may_wait = parts.iter().all(|thread| is_low_priority(thread)) || low_weight.is_some();
         found.push(Candidate {
-            severity: if background { Severity::Note } else { Severity::Warning },
+            severity: if may_wait { Severity::Note } else { Severity::Warning },
             subject: Subject::Group { id: process.group(), name: process.comm.clone() },
             value: used,
             threshold: thresholds.thread_busy_ratio,
             unit: "ratio",
             sentence: format!(
                 "{} ({}): {} threads together use {} of one CPU, one at a time, as if serialized by one lock (a global \
-                 interpreter lock, for example): at its limit, more CPUs won't help; {}",
+                 interpreter lock, for example): at its limit, more CPUs won't help{}; {}",
                 lossy_name(&process.comm),
                 process.pid,
                 parts.len(),
                 percent(used),
+                low_weight.unwrap_or_default(),
                 free.describe(context, cpu),
             ),
             evidence: vec![
