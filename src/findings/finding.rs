@@ -1,5 +1,7 @@
 //! A finding and its parts: kind, severity, subject, evidence.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::formatting::{bytes, latency, multiple, percent, significant_digits};
 use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
@@ -134,7 +136,7 @@ pub enum Subject {
     Cgroup(CgroupId),
     /// A listening address, written `address:port`
     Socket(Name),
-    /// The address of a remote host
+    /// The address of a remote host; `address:port` where one program at it is meant
     RemoteHost(Name),
     /// A limit that no process or cgroup has for itself, by its sysctl
     Limit(Name),
@@ -145,6 +147,15 @@ pub enum Subject {
         owner: Name,
         nic: Option<NicId>,
     },
+}
+
+impl Subject {
+    /// The remote host that it is, or that the receiver is at.
+    pub fn remote_host(&self) -> Option<IpAddr> {
+        let Subject::RemoteHost(address) = self else { return None };
+        let address = address.to_string_lossy();
+        address.parse().ok().or_else(|| Some(address.parse::<SocketAddr>().ok()?.ip()))
+    }
 }
 
 /// A figure that a finding is based on; docs/metrics.md defines it.

@@ -13,10 +13,12 @@ use crate::units::SmallSort;
 /// Processes that a sentence names.
 const MAX_NAMED_PROCESSES: usize = 3;
 
-/// The connections with one remote host that wait for the same reason.
+/// The connections with one remote host, or with one receiver at it, that wait for the same reason.
 pub struct RemoteEndWait<'a> {
     pub remote_host: IpAddr,
     pub wait: ConnectionWait,
+    /// Of the receiver: two programs of one host that do not read are two faults
+    port: Option<u16>,
     /// Those with most threads first
     rows: Vec<&'a WaitingConnections>,
 }
@@ -78,9 +80,18 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().copied().find(|row| row.receiver.is_some())
     }
 
-    /// The subject of a finding about it.
+    /// The subject of a finding about it: the remote host, or the receiver at it.
     pub fn subject(&self) -> Subject {
-        Subject::RemoteHost(Name::from(self.remote_host.to_string().as_str()))
+        let address = match self.port {
+            Some(port) => SocketAddr::new(self.remote_host, port).to_string(),
+            None => self.remote_host.to_string(),
+        };
+        Subject::RemoteHost(Name::from(address.as_str()))
+    }
+
+    /// Whether both may be one fault: they are about one host, and not about two receivers at it.
+    pub fn may_be_one_with(&self, other: &RemoteEndWait) -> bool {
+        self.remote_host == other.remote_host && (self.port == other.port || self.port.is_none() || other.port.is_none())
     }
 
     /// Whether all of them go to sockets with these local addresses, of this host or of containers on it.
@@ -154,13 +165,14 @@ pub fn name_processes<'a>(processes: impl Iterator<Item = &'a (ProcessId, Name)>
     labels.join(", ")
 }
 
-/// By remote host and reason, those with most threads first.
+/// By remote host, reason and port of the receiver, those with most threads first.
 pub fn remote_end_waits(interval: &Interval) -> Vec<RemoteEndWait<'_>> {
     let mut list: Vec<RemoteEndWait> = Vec::new();
     for row in interval.newer.protocols.waiting_connections.as_deref().unwrap_or_default() {
-        match list.iter_mut().find(|known| (known.remote_host, known.wait) == (row.remote_host, row.wait)) {
+        let key = (row.remote_host, row.wait, row.receiver_port());
+        match list.iter_mut().find(|known| (known.remote_host, known.wait, known.port) == key) {
             Some(known) => known.rows.push(row),
-            None => list.push(RemoteEndWait { remote_host: row.remote_host, wait: row.wait, rows: vec![row] }),
+            None => list.push(RemoteEndWait { remote_host: key.0, wait: key.1, port: key.2, rows: vec![row] }),
         }
     }
     list.small_sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.connections())));

@@ -27,8 +27,8 @@ const INTERVAL_PER_COST: u32 = 100;
 /// Sockets to name servers that are searched for: most of many are kept open without a lookup.
 const MAX_LOOKUPS: usize = 128;
 
-/// Process, remote host and reason: the connections of one row.
-type RowKey = (Option<ProcessId>, IpAddr, ConnectionWait);
+/// Process, remote host, reason and port of the receiver: the connections of one row.
+type RowKey = (Option<ProcessId>, IpAddr, ConnectionWait, Option<u16>);
 
 /// Keeps what it found until the next search.
 #[derive(Debug, Default)]
@@ -78,7 +78,6 @@ impl WaitingConnectionReader {
             let threads =
                 owner.as_ref().and_then(|_| self.threads.get(&socket.inode).cloned().unwrap_or(Some(Default::default())));
             let (unread, receiver) = receiver(socket).map_or((0, None), |(inode, unread)| (unread, self.owners.owner(inode)));
-            let key = (owner.as_ref().map(|(process, _)| *process), socket.remote.ip(), socket.wait);
             let row = WaitingConnections {
                 remote_host: socket.remote.ip(),
                 remote_port: Some(socket.remote.port()),
@@ -98,6 +97,8 @@ impl WaitingConnectionReader {
                 receiver,
                 unread_bytes: u64::from(unread),
             };
+            let process = row.owner.as_ref().map(|(process, _)| *process);
+            let key = (process, row.remote_host, row.wait, row.receiver_port());
             // A program may keep a socket open without a lookup.
             if socket.wait == ConnectionWait::NameServer && row.receiving_threads == 0 {
                 continue;
@@ -127,7 +128,7 @@ impl WaitingConnectionReader {
         rows.small_sort_by_key(|row| {
             let process = row.owner.as_ref().map(|(process, _)| *process);
             let threads = row.threads.unwrap_or(0).saturating_add(row.receiving_threads).saturating_add(row.polling_threads);
-            (Reverse(threads), Reverse(row.connections), row.remote_host, row.wait, process)
+            (Reverse(threads), Reverse(row.connections), row.remote_host, row.remote_port, row.wait, process)
         });
         rows.truncate(MAX_WAITING_CONNECTIONS);
         rows

@@ -9,7 +9,7 @@ use crate::sample::Name;
 /// Processes and remote hosts that a sample keeps, those with most threads and connections first.
 pub const MAX_WAITING_CONNECTIONS: usize = 16;
 
-/// Connections of one process with one remote host that wait for the same reason.
+/// Connections of one process with one remote host, or with one receiver at it, that wait for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingConnections {
     pub remote_host: IpAddr,
@@ -42,6 +42,16 @@ pub struct WaitingConnections {
     pub polling_threads: u32,
 }
 
+impl WaitingConnections {
+    /// The port of the receiver that they wait for, if the sender has connected to it: the port of a client is usually the higher one.
+    /// `None` where the remote host as a whole, or the path, is waited for.
+    pub fn receiver_port(&self) -> Option<u16> {
+        let is_for_receiver = matches!(self.wait, ConnectionWait::ClosedWindow | ConnectionWait::FullWindow);
+        let remote = self.remote_port.filter(|_| is_for_receiver)?;
+        self.local_port.is_none_or(|local| remote < local).then_some(remote)
+    }
+}
+
 /// What connections wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConnectionWait {
@@ -57,4 +67,35 @@ pub enum ConnectionWait {
     SendBuffer,
     /// The name server does not answer a lookup: a UDP socket that is connected to its port 53 (/proc/net/udp)
     NameServer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_receiver_that_the_sender_has_connected_to_has_a_port() {
+        let row = |wait, remote_port, local_port| WaitingConnections {
+            remote_host: IpAddr::from([127, 0, 0, 1]),
+            remote_port,
+            local_port,
+            wait,
+            connections: 1,
+            owner: None,
+            threads: None,
+            since_boottime_ns: 0,
+            queued_bytes: 0,
+            retries: 0,
+            receiver: None,
+            unread_bytes: 0,
+            receiving_threads: 0,
+            polling_threads: 0,
+        };
+        let closed = |remote_port, local_port| row(ConnectionWait::ClosedWindow, remote_port, local_port).receiver_port();
+        assert_eq!(closed(Some(9000), Some(40_112)), Some(9000));
+        assert_eq!(closed(Some(9000), None), Some(9000), "several connections to one port");
+        assert_eq!(closed(Some(40_112), Some(80)), None, "a client of a server here");
+        assert_eq!(closed(None, Some(80)), None);
+        assert_eq!(row(ConnectionWait::Acknowledgement, Some(9000), Some(40_112)).receiver_port(), None, "the host is down");
+    }
 }

@@ -41,7 +41,7 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
         Subject::Nic(id) => list.push("interface", SafeText::from_name(&id.name), Item::Nic(id.clone())),
         Subject::Cgroup(id) => list.push("cgroup", SafeText::from_name(&id.path), Item::Cgroup(id.clone())),
         Subject::RemoteHost(address) => {
-            if let Ok(known) = address.to_string_lossy().parse() {
+            if let Some(known) = finding.subject.remote_host() {
                 list.push("remote host", SafeText::from_name(address), Item::RemoteHost(known));
             }
         }

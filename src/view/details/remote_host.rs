@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::Page;
 use super::device::{graph, latency_label, subject_findings};
-use crate::findings::{self, Evaluation, Subject};
+use crate::findings::{self, Evaluation};
 use crate::interval::network::remote_hosts::RttSpan;
 use crate::safe;
 use crate::state::State;
@@ -23,12 +23,7 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
     let Some(span) = span else { return };
     let here = if span.local { "   this machine, over loopback" } else { "" };
     page.line(0, safe!("{address}{here}"), StyleRole::Bold);
-    let own = address.to_string();
-    subject_findings(
-        evaluation,
-        page,
-        |subject| matches!(subject, Subject::RemoteHost(other) if other.as_bytes() == own.as_bytes()),
-    );
+    subject_findings(evaluation, page, |subject| subject.remote_host() == Some(address));
     page.heading("ROUND TRIP");
     let trip = findings::evaluated_rtt(span);
     page.labelled("smoothed", safe!("{}", format_rtt(span)));

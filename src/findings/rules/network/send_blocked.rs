@@ -25,7 +25,7 @@ pub const SEND_BLOCKED: Rule = Rule {
                same threads have slept in send for at least 1.5 s. A warning from 2 threads, or 2 connections of an event loop. A \
                note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited). A receiver that reads so slowly is a warning from 4 threads of one process \
-               in send calls: what they serve waits, too.",
+               in send calls: what they serve waits, too. Receivers at different ports of one host are findings of their own.",
     caveats: "A consumer may pause on purpose (less, a player). Several threads in select are not counted: what they wait for is \
               not read. Unix sockets of other network namespaces are seen where a socket may be opened in them \
               (CAP_SYS_ADMIN). Threads of other users need privilege.",
@@ -43,7 +43,7 @@ pub const SEND_BLOCKED: Rule = Rule {
 /// Threads of one process in send calls from which a receiver that reads too slowly is a warning. docs/metrics.md, "Fixed thresholds".
 const MIN_SLOWED_THREADS: u32 = 4;
 
-/// Remote hosts that are reported one by one.
+/// Remote hosts, and receivers at them, that are reported one by one.
 const MAX_REPORTED_HOSTS: usize = 3;
 
 fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
@@ -54,15 +54,14 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
         let sends = !matches!(wait.wait, ConnectionWait::Connect | ConnectionWait::NameServer);
         sends && wait.threads() > 0 && long
     });
-    let mut hosts: Vec<_> = Vec::new();
-    // One finding for each host: the reason with most threads.
-    waits.retain(|wait| {
-        !hosts.contains(&wait.remote_host) && {
-            hosts.push(wait.remote_host);
-            true
+    // One finding for each host, or for each receiver at it: the reason with most threads.
+    let mut reported: Vec<RemoteEndWait> = Vec::new();
+    for wait in waits {
+        if !reported.iter().any(|known| known.may_be_one_with(&wait)) {
+            reported.push(wait);
         }
-    });
-    let tcp = waits.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait));
+    }
+    let tcp = reported.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait));
     tcp.chain(unix_sockets::candidates(context)).collect()
 }
 
