@@ -142,6 +142,8 @@ pub struct HostSummary {
     /// Share of CPU time that was idle but blocked, 0 … 1
     pub blocked: Option<f64>,
     pub blocked_is_lower_bound: bool,
+    /// From the threshold of idle-but-blocked on
+    pub blocked_is_high: bool,
     pub worst_latency: Option<WorstLatency>,
     /// Threads that used a whole CPU
     pub saturated_threads: Option<usize>,
@@ -172,6 +174,8 @@ pub struct WorstLatency {
     pub multiple: f64,
     /// The baseline is an estimate
     pub provisional: bool,
+    /// From the threshold of a learned baseline on
+    pub is_high: bool,
 }
 
 impl HostSummary {
@@ -186,7 +190,8 @@ impl HostSummary {
             let severity = incident.iter().map(|finding| finding.severity).max()?;
             Some(HostCause { severity, words: common_cause(incident.first()?) }).filter(|_| severity > Severity::Note)
         };
-        let hot = evaluation.thresholds().thread_busy_ratio;
+        let thresholds = evaluation.thresholds();
+        let hot = thresholds.thread_busy_ratio;
         let threads = interval.tasks.as_ref().map(|tasks| &tasks.threads);
         let blocked = interval.idle_blocked.as_ref();
         HostSummary {
@@ -198,6 +203,7 @@ impl HostSummary {
             busy: interval.cpu.as_ref().map(|cpu| cpu.busy()),
             blocked: blocked.map(|blocked| blocked.ratio),
             blocked_is_lower_bound: blocked.is_some_and(|blocked| blocked.lower_bound),
+            blocked_is_high: blocked.is_some_and(|blocked| blocked.ratio >= thresholds.blocked_ratio),
             worst_latency: worst_latency(evaluation),
             saturated_threads: threads
                 .map(|threads| threads.iter().filter(|thread| thread.cpu.is_some_and(|used| used.0 >= hot)).count()),
@@ -220,7 +226,8 @@ fn worst_latency(evaluation: &Evaluation) -> Option<WorstLatency> {
     let (status, multiple) = known
         .max_by(|(a, a_multiple), (b, b_multiple)| b.provisional.cmp(&a.provisional).then(a_multiple.total_cmp(b_multiple)))?;
     let disk = disk_name(&evaluation.interval, status.disk)?;
-    Some(WorstLatency { disk, operation: status.operation, multiple, provisional: status.provisional })
+    let is_high = !status.provisional && multiple >= evaluation.thresholds().latency_multiple;
+    Some(WorstLatency { disk, operation: status.operation, multiple, provisional: status.provisional, is_high })
 }
 
 fn disk_name(interval: &Interval, id: DiskId) -> Option<String> {
