@@ -245,6 +245,10 @@ fn network_kilobytes(interval: &Interval) -> Option<PerSecond> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
+    use crate::interval::idle_blocked::IdleBlocked;
+    use crate::synthetic;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -256,6 +260,20 @@ mod tests {
             interval_ns: SECOND,
             ..FleetHost::new("web1")
         }
+    }
+
+    /// As the rules judge it: by the thresholds of the configuration.
+    #[test]
+    fn blocked_time_is_high_from_the_configured_threshold() {
+        let at = |seconds| synthetic::sample(seconds).shared();
+        let interval = Interval::between(&Arc::new(synthetic::host()), &at(100.0), &at(101.0)).unwrap();
+        let mut evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+        Arc::make_mut(&mut evaluation.interval).idle_blocked = Some(IdleBlocked { ratio: 0.2, ..IdleBlocked::default() });
+        let mut is_high = |threshold| {
+            Arc::make_mut(&mut evaluation.rule_config).thresholds.blocked_ratio = threshold;
+            HostSummary::new(&evaluation).blocked_is_high
+        };
+        assert_eq!([is_high(0.25), is_high(0.1)], [false, true]);
     }
 
     #[test]
