@@ -1,4 +1,5 @@
-//! An interval: the span between two samples. All arithmetic on counters is in this layer: differences, rates, shares, means.
+//! An interval: the span between two samples. Differences, rates, shares and means of what two samples hold are computed in this layer
+//! alone.
 //! An unknown figure is `None`, never 0: a counter decreased, a file was missing, or nothing completed.
 
 pub mod block_latency;

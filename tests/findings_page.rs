@@ -74,7 +74,8 @@ fn the_table_of_fixed_thresholds_matches_the_source() {
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let documented: Vec<String> =
         rows.filter_map(|(name, rest)| Some(format!("{name} = {}", rest.split_once(" |")?.0))).collect();
-    let mut folders = vec![root.join("src/kernel"), root.join("src/interval"), root.join("src/findings")];
+    let mut folders =
+        vec![root.join("src/sample"), root.join("src/kernel"), root.join("src/interval"), root.join("src/findings")];
     let (mut all, mut required) = (Vec::new(), Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder of src") {

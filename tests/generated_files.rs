@@ -172,7 +172,13 @@ fn offered(folder: &Path, words: &[&str]) -> Option<Vec<String>> {
     let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
-    bash.args(["--norc", "-c", script, "bash"]).arg(&file).arg("stalltop").args(words).current_dir(folder).env("PATH", path);
+    bash.args(["--norc", "-c", script, "bash"])
+        .arg(&file)
+        .arg("stalltop")
+        .args(words)
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("HOME", folder);
     let output = bash.stdin(Stdio::null()).output().ok()?;
     assert!(!String::from_utf8_lossy(&output.stderr).contains("error"), "{words:?}: {output:?}");
     Some(String::from_utf8_lossy(&output.stdout).lines().map(|word| word.trim().to_owned()).collect())
@@ -217,6 +223,21 @@ fn bash_completes_findings_files_marks_devices_and_interfaces() {
     }
 }
 
+/// From the user's ssh: without patterns, and without names that are hashed.
+#[test]
+fn bash_completes_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".ssh")).unwrap();
+    fs::write(folder.path().join(".ssh/config"), "Host db1 db2 *.example.org\n  User me\n").unwrap();
+    fs::write(folder.path().join(".ssh/known_hosts"), "web1,192.0.2.1 ssh-ed25519 AAAA\n|1|hash|hash ssh-ed25519 AAAA\n")
+        .unwrap();
+    for typed in [["fleet", ""].as_slice(), &["mcp", "--host", ""]] {
+        let Some(words) = offered(folder.path(), typed) else { return println!("skipped: bash is not installed") };
+        let hosts: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+        assert_eq!(hosts, ["192.0.2.1", "db1", "db2", "web1"], "{typed:?}");
+    }
+}
+
 /// Marks have times that --at takes, in the order of the recording.
 #[test]
 fn bash_completes_marks() {
@@ -227,6 +248,11 @@ fn bash_completes_marks() {
         return println!("skipped: bash is not installed");
     };
     assert_eq!(words.iter().filter(|word| word.starts_with('+')).count(), 1, "{words:?}");
+    // The directory of a recording, too.
+    let segments = folder.path().join("segments");
+    fs::create_dir(&segments).unwrap();
+    fs::copy(&recording, segments.join("marked.stalltop")).unwrap();
+    assert_eq!(offered(folder.path(), &["replay", "segments", "--at", ""]).unwrap(), words);
     let at = words.iter().find(|word| word.starts_with('+')).unwrap();
     let from = ["table", "cpu", "--from", recording.to_str().unwrap(), "--at", at];
     assert!(printed(&from).contains("%usr"), "{at}");

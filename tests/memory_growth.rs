@@ -69,7 +69,7 @@ fn memory_and_descriptors_do_not_grow() {
     let host = Arc::new(tree.sampler.host().clone());
     let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
     let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
-    let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
+    let mut ring = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup {
         terminal: TerminalCapabilities::default(),
@@ -100,9 +100,9 @@ fn memory_and_descriptors_do_not_grow() {
         }
         tree.sub_sample();
         let sample = Arc::new(tree.sample().clone());
-        assert!(tape.push(&sample));
+        assert!(ring.push(&sample));
         let evaluation = evaluator.evaluate(sample);
-        let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;
+        let numbers = ring.evicted()..ring.evicted() + ring.len() as u64;
         let newest = numbers.end - 1;
         let is_checkpoint = CheckpointedEvaluation::is_checkpoint(newest);
         course.extend(numbers.end, is_checkpoint.then(|| (newest, evaluator.evaluator().clone())));
@@ -130,5 +130,5 @@ fn memory_and_descriptors_do_not_grow() {
             (most_held, most_open) = (0, 0);
         }
     }
-    println!("{} samples kept in {} bytes", tape.len(), tape.bytes());
+    println!("{} samples kept in {} bytes", ring.len(), ring.bytes());
 }

@@ -94,10 +94,10 @@ impl Bench {
     }
 
     /// (baseline, provisional) for the next second.
-    fn standing(&mut self, completed: u64, await_ms: u64) -> (f64, bool) {
+    fn latency_status(&mut self, completed: u64, await_ms: u64) -> (f64, bool) {
         let interval = self.second(completed, await_ms);
-        let standings = self.baselines.latency_statuses(&interval, &self.window);
-        standings.first().map(|standing| (standing.baseline.0, standing.provisional)).expect("reads completed")
+        let statuses = self.baselines.latency_statuses(&interval, &self.window);
+        statuses.first().map(|status| (status.baseline.0, status.provisional)).expect("reads completed")
     }
 
     fn learned(&self) -> &LearnedBaseline {
@@ -117,23 +117,23 @@ fn key(device: &str) -> BaselineKey {
 fn ten_intervals_alone_make_a_baseline_and_nine_do_not() {
     let mut bench = Bench::new();
     bench.teach(9, 100, 7);
-    assert_eq!(bench.standing(100, 7), (7.0, true), "the lowest await that 5 intervals reached, below the class's 8 ms");
+    assert_eq!(bench.latency_status(100, 7), (7.0, true), "the lowest await that 5 intervals reached, below the class's 8 ms");
     bench.teach(1, 100, 9);
-    assert_eq!(bench.standing(100, 7), (7.0, false), "the median of ten");
+    assert_eq!(bench.latency_status(100, 7), (7.0, false), "the median of ten");
 }
 
 #[test]
 fn intervals_with_a_queue_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 600, 109);
-    assert_eq!(bench.standing(600, 109), (8.0, true), "66 at once: the class default stands");
+    assert_eq!(bench.latency_status(600, 109), (8.0, true), "66 at once: the class default stands");
 }
 
 #[test]
 fn intervals_with_four_completions_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 4, 2);
-    assert_eq!(bench.standing(4, 2), (8.0, true));
+    assert_eq!(bench.latency_status(4, 2), (8.0, true));
 }
 
 #[test]
@@ -141,19 +141,19 @@ fn a_slow_device_does_not_raise_its_own_baseline() {
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
     bench.teach(500, 30, 30);
-    assert_eq!(bench.standing(30, 30), (8.0, false));
+    assert_eq!(bench.latency_status(30, 30), (8.0, false));
     let interval = bench.second(100, 24);
-    let standings = bench.baselines.latency_statuses(&interval, &bench.window);
-    assert_eq!(standings[0].multiple, Some(3.0));
-    assert_eq!(standings[0].window_multiple(), Some(3.0));
-    assert_eq!(standings[0].learned_intervals, 12);
+    let statuses = bench.baselines.latency_statuses(&interval, &bench.window);
+    assert_eq!(statuses[0].multiple, Some(3.0));
+    assert_eq!(statuses[0].window_multiple(), Some(3.0));
+    assert_eq!(statuses[0].learned_intervals, 12);
 }
 
 #[test]
 fn classes_have_their_defaults() {
     let default = |name, rotational| {
         let mut bench = Bench::of(name, DiskFacts { rotational, ..DiskFacts::default() });
-        bench.standing(100, 50).0
+        bench.latency_status(100, 50).0
     };
     assert_eq!(default("sda", Some(true)), 8.0);
     assert_eq!(default("sda", Some(false)), 0.5);
@@ -196,12 +196,12 @@ fn short_intervals_are_combined_to_one_second() {
     assert_eq!(bench.learned().intervals, 9, "a second teaches once, however it was cut");
     bench.teach_every(100, 11, 3, 7);
     let interval = bench.interval(100, 3, 7);
-    let standing = bench.baselines.latency_statuses(&interval, &bench.window)[0];
-    assert_eq!((standing.baseline.0, standing.provisional), (7.0, false));
-    let load = standing.window_load.expect("six in two intervals");
+    let status = bench.baselines.latency_statuses(&interval, &bench.window)[0];
+    assert_eq!((status.baseline.0, status.provisional), (7.0, false));
+    let load = status.window_load.expect("six in two intervals");
     assert_eq!(load.completed(Operation::Read), 6);
     assert!((load.rate(Operation::Read) - 30.0).abs() < 1e-9);
-    assert_eq!(standing.window_multiple(), Some(1.0));
+    assert_eq!(status.window_multiple(), Some(1.0));
     // Four per second are too few, at any interval.
     let mut bench = Bench::new();
     bench.teach_every(250, 80, 1, 7);
@@ -219,9 +219,9 @@ fn a_slow_second_is_evaluated_as_one_at_ten_samples_a_second() {
         bench.interval(100, 1, 70);
     }
     let interval = bench.interval(100, 0, 0);
-    let standing = bench.baselines.latency_statuses(&interval, &bench.window)[0];
-    assert_eq!(standing.multiple, None, "nothing completed in this one");
-    assert_eq!(standing.window_multiple(), Some(10.0));
+    let status = bench.baselines.latency_statuses(&interval, &bench.window)[0];
+    assert_eq!(status.multiple, None, "nothing completed in this one");
+    assert_eq!(status.window_multiple(), Some(10.0));
 }
 
 #[test]
@@ -302,9 +302,9 @@ fn a_baseline_set_by_the_user_is_kept_until_it_is_forgotten() {
     let mut bench = Bench::new();
     bench.baselines.set(key("ST4000 S3Z8"), Millis(5.0));
     bench.teach(20, 100, 8);
-    assert_eq!(bench.standing(100, 8), (5.0, false));
+    assert_eq!(bench.latency_status(100, 8), (5.0, false));
     assert_eq!(bench.baselines.forget(&DeviceIdentity("ST4000 S3Z8".into())), 1);
-    assert_eq!(bench.standing(100, 8), (8.0, true));
+    assert_eq!(bench.latency_status(100, 8), (8.0, true));
 }
 
 #[test]

@@ -105,6 +105,8 @@ columns! {
         "runnable but waiting for a CPU",
         |_, row| row.share(|span| span.run_queue_wait)).heading("runq%");
     CPU_RATIO = Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu));
+    CPU_TIME_SECONDS = Figure::new("TIME+", "cpu_time_seconds", Unit::Seconds, "CPU time since its start", cpu_time)
+        .hidden_by_default().heading("time");
     LAST_CPU = Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last",
         |_, row| row.thread().map(|thread| thread.processor).into()).heading("cpu");
     CPU_SHARES = Figure::text("CPUs", "cpu_shares", "the CPUs that it ran on, with the part of its run time, where it moved between them",
@@ -158,6 +160,10 @@ fn cpu_shares_text(input: &FigureInput, row: &ThreadRow) -> Cell {
     let shares = cpu_shares(input.interval, row.process.task_id(thread));
     let words: Vec<String> = shares.iter().map(|(cpu, share)| format!("{}:{:.0}%", cpu.0, share.percent())).collect();
     if words.is_empty() { Cell::Unknown } else { Cell::Text(words.join(" ")) }
+}
+
+fn cpu_time(input: &FigureInput, row: &ThreadRow) -> Cell {
+    row.thread().map(|thread| input.interval.host.seconds((thread.user_ticks.0 + thread.system_ticks.0) as f64)).into()
 }
 
 /// The kernel counts it while kernel.task_delayacct is on.

@@ -1,5 +1,5 @@
-//! Servers that serve no request although it is not storage that they wait for: processes that are stopped or frozen, also those whose
-//! pipe is full, and processes behind a lock whose holder uses no CPU. docs/metrics.md, "Stuck servers".
+//! Servers that serve no request, for another reason than storage: they are stopped or frozen, or wait for a lock whose holder uses no
+//! CPU. Also stopped processes whose pipe is full. docs/metrics.md, "Stuck servers".
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

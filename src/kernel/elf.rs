@@ -67,8 +67,8 @@ pub struct FunctionSymbol<'a> {
     pub is_name_whole: bool,
 }
 
-/// Reads a file of which sections with at most so many bytes together are read; `None` if it is no 64-bit ELF file, or damaged, or with
-/// too many headers.
+/// Opens an ELF file for `read`, which may read sections of `max_section_bytes` together. `None`: it is no 64-bit ELF file, is damaged,
+/// or has too many headers.
 pub fn read_elf<T>(file: &File, max_section_bytes: u64, read: impl FnOnce(&mut ElfReader) -> T) -> Option<T> {
     let data = &ReadCache::new(file);
     Some(read(&mut ElfReader::new(data, max_section_bytes)?))

@@ -1,6 +1,7 @@
 //! Reads network interfaces and protocol counters in each sample, and facts about interfaces from time to time. Each source
-//! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `protocols`, sock_diag in `listeners` and
-//! `remote_hosts`, rtnetlink in `qdisc`, /proc/net/softnet_stat in `softnet`.
+//! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `protocols`, rtnetlink in `qdisc`,
+//! /proc/net/softnet_stat in `softnet`; sock_diag in `listeners`, `remote_hosts`, `syn_queues` (connection requests), `udp_sockets` and
+//! `unix_senders`. `namespaces` has the same of other network namespaces.
 
 mod dev;
 pub mod ethtool;

@@ -1,10 +1,13 @@
-//! The eBPF programs of assets/probe, and what they need of a machine. Here the task iterator, which says which threads wait for locks
-//! inside the kernel, and which threads hold those (`waits/kernel_lock_owners.rs` uses it). `block` has the histograms of block requests,
-//! `file_systems` those of calls on files, `run_queue` those of waits for a CPU, and `query` those of a database's queries; `wakes` says
-//! which thread wakes which, and `lock_wakers` which thread was woken last at a mutex. `doctor` tries them.
+//! The eBPF programs of assets/probe, a file each:
+//!
+//! - here: the task iterator, which reads which threads wait for locks inside the kernel, and which thread holds each lock
+//!   (`waits/kernel_lock_owners.rs` uses it)
+//! - `block`, `file_systems`, `run_queue`, `query`: histograms of block requests, of calls on files, of waits for a CPU, of queries
+//! - `wakes`, `lock_wakers`: which thread wakes which, and which thread was woken last at a mutex
 //!
 //! A child process (`loader_process`) relocates the object file to the running kernel by BTF, which takes 30 MB, and passes the
-//! program's descriptor. The programs of wake-ups do without BTF (`program_loader/task_layout`). Nothing is pinned: a program is unloaded when its last descriptor is closed.
+//! program's descriptor. The programs of wake-ups do without BTF (`program_loader/task_layout`). Nothing is pinned: a program is
+//! unloaded when its last descriptor is closed.
 
 pub mod block;
 pub mod block_latencies;

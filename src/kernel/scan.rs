@@ -1,5 +1,5 @@
 //! The scan of all tasks. It reads what may have changed since the last scan and keeps what it read, so that the same need not be read
-//! again; it never computes a difference.
+//! again. It computes no difference but one, which two samples do not have: how long a thread ran on each CPU (`thread`).
 //!
 //! - discovery: which processes exist (`discovery`, `discovery/new_pids`), and which threads (`process/threads`)
 //! - change detection: which processes ran, by their CPU clocks (`process_clock`), and which of their threads (`cpu_time_check`)

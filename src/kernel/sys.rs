@@ -55,7 +55,7 @@ pub fn ethtool_link_settings(socket: BorrowedFd, interface: &[u8], mask_words: i
 pub fn ethtool_legacy_settings(socket: BorrowedFd, interface: &[u8]) -> nix::Result<LegacySettings> {
     let mut settings = LegacySettings { command: ETHTOOL_GSET, ..LegacySettings::default() };
     let mut request = ethtool_request(interface, (&raw mut settings).cast())?;
-    // SAFETY: for this command the kernel writes one ethtool_cmd, whose size is asserted above. `settings` outlives the call.
+    // SAFETY: for this command the kernel writes one ethtool_cmd, whose size `layout` asserts. `settings` outlives the call.
     unsafe { siocethtool(socket.as_raw_fd(), &mut request) }?;
     Ok(settings)
 }

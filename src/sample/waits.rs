@@ -160,9 +160,10 @@ pub struct UnreadServer {
     pub reason: Absent,
 }
 
-/// A socket of a process with blocked threads, of a stopped or frozen one, or of one in a cgroup that its CPU quota throttles: a listening one whose accept queue is not empty, or a connection at an address at which
-/// this host listens, with received data that is unread or that may have no answer. By sock_diag at the end of the interval; of a
-/// process in another network namespace by its /proc/PID/net/tcp.
+/// A socket on which clients may wait for a process that does not serve them: it has blocked threads, is stopped or frozen, or its
+/// cgroup is throttled by its CPU quota. Either a listening socket whose accept queue is not empty, or an accepted connection with
+/// received data that is unread or that may have no answer. From sock_diag at the end of the interval; of a process in another network
+/// namespace from its /proc/PID/net/tcp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerSocket {
     /// Index into `Waits::groups`

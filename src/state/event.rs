@@ -90,7 +90,7 @@ pub enum ClickTarget {
     Screen(Screen),
     /// What a key does
     Action(Action),
-    /// The sign that the list is moved, by this number of cells: moves it back
+    /// The sign that the list is scrolled sideways, by this number of cells: scrolls it back
     MovedList(u16),
     /// A column heading
     Column(SortColumn),
@@ -115,7 +115,7 @@ pub enum ClickTarget {
         start_ns: i64,
         end_ns: i64,
     },
-    /// One of them
+    /// The time of one column, in nanoseconds since the Unix epoch
     Time(i64),
 }
 

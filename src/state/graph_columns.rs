@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::history::{CpuTime, GraphFigure, History, IntervalSummary};
-use super::recording_series::{RecordingSeries, Spread, SpreadSum};
+use super::recording_series::{RecordingSeries, ValueRange, ValueRangeSum};
 use super::timeline::TimelineTick;
 use super::{GraphWindow, State};
 use crate::sample::Instant;
@@ -74,11 +74,12 @@ impl State {
                 ((0..width).map(column).collect(), window.cursor_column(width), window.length_ns() / i64::from(width.max(1)))
             }
             None => {
-                let step = self.sweep_step_ns(width, at);
+                let step = self.column_step_ns(width, at);
                 let interval_ns = self.setup.interval_ms.saturating_mul(1_000_000);
-                let sweep = at.map(|at| sweep(&self.graphs.history, at, step, width, interval_ns)).unwrap_or_default();
+                let window =
+                    at.map(|at| window_columns(&self.graphs.history, at, step, width, interval_ns)).unwrap_or_default();
                 let column = |summaries| Column { summaries, ..Column::default() };
-                (sweep.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
+                (window.into_iter().map(column).collect(), None, i64::try_from(step).unwrap_or(i64::MAX))
             }
         };
         GraphColumns {
@@ -95,13 +96,13 @@ impl State {
 
     /// The time of a column of a graph that does not scroll: `GraphData::length_ns` fills it. Without a length an interval has one column,
     /// or 8, 4 or 2 as long as all known ones fit.
-    fn sweep_step_ns(&self, width: u16, at: Option<Instant>) -> u64 {
+    fn column_step_ns(&self, width: u16, at: Option<Instant>) -> u64 {
         let interval = self.setup.interval_ms.max(1).saturating_mul(1_000_000);
         let width = u64::from(width.saturating_sub(1).max(1));
         if let Some(length) = self.graphs.length_ns.and_then(|length| u64::try_from(length).ok()) {
             return (length / width).max(1);
         }
-        let origin = self.graphs.history.sweep_origin_ns();
+        let origin = self.graphs.history.window_origin_ns();
         let after = at.zip(origin).map_or(0, |(at, origin)| at.boottime_ns.saturating_sub(origin));
         let known = (after + interval / 2) / interval + 1;
         let columns = [8, 4, 2].into_iter().find(|&columns| known.saturating_mul(columns) <= width);
@@ -111,19 +112,19 @@ impl State {
 
 impl GraphColumns<'_> {
     /// Minimum, mean and maximum of a figure in each column; `None` without a value.
-    pub fn spreads(&self, figure: &GraphFigure) -> Vec<Option<Spread>> {
+    pub fn value_ranges(&self, figure: &GraphFigure) -> Vec<Option<ValueRange>> {
         let series = self.recording.figure(figure);
-        self.columns.iter().map(|column| self.spread(column, figure, series)).collect()
+        self.columns.iter().map(|column| self.value_range(column, figure, series)).collect()
     }
 
     /// The maximum of a figure in each column.
     pub fn maxima(&self, figure: &GraphFigure) -> Vec<Option<f32>> {
-        self.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect()
+        self.value_ranges(figure).into_iter().map(|range| range.map(|range| range.max)).collect()
     }
 
     /// Mean and maximum of a figure in each column.
     pub fn means_and_maxima(&self, figure: &GraphFigure) -> Vec<Option<(f32, f32)>> {
-        self.spreads(figure).into_iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect()
+        self.value_ranges(figure).into_iter().map(|range| range.map(|range| (range.mean, range.max))).collect()
     }
 
     /// The values of another figure than those of a whole recording: of the interval in each column in which `weight` is highest.
@@ -144,8 +145,8 @@ impl GraphColumns<'_> {
         u16::try_from(self.columns.len()).unwrap_or(u16::MAX)
     }
 
-    fn spread(&self, column: &Column, figure: &GraphFigure, series: Option<&[SpreadSum]>) -> Option<Spread> {
-        let mut sum = SpreadSum::default();
+    fn value_range(&self, column: &Column, figure: &GraphFigure, series: Option<&[ValueRangeSum]>) -> Option<ValueRange> {
+        let mut sum = ValueRangeSum::default();
         let summaries = self.history.range(column.summaries.clone());
         let is_wide = column.until_ns.saturating_sub(column.from_ns) >= self.recording.span_ns();
         if let Some(series) = series.filter(|_| is_wide || column.summaries.is_empty()) {
@@ -153,26 +154,26 @@ impl GraphColumns<'_> {
             let spans = spans.start.min(series.len())..spans.end.min(series.len());
             series.get(spans).into_iter().flatten().for_each(|&other| sum.merge(other));
         }
-        if sum.spread().is_none() {
+        if sum.value_range().is_none() {
             for summary in summaries {
                 if let Some(value) = summary.figure(figure) {
                     sum.add(value, summary.seconds);
                 }
             }
         }
-        sum.spread().or_else(|| match figure {
-            GraphFigure::CpuTime(time) => self.tick_spread(column, *time),
+        sum.value_range().or_else(|| match figure {
+            GraphFigure::CpuTime(time) => self.tick_range(column, *time),
             _ => None,
         })
     }
 
     /// The same from the ticks of the timeline, which are known before the recording has been evaluated.
-    fn tick_spread(&self, column: &Column, time: CpuTime) -> Option<Spread> {
-        let mut sum = SpreadSum::default();
+    fn tick_range(&self, column: &Column, time: CpuTime) -> Option<ValueRange> {
+        let mut sum = ValueRangeSum::default();
         for tick in self.ticks.get(between(self.ticks.len(), column, |at| self.tick_times(at)))? {
             sum.add(tick_share(tick, time), 1.0);
         }
-        sum.spread()
+        sum.value_range()
     }
 
     /// Begin and end of an interval on the timeline.
@@ -234,9 +235,9 @@ impl History {
 
 /// The summaries of each column of a graph that does not scroll; the column after the newest is blank. A sample that is early or late
 /// by less than half an interval keeps its column: the first one, which is often late, must not leave a blank column behind it.
-fn sweep(history: &History, at: Instant, step_ns: u64, count: u16, interval_ns: u64) -> Vec<Range<usize>> {
+fn window_columns(history: &History, at: Instant, step_ns: u64, count: u16, interval_ns: u64) -> Vec<Range<usize>> {
     let mut columns = vec![0..0; usize::from(count)];
-    let (Some(origin), Some(width)) = (history.sweep_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
+    let (Some(origin), Some(width)) = (history.window_origin_ns(), u64::from(count).checked_sub(1).filter(|&width| width > 0))
     else {
         return columns;
     };
@@ -282,12 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_overwrites_its_oldest_column() {
+    fn a_new_interval_overwrites_the_oldest_column() {
         let mut history = History::default();
         let mut frames = Vec::new();
         for second in 1..=7_u64 {
             history.insert(summary(second));
-            let columns = sweep(&history, summary(second).at, 1_000_000_000, 5, 1_000_000_000);
+            let columns = window_columns(&history, summary(second).at, 1_000_000_000, 5, 1_000_000_000);
             let digit = |column: &Range<usize>| match column.is_empty() {
                 true => "-".to_owned(),
                 false => (column.start + 1).to_string(),
@@ -348,7 +349,7 @@ mod tests {
         let last = summary(0).at;
         let at = Instant { boottime_ns: 4_990_000_000, ..last };
         let lengths: Vec<usize> =
-            sweep(&history, at, 1_000_000_000, 7, 1_000_000_000).iter().map(ExactSizeIterator::len).collect();
+            window_columns(&history, at, 1_000_000_000, 7, 1_000_000_000).iter().map(ExactSizeIterator::len).collect();
         assert_eq!(lengths, [1, 1, 1, 1, 1, 0, 0]);
     }
 
@@ -356,7 +357,7 @@ mod tests {
     fn a_column_has_all_intervals_that_end_in_it() {
         let mut history = History::default();
         (1..=12).for_each(|second| history.insert(summary(second)));
-        let columns = sweep(&history, summary(12).at, 4_000_000_000, 4, 1_000_000_000);
+        let columns = window_columns(&history, summary(12).at, 4_000_000_000, 4, 1_000_000_000);
         let lengths: Vec<usize> = columns.iter().map(ExactSizeIterator::len).collect();
         assert_eq!(lengths.iter().sum::<usize>(), 12, "{columns:?}");
         let window: Vec<Range<usize>> =

@@ -10,7 +10,7 @@ pub struct GraphData {
     pub history: History,
     /// Replay: over the recording, as far as it has been evaluated
     pub recording_series: RecordingSeries,
-    /// Length of the graphs in nanoseconds; `None`: the recording, the intervals in memory, or what `sweep_step_ns` says
+    /// Length of the graphs in nanoseconds; `None`: the recording, the intervals in memory, or what `column_step_ns` says
     pub(super) length_ns: Option<i64>,
 }
 
@@ -26,7 +26,7 @@ impl GraphData {
     /// The largest value of a figure: of the recording, as far as it has been evaluated, or of the last minutes of a live session.
     pub fn peak(&self, figure: &GraphFigure) -> Option<f32> {
         let spans = self.recording_series.figure(figure).into_iter().flatten();
-        let in_recording = spans.filter_map(|sum| sum.spread()).map(|spread| spread.max).max_by(f32::total_cmp);
+        let in_recording = spans.filter_map(|sum| sum.value_range()).map(|range| range.max).max_by(f32::total_cmp);
         in_recording.into_iter().chain(self.history.peak(figure)).max_by(f32::total_cmp)
     }
 }

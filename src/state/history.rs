@@ -16,8 +16,8 @@ pub use summary::{
 #[derive(Clone, Debug)]
 pub struct History {
     summaries: VecDeque<IntervalSummary>,
-    /// The time of the first interval, which is in the first column of all sweeps
-    sweep_origin_ns: Option<u64>,
+    /// The time of the first interval, which is in the first column of every window
+    window_origin_ns: Option<u64>,
     /// Summaries that are kept
     capacity: usize,
 }
@@ -30,7 +30,7 @@ pub const MAX_PAGE_COLUMNS: u16 = 121;
 
 impl Default for History {
     fn default() -> History {
-        History { summaries: VecDeque::new(), sweep_origin_ns: None, capacity: MAX_INTERVALS }
+        History { summaries: VecDeque::new(), window_origin_ns: None, capacity: MAX_INTERVALS }
     }
 }
 
@@ -44,7 +44,7 @@ impl History {
     /// Inserts a summary by its time; replaces one of the same time.
     pub fn insert(&mut self, summary: IntervalSummary) {
         let at = summary.at.boottime_ns;
-        self.sweep_origin_ns.get_or_insert(at);
+        self.window_origin_ns.get_or_insert(at);
         let place = self.summaries.partition_point(|known| known.at.boottime_ns < at);
         match self.summaries.get_mut(place) {
             Some(known) if known.at.boottime_ns == at => *known = summary,
@@ -112,9 +112,9 @@ impl History {
         self.summaries.range(..end).enumerate()
     }
 
-    /// The time of the first interval: in all sweeps it is in the first column.
-    pub(super) fn sweep_origin_ns(&self) -> Option<u64> {
-        self.sweep_origin_ns
+    /// The time of the first interval: in every window it is in the first column.
+    pub(super) fn window_origin_ns(&self) -> Option<u64> {
+        self.window_origin_ns
     }
 
     /// The last `count` cells of a graph that ends at `at`, oldest first; `None` marks missing intervals.

@@ -9,15 +9,15 @@ use super::history::{GraphFigure, IntervalSummary};
 
 /// Minimum, time-weighted mean and maximum of a figure over some intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct ValueRange {
     pub min: f32,
     pub mean: f32,
     pub max: f32,
 }
 
-/// Spreads while they are summed up. Without seconds there is no value.
+/// Value ranges while they are summed up. Without seconds there is no value.
 #[derive(Clone, Copy, Debug)]
-pub struct SpreadSum {
+pub struct ValueRangeSum {
     min: f32,
     max: f32,
     /// Value × seconds
@@ -25,29 +25,29 @@ pub struct SpreadSum {
     seconds: f32,
 }
 
-impl Default for SpreadSum {
-    fn default() -> SpreadSum {
-        SpreadSum { min: f32::INFINITY, max: f32::NEG_INFINITY, sum: 0.0, seconds: 0.0 }
+impl Default for ValueRangeSum {
+    fn default() -> ValueRangeSum {
+        ValueRangeSum { min: f32::INFINITY, max: f32::NEG_INFINITY, sum: 0.0, seconds: 0.0 }
     }
 }
 
-impl SpreadSum {
+impl ValueRangeSum {
     pub fn add(&mut self, value: f32, seconds: f32) {
         // An interval without a length still has a value.
         let seconds = seconds.max(1e-3);
-        self.merge(SpreadSum { min: value, max: value, sum: value * seconds, seconds });
+        self.merge(ValueRangeSum { min: value, max: value, sum: value * seconds, seconds });
     }
 
     /// Without branches: a frame merges a hundred thousand spans of a day.
-    pub fn merge(&mut self, other: SpreadSum) {
+    pub fn merge(&mut self, other: ValueRangeSum) {
         self.min = if other.min < self.min { other.min } else { self.min };
         self.max = if other.max > self.max { other.max } else { self.max };
         self.sum += other.sum;
         self.seconds += other.seconds;
     }
 
-    pub fn spread(self) -> Option<Spread> {
-        (self.seconds > 0.0).then(|| Spread { min: self.min, mean: self.sum / self.seconds, max: self.max })
+    pub fn value_range(self) -> Option<ValueRange> {
+        (self.seconds > 0.0).then(|| ValueRange { min: self.min, mean: self.sum / self.seconds, max: self.max })
     }
 }
 
@@ -59,7 +59,7 @@ const MAX_SPANS: usize = 16_384;
 const MIN_SPANS: usize = 512;
 
 /// Figures beyond this number are not kept: 512 spans of so many fit.
-const MAX_FIGURES: usize = MAX_BYTES / size_of::<SpreadSum>() / MIN_SPANS;
+const MAX_FIGURES: usize = MAX_BYTES / size_of::<ValueRangeSum>() / MIN_SPANS;
 
 /// Figures of which there may be any number: more would shorten the others. The graphs of those that are not kept show the
 /// intervals near the displayed one.
@@ -73,7 +73,7 @@ pub struct RecordingSeries {
     /// Length of a span
     span_ns: i64,
     /// Sorted by figure; spans behind the last known one are missing
-    series: Vec<(GraphFigure, Vec<SpreadSum>)>,
+    series: Vec<(GraphFigure, Vec<ValueRangeSum>)>,
     /// Spans so far
     len: usize,
     /// How many of the figures are unbounded ones
@@ -121,7 +121,7 @@ impl RecordingSeries {
         };
         let Some((_, sums)) = self.series.get_mut(place) else { return };
         if sums.len() < spans.end {
-            sums.resize(spans.end, SpreadSum::default());
+            sums.resize(spans.end, ValueRangeSum::default());
         }
         let share = seconds / spans.len().max(1) as f32;
         sums.get_mut(spans).into_iter().flatten().for_each(|sum| sum.add(value, share));
@@ -130,7 +130,7 @@ impl RecordingSeries {
     /// Spans that fit into the memory when this summary has been added.
     fn capacity(&self, summary: &IntervalSummary) -> usize {
         let figures = self.series.len().max(summary.graph_figure_count()).max(1);
-        (MAX_BYTES / size_of::<SpreadSum>() / figures).clamp(MIN_SPANS, MAX_SPANS)
+        (MAX_BYTES / size_of::<ValueRangeSum>() / figures).clamp(MIN_SPANS, MAX_SPANS)
     }
 
     fn double_span(&mut self) {
@@ -177,7 +177,7 @@ impl RecordingSeries {
     }
 
     /// The spans of a figure that is known.
-    pub fn figure(&self, figure: &GraphFigure) -> Option<&[SpreadSum]> {
+    pub fn figure(&self, figure: &GraphFigure) -> Option<&[ValueRangeSum]> {
         let place = self.series.binary_search_by(|known| known.0.cmp(figure)).ok()?;
         self.series.get(place).map(|(_, sums)| sums.as_slice())
     }
@@ -207,11 +207,11 @@ mod tests {
             let mut peaks = 0;
             for column in 0..86_400_000_000_000 / column_ns {
                 let spans = series.spans(column * column_ns, (column + 1) * column_ns);
-                let mut sum = SpreadSum::default();
+                let mut sum = ValueRangeSum::default();
                 series.figure(&CPU).unwrap()[spans].iter().for_each(|&other| sum.merge(other));
-                let spread = sum.spread().unwrap();
-                peaks += i32::from(spread.max > 0.9);
-                assert!((0.0..=0.011).contains(&spread.min), "{spread:?}");
+                let range = sum.value_range().unwrap();
+                peaks += i32::from(range.max > 0.9);
+                assert!((0.0..=0.011).contains(&range.min), "{range:?}");
             }
             assert!(peaks >= 1, "columns of {column_ns} ns");
         }
@@ -223,7 +223,7 @@ mod tests {
         for second in (1..=20).filter(|second| !(8..=12).contains(second)) {
             series.add(&summary(second, [0, -240, 240, -240, 240][second as usize % 5], 0.5));
         }
-        let holes = series.figure(&CPU).unwrap().iter().filter(|sum| sum.spread().is_none()).count();
+        let holes = series.figure(&CPU).unwrap().iter().filter(|sum| sum.value_range().is_none()).count();
         assert!((4..=5).contains(&holes), "{holes}");
     }
 }

@@ -61,7 +61,7 @@ impl SortColumn {
 
     pub const TASK_ACTIVITY: SortColumn = SortColumn::new(SortBy::Activity);
     pub const TASK_CPU: SortColumn = SortColumn::new(SortBy::Task(&task::CPU_RATIO, Some(&thread::CPU_RATIO)));
-    pub const TASK_TIME: SortColumn = SortColumn::new(SortBy::Task(&task::CPU_TIME_SECONDS, None));
+    pub const TASK_TIME: SortColumn = SortColumn::new(SortBy::Task(&task::CPU_TIME_SECONDS, Some(&thread::CPU_TIME_SECONDS)));
     pub const TASK_RUN_QUEUE: SortColumn =
         SortColumn::new(SortBy::Task(&task::RUN_QUEUE_WAIT_RATIO, Some(&thread::RUN_QUEUE_WAIT_RATIO)));
     pub const TASK_DISK: SortColumn = SortColumn::new(SortBy::Task(&task::DISK_RATIO, Some(&thread::DISK_RATIO)));

@@ -178,3 +178,46 @@ fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
     }
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
+    use crate::state::filter::MatchMode;
+    use crate::state::{Setup, Source, TerminalCapabilities};
+    use crate::synthetic::{host, process, sample, thread};
+    use crate::units::Counter;
+
+    /// The process with the most CPU time has no thread with the most: those that used it have ended.
+    #[test]
+    fn threads_are_sorted_by_their_own_cpu_time() {
+        let with_ticks = |tid, ticks| thread(tid, "work").with(|thread| thread.user_ticks = Counter(ticks));
+        let at = |seconds| {
+            let of_ended = process(10, "a").threads([with_ticks(10, 5), with_ticks(11, 50)]);
+            let of_running = process(20, "b").threads([with_ticks(20, 900), with_ticks(21, 7)]);
+            let of_ended = of_ended.with(|process| process.user_ticks = Counter(100_000));
+            sample(seconds).processes([of_ended, of_running]).shared()
+        };
+        let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
+        let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+        let mut state = State::new(Setup {
+            terminal: TerminalCapabilities::default(),
+            source: Source::Live,
+            time_zone: jiff::tz::TimeZone::UTC,
+            size: (80, 24),
+            interval_ms: 1000,
+        });
+        state.lists.task_rows = TaskRows::Tasks(TaskList::Threads);
+        let sort = Sort { column: SortColumn::TASK_TIME, reversed: false };
+        let rows = task_rows(&state, &evaluation, sort, FilterMatcher::new("", MatchMode::Literal));
+        let shown: Vec<(usize, usize)> = rows
+            .iter()
+            .map(|row| match *row {
+                Row::Thread { process, thread, .. } => (process, thread),
+                _ => unreachable!("the list has threads alone"),
+            })
+            .collect();
+        assert_eq!(shown, [(1, 0), (0, 1), (1, 1), (0, 0)]);
+    }
+}

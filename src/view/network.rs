@@ -229,7 +229,7 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, p
     table.draw(&mut pane.subarea(0, 0, u16::MAX, end), None, rows);
     pane.line(end, (remote_hosts::footnote(state, evaluation), StyleRole::Dim));
     pane.line_right(end, (list_status(state, layout), StyleRole::Dim));
-    if evaluation.remote_hosts.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
+    if evaluation.remote_hosts.as_ref().is_some_and(|hosts| hosts.rows.is_empty()) {
         pane.line(1, ("no TCP connection with another host in this network namespace", StyleRole::Dim));
     }
     if evaluation.remote_hosts.is_none() {

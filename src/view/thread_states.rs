@@ -14,7 +14,7 @@ use crate::safe;
 use crate::state::State;
 use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{GraphFigure, ThreadState, thread_states};
-use crate::state::recording_series::Spread;
+use crate::state::recording_series::ValueRange;
 use crate::units::format;
 
 /// The layers from the bottom, as in `ThreadState`.
@@ -56,9 +56,9 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
 /// The mean numbers of each column, and above them what the interval with most threads had more.
 fn counts(columns: &GraphColumns) -> Vec<Option<[f32; 6]>> {
     let [running, run_queue, disk, lock, other, all] =
-        ThreadState::ALL.map(|state| columns.spreads(&GraphFigure::Threads(state)));
-    let mean = |of: &[Option<Spread>], at: usize| of.get(at).copied().flatten().map_or(0.0, |spread| spread.mean);
-    let column = |(at, all): (usize, &Option<Spread>)| {
+        ThreadState::ALL.map(|state| columns.value_ranges(&GraphFigure::Threads(state)));
+    let mean = |of: &[Option<ValueRange>], at: usize| of.get(at).copied().flatten().map_or(0.0, |range| range.mean);
+    let column = |(at, all): (usize, &Option<ValueRange>)| {
         let all = (*all)?;
         let peak = if columns.has_peaks { all.max - all.mean } else { 0.0 };
         Some([mean(&running, at), mean(&run_queue, at), mean(&disk, at), mean(&lock, at), mean(&other, at), peak])

@@ -29,7 +29,7 @@ impl TimeCells {
             return TimeCells { values: Vec::new(), cursor: None, width };
         }
         let columns = state.graph_columns(width);
-        let values = columns.spreads(figure).into_iter().map(|spread| spread.map(|spread| spread.max)).collect();
+        let values = columns.value_ranges(figure).into_iter().map(|range| range.map(|range| range.max)).collect();
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 

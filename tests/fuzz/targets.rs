@@ -69,12 +69,12 @@ pub fn index(bytes: &[u8]) {
 
 /// A recording from outside can be copied and kept, too.
 fn recorded_again(samples: &[Arc<Sample>]) {
-    let mut tape = HistoryRing::new(samples.len(), 64 << 20, Redaction::Nothing);
+    let mut ring = HistoryRing::new(samples.len(), 64 << 20, Redaction::Nothing);
     for sample in samples {
-        tape.push(sample);
+        ring.push(sample);
     }
-    for place in 0..tape.len() {
-        let _ = black_box(tape.sample(place));
+    for place in 0..ring.len() {
+        let _ = black_box(ring.sample(place));
     }
 }
 

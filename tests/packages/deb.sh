@@ -3,16 +3,16 @@
 # running: the recorder is not started by itself, it is restarted by an upgrade, recordings outlive a removal, and a purge
 # leaves nothing. Needs root.
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo 'skipped: dpkg in a clean root needs root'; exit 0; }
 first=$(realpath "$1") next=$(realpath "$2")
 . "$(dirname "$0")/root.sh"
+[ "$(id -u)" = 0 ] || skip 'dpkg in a clean root needs root'
 root=$place/root
 clean_root "$root"
 cp "$first" "$root/root/first.deb"
 cp "$next" "$root/root/next.deb"
 files "$root" >"$place/before"
 
-boot "$root" || { echo 'skipped: systemd does not start in a root of its own here'; exit 0; }
+boot "$root" || skip 'systemd does not start in a root of its own here'
 # systemd makes files of its own when it starts.
 files "$root" >"$place/before"
 
@@ -20,8 +20,10 @@ inside dpkg --install /root/first.deb >"$place/log" 2>&1 || { cat "$place/log"; 
 version=$(dpkg-deb --field "$first" Version)
 [ "$(inside stalltop --version)" = "stalltop ${version%-*}" ] || fail 'stalltop --version'
 code=0
-inside stalltop check --for 2s >"$place/check" || code=$?
+promptly 'check --for 2s' inside stalltop check --for 2s >"$place/check" || code=$?
 [ $code -le 2 ] || fail "stalltop check: exit code $code"
+promptly 'demo 1 | cat' inside sh -c 'stalltop demo 1 | cat' >"$place/demo"
+grep -q 'idle but blocked' "$place/demo" || fail "stalltop demo 1: $(cat "$place/demo")"
 inside stalltop doctor | grep -q '/etc/stalltop/config.toml' || fail 'doctor does not name the configuration'
 [ -z "$(inside dpkg --verify stalltop)" ] || fail 'dpkg --verify'
 [ "$(inside systemctl is-active $service)" = inactive ] || fail 'installing it starts the recorder'
@@ -45,13 +47,15 @@ recorded() { compgen -G "$recordings/*.stalltop"; }
 soon recorded || { inside systemctl status $service || true; fail 'the recorder records nothing'; }
 inside systemctl start stalltop-serve
 soon served || { inside systemctl status stalltop-serve || true; fail 'stalltop-serve does not answer'; }
-old=$(main_pid)
+old=$(main_pid) old_serve=$(main_pid stalltop-serve)
 inside dpkg --install /root/next.deb >/dev/null
-other_pid() { [ "$(main_pid)" != 0 ] && [ "$(main_pid)" != "$old" ]; }
-soon other_pid || fail 'an upgrade does not restart the recorder'
+soon other_pid $service "$old" || fail 'an upgrade does not restart the recorder'
+soon other_pid stalltop-serve "$old_serve" || fail 'an upgrade does not restart stalltop-serve'
+soon served || fail 'stalltop-serve does not answer after an upgrade'
 [ "$(inside systemctl is-active $service)" = active ] || fail 'the recorder is not active after an upgrade'
 grep -q 'of the administrator' "$root/etc/stalltop/config.toml" || fail 'an upgrade changes the configuration'
-ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), the configuration is kept"
+ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), stalltop-serve too ($old_serve, then \
+$(main_pid stalltop-serve)), the configuration is kept"
 
 inside dpkg --remove stalltop >/dev/null
 [ ! -e "$root/usr/bin/stalltop" ] || fail 'the binary is still there'

@@ -56,6 +56,7 @@ if command -v busybox >/dev/null; then
   ok 'installed with busybox alone'
 else
   echo 'skipped: no busybox'
+  [ -z "${STALLTOP_NO_SKIP-}" ] || exit 1
 fi
 
 # refused SAYS: the script fails, says SAYS and installs nothing. `uname` may be another one.

@@ -15,18 +15,37 @@ fail() {
   exit 1
 }
 ok() { printf 'ok: %s\n' "$*"; }
+# skipped WHY: what cannot be tried here; it fails where nothing may be left out (.ci/release in CI).
+skipped() {
+  printf 'skipped: %s\n' "$*"
+  [ -z "${STALLTOP_NO_SKIP-}" ] || exit 1
+}
+skip() {
+  skipped "$*"
+  exit 0
+}
+# promptly NAME COMMAND: the first true verdict comes within 10 s of the command. Returns the command's exit code.
+promptly() {
+  local name=$1 begun code=0 took
+  shift
+  begun=$(date +%s%N)
+  "$@" || code=$?
+  took=$((($(date +%s%N) - begun) / 1000000))
+  [ $took -le 10000 ] || fail "$name took $took ms" >&2
+  ok "$name: the first verdict after $took ms" >&2
+  return $code
+}
 
 # clean_root DIR: a minimal Debian with systemd, and rpm for rpm.sh.
 clean_root() {
   local archive=${STALLTOP_TOOLS:-$HOME/.cache/stalltop-tools}/bookworm.tar made
   if [ ! -e "$archive" ]; then
     command -v debootstrap >/dev/null || apt-get install -yq --no-install-recommends debootstrap >/dev/null 2>&1 || true
-    command -v debootstrap >/dev/null || { echo 'skipped: debootstrap cannot be installed'; exit 0; }
+    command -v debootstrap >/dev/null || skip 'debootstrap cannot be installed'
     made=$place/debootstrap
     if ! debootstrap --variant=minbase --include=systemd,rpm bookworm "$made" >"$place/debootstrap.log" 2>&1; then
       tail -n 3 "$place/debootstrap.log"
-      echo 'skipped: debootstrap cannot make a root'
-      exit 0
+      skip 'debootstrap cannot make a root'
     fi
     rm -rf "$made"/var/cache/apt/archives/*.deb "$made"/var/lib/apt/lists/*
     mkdir -p "${archive%/*}"
@@ -89,7 +108,10 @@ files() {
 }
 
 service=stalltop-record.service
-main_pid() { inside systemctl show --property MainPID --value "$service"; }
+# main_pid [SERVICE]
+main_pid() { inside systemctl show --property MainPID --value "${1:-$service}"; }
+# Whether SERVICE runs as another process than PID.
+other_pid() { [ "$(main_pid "$1")" != 0 ] && [ "$(main_pid "$1")" != "$2" ]; }
 # Whether the service that serves metrics answers on the loopback interface of the root.
 served() {
   inside bash -c 'exec 3<>/dev/tcp/127.0.0.1/9709 && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && grep -q "^stalltop_cpus " <&3'

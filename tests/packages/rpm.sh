@@ -3,11 +3,11 @@
 # root is Debian's, with an empty rpm data base: no distribution with rpm can be had from Debian's packages, so that what
 # other packages provide (/bin/sh) is not asked for. Needs root and rpm.
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo 'skipped: rpm in a clean root needs root'; exit 0; }
-command -v rpm >/dev/null || apt-get install -yq --no-install-recommends rpm >/dev/null 2>&1 || true
-command -v rpm >/dev/null || { echo 'skipped: rpm cannot be installed'; exit 0; }
 first=$(realpath "$1") next=$(realpath "$2")
 . "$(dirname "$0")/root.sh"
+[ "$(id -u)" = 0 ] || skip 'rpm in a clean root needs root'
+command -v rpm >/dev/null || apt-get install -yq --no-install-recommends rpm >/dev/null 2>&1 || true
+command -v rpm >/dev/null || skip 'rpm cannot be installed'
 
 rpm --checksig "$first" | tee "$place/signature"
 grep -q 'digests OK' "$place/signature" || fail 'rpm --checksig'
@@ -29,7 +29,7 @@ root=$place/root
 clean_root "$root"
 cp "$first" "$root/root/first.rpm"
 cp "$next" "$root/root/next.rpm"
-boot "$root" || { echo 'skipped: systemd does not start in a root of its own here'; exit 0; }
+boot "$root" || skip 'systemd does not start in a root of its own here'
 package() { inside rpm --force-debian --nodeps "$@"; }
 inside rpm --initdb
 files "$root" >"$place/before"
@@ -49,8 +49,7 @@ recorded() { compgen -G "$recordings/*.stalltop"; }
 soon recorded || { inside systemctl status $service || true; fail 'the recorder records nothing'; }
 old=$(main_pid)
 package --upgrade /root/next.rpm
-other_pid() { [ "$(main_pid)" != 0 ] && [ "$(main_pid)" != "$old" ]; }
-soon other_pid || fail 'an upgrade does not restart the recorder'
+soon other_pid $service "$old" || fail 'an upgrade does not restart the recorder'
 grep -q 'of the administrator' "$root/etc/stalltop/config.toml" || fail 'an upgrade changes the configuration'
 ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), the configuration is kept"
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # static.sh BINARY: runs a static binary where there is nothing: in a root that holds this file, /proc and /sys alone, also as
-# nobody, read-only, without HOME, TERM and terminfo, on a terminal, and in the userlands of Debian and of busybox. A binary for
-# another processor runs under qemu-user and reads captured trees of /proc. Needs root.
+# nobody, read-only, without HOME, TERM and terminfo, on a terminal, and in other userlands: Debian's, one of busybox alone (Debian's
+# busybox-static, which is linked to glibc), and one whose only library is musl, with a program that runs by it. A binary for another
+# processor runs under qemu-user and reads captured trees of /proc. Needs root.
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo 'skipped: a root of its own needs root'; exit 0; }
 binary=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/tests/packages/root.sh"
+[ "$(id -u)" = 0 ] || skip 'a root of its own needs root'
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$here/Cargo.toml" | head -n 1)
 
 root=$place/empty
@@ -25,7 +26,7 @@ case $machine in
 esac
 if [ "$(uname -m)" != $native ]; then
   command -v qemu-$native-static >/dev/null || apt-get install -yq --no-install-recommends qemu-user-static >/dev/null 2>&1 || true
-  command -v qemu-$native-static >/dev/null || { echo 'skipped: qemu-user-static cannot be installed'; exit 0; }
+  command -v qemu-$native-static >/dev/null || skip 'qemu-user-static cannot be installed'
   cp "$(command -v qemu-$native-static)" "$root/emulator"
   emulator=(/emulator)
 fi
@@ -47,6 +48,13 @@ try() {
   fi
 }
 
+# verdict NAME WHAT COMMAND: is prompt, but for an emulator.
+verdict() {
+  local name="$1, $2"
+  shift 2
+  if [ ${#emulator[@]} = 0 ]; then promptly "$name" "$@"; else "$@"; fi
+}
+
 # suite NAME: everything that ends by itself. What a tree or a recording has is the same on every machine.
 suite() {
   local name=$1 tree
@@ -54,8 +62,13 @@ suite() {
   [ "$(cat "$place/out")" = "stalltop $version" ] || fail "$name: --version: $(cat "$place/out")"
   try 0 "$name" --help
   try 0 "$name" doctor
-  try 0,1,2 "$name" check --for 2s
+  verdict "$name" 'check --for 2s' try 0,1,2 "$name" check --for 2s
   grep -q 'CPUs busy' "$place/out" || fail "$name: check: $(cat "$place/out")"
+  # Its recording is written to a temporary file.
+  if [ -z "$read_only" ] && [ -d "$root/tmp" ]; then
+    verdict "$name" 'demo 1' try 0 "$name" demo 1
+    grep -q 'idle but blocked' "$place/out" || fail "$name: demo 1: $(cat "$place/out")"
+  fi
   try 0 "$name" table cpu 1 2
   try 0,1,2 "$name" check --json /given/database.stalltop
   cp "$place/out" "$place/${name// /-}.json"
@@ -111,6 +124,21 @@ if [ ${#emulator[@]} = 0 ]; then
     cp -r "$empty/stalltop" "$empty/given" "$root"
     suite 'busybox'
   else
-    echo 'skipped: busybox-static cannot be installed'
+    skipped 'busybox-static cannot be installed'
+  fi
+  root=$place/musl
+  command -v musl-gcc >/dev/null || apt-get install -yq --no-install-recommends musl-tools >/dev/null 2>&1 || true
+  if command -v musl-gcc >/dev/null; then
+    mkdir -p "$root"/{bin,lib,proc,sys,tmp}
+    # The dynamic linker, which is the library.
+    cp -L /lib/ld-musl-x86_64.so.1 "$root/lib"
+    printf '#include <stdio.h>\nint main(void) { return puts("runs by musl") < 0; }\n' >"$place/program.c"
+    musl-gcc -o "$root/bin/program" "$place/program.c"
+    [ "$(chroot "$root" /bin/program)" = 'runs by musl' ] || fail 'musl: its program does not run'
+    [ ! -e "$root/lib64" ] || fail 'musl: there is a glibc'
+    cp -r "$empty/stalltop" "$empty/given" "$root"
+    suite 'musl'
+  else
+    skipped 'musl-tools cannot be installed'
   fi
 fi

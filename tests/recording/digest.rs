@@ -57,10 +57,10 @@ fn each_sample_has_its_summary() {
     replayer.restrict_to(40..60);
     assert_eq!(replayer.frame_summary(1), Some(seen(41)));
     // For samples that were in memory before the recording began.
-    let mut tape = HistoryRing::new(1000, 16 << 20, Default::default());
-    samples.iter().enumerate().for_each(|(number, sample)| assert!(tape.push_with_summary(sample, seen(number))));
+    let mut ring = HistoryRing::new(1000, 16 << 20, Default::default());
+    samples.iter().enumerate().for_each(|(number, sample)| assert!(ring.push_with_summary(sample, seen(number))));
     let sink = Sink::default();
-    let options = RecorderOptions { backlog: tape.backlog(), ..options(1) };
+    let options = RecorderOptions { backlog: ring.backlog(), ..options(1) };
     Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap().finish(PATIENCE);
     assert_eq!(told(&Replayer::from_bytes(sink.0.lock().unwrap().clone()).unwrap()), all);
 }

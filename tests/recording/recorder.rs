@@ -356,14 +356,14 @@ fn a_recorder_whose_thread_panicked_reports_a_failure() {
 
 #[test]
 fn gaps_in_memory_are_gaps_in_the_saved_history() {
-    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
+    let mut ring = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
     let samples = few_samples(6);
     for (index, sample) in samples.iter().enumerate() {
-        tape.add_missed(if index == 3 { 7 } else { 0 }, sample.at.into());
-        assert!(tape.push(sample));
+        ring.add_missed(if index == 3 { 7 } else { 0 }, sample.at.into());
+        assert!(ring.push(sample));
     }
     let mut saved = Vec::new();
-    tape.write_to(&mut saved, &generator::meta(), &Default::default()).unwrap();
+    ring.write_to(&mut saved, &generator::meta(), &Default::default()).unwrap();
     let recorder = |history| {
         let sink = crate::support::Sink::default();
         let options = RecorderOptions { backlog: history, ..options(10) };
@@ -371,7 +371,7 @@ fn gaps_in_memory_are_gaps_in_the_saved_history() {
         recorder.finish(PATIENCE);
         sink.0.lock().unwrap().clone()
     };
-    for bytes in [saved, recorder(tape.backlog())] {
+    for bytes in [saved, recorder(ring.backlog())] {
         let replayer = Replayer::from_bytes(bytes).unwrap();
         let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples, gap.from, gap.to)).collect();
         assert_eq!(gaps, [(3, 7, samples[2].at.into(), samples[3].at.into())]);
@@ -392,13 +392,13 @@ fn a_disk_that_never_answers_does_not_block_the_end() {
 #[test]
 fn arguments_are_left_out_on_request() {
     let meta = Meta { redaction: Redaction::Arguments, ..generator::meta() };
-    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Arguments);
+    let mut ring = HistoryRing::new(100, 16 << 20, Redaction::Arguments);
     let named =
         |sample: Arc<Sample>| Arc::new(Sample { container_names: generator::container_names(), ..Sample::clone(&sample) });
     let samples: Vec<Arc<Sample>> = few_samples(70).into_iter().map(named).collect();
-    samples.iter().for_each(|sample| assert!(tape.push(sample)));
+    samples.iter().for_each(|sample| assert!(ring.push(sample)));
     let mut saved = Vec::new();
-    tape.write_to(&mut saved, &meta, &Default::default()).unwrap();
+    ring.write_to(&mut saved, &meta, &Default::default()).unwrap();
     let mut replayer = Replayer::from_bytes(saved).unwrap();
     assert_eq!(replayer.meta().redaction, Redaction::Arguments);
     for index in [0, 5, 69] {
@@ -451,10 +451,10 @@ fn marks_and_sections_come_back_from_file_and_pipe() {
 fn a_history_is_saved_to_a_new_file_only() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("last.stalltop");
-    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
-    few_samples(5).iter().for_each(|sample| assert!(tape.push(sample)));
+    let mut ring = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
+    few_samples(5).iter().for_each(|sample| assert!(ring.push(sample)));
     let mut bytes = Vec::new();
-    tape.write_to(&mut bytes, &generator::meta(), &Default::default()).unwrap();
+    ring.write_to(&mut bytes, &generator::meta(), &Default::default()).unwrap();
     save_recording(&path, &bytes).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(Replayer::open(&path).unwrap().verify().unwrap(), 5);

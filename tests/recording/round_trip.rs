@@ -169,25 +169,25 @@ fn values_that_samples_share_are_shared_again() {
 fn a_history_keeps_the_last_samples_and_saves_them() {
     let mut machine = Machine::new(3, 10, 20, 3, 2);
     let samples: Vec<_> = (0..400).map(|_| machine.next()).collect();
-    let mut tape = HistoryRing::new(100, 16 << 20, Default::default());
+    let mut ring = HistoryRing::new(100, 16 << 20, Default::default());
     for sample in &samples {
-        assert!(tape.push(sample));
+        assert!(ring.push(sample));
     }
-    assert!((100..220).contains(&tape.len()), "{}", tape.len());
-    let first = usize::try_from(tape.evicted()).unwrap();
-    assert_eq!(first + tape.len(), samples.len());
-    for index in (0..tape.len()).rev() {
-        assert_same(&tape.sample(index).unwrap(), &samples[first + index], &format!("tape {index}"));
+    assert!((100..220).contains(&ring.len()), "{}", ring.len());
+    let first = usize::try_from(ring.evicted()).unwrap();
+    assert_eq!(first + ring.len(), samples.len());
+    for index in (0..ring.len()).rev() {
+        assert_same(&ring.sample(index).unwrap(), &samples[first + index], &format!("ring {index}"));
     }
-    assert!(tape.sample(tape.len()).is_err());
+    assert!(ring.sample(ring.len()).is_err());
     let mut saved = Vec::new();
     let sections = [("baselines".to_owned(), vec![1, 2, 3])].into_iter().collect();
-    let bytes = tape.write_to(&mut saved, &generator::meta(), &sections).unwrap();
+    let bytes = ring.write_to(&mut saved, &generator::meta(), &sections).unwrap();
     assert_eq!(bytes, saved.len() as u64);
     let mut replayer = Replayer::from_bytes(saved).unwrap();
     assert_eq!(replayer.meta(), &generator::meta());
     assert_eq!(replayer.section("baselines"), Some([1, 2, 3].as_slice()));
-    assert_eq!(replayer.verify().unwrap(), tape.len());
+    assert_eq!(replayer.verify().unwrap(), ring.len());
     assert_eq!(replayer.sample(0).unwrap(), samples[first]);
 }
 
@@ -197,24 +197,24 @@ fn a_recorder_begins_with_the_history_and_its_marks() {
     let path = directory.path().join("from-memory");
     let mut machine = Machine::new(3, 10, 20, 3, 2);
     let samples: Vec<_> = (0..300).map(|_| machine.next()).collect();
-    let mut tape = HistoryRing::new(100, 16 << 20, Default::default());
+    let mut ring = HistoryRing::new(100, 16 << 20, Default::default());
     let (before, after) = samples.split_at(280);
     for (at, sample) in before.iter().enumerate() {
-        tape.push(sample);
+        ring.push(sample);
         if [3, 250].contains(&at) {
-            tape.add_mark(sample.at.into(), &format!("\x1b mark {at}"));
+            ring.add_mark(sample.at.into(), &format!("\x1b mark {at}"));
         }
     }
-    let marks: Vec<_> = tape.marks().map(|mark| mark.text.clone()).collect();
+    let marks: Vec<_> = ring.marks().map(|mark| mark.text.clone()).collect();
     assert_eq!(marks, ["mark 250"], "the other one was forgotten with its sample");
-    let options = RecorderOptions { backlog: tape.backlog(), ..options(after.len()) };
+    let options = RecorderOptions { backlog: ring.backlog(), ..options(after.len()) };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
     assert!(recorder.add_mark(after[0].at.into(), &"x".repeat(1 << 20)), "cut, and kept");
     assert!(!recorder.add_mark(after[0].at.into(), "\n\x07 "), "nothing is left of it");
     after.iter().for_each(|sample| recorder.offer(sample.clone()));
-    assert_eq!(recorder.finish(PATIENCE).progress().samples, (tape.len() + after.len()) as u64);
+    assert_eq!(recorder.finish(PATIENCE).progress().samples, (ring.len() + after.len()) as u64);
     let mut replayer = Replayer::open(&path).unwrap();
-    let first = usize::try_from(tape.evicted()).unwrap();
+    let first = usize::try_from(ring.evicted()).unwrap();
     assert_eq!(replayer.verify().unwrap(), samples.len() - first);
     for index in 0..replayer.len() {
         assert_same(&replayer.sample(index).unwrap(), &samples[first + index], &format!("sample {index}"));
@@ -226,10 +226,10 @@ fn a_recorder_begins_with_the_history_and_its_marks() {
 #[test]
 fn a_history_is_bounded_in_bytes() {
     let mut machine = Machine::new(3, 100, 100, 50, 2);
-    let mut tape = HistoryRing::new(100_000, 300_000, Default::default());
+    let mut ring = HistoryRing::new(100_000, 300_000, Default::default());
     for _ in 0..600 {
-        tape.push(&machine.next());
-        assert!(tape.bytes() < 500_000);
+        ring.push(&machine.next());
+        assert!(ring.bytes() < 500_000);
     }
-    assert!(tape.len() < 600);
+    assert!(ring.len() < 600);
 }

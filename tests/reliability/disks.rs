@@ -156,7 +156,7 @@ fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
 
 /// A disk with successors to continue on when it fails.
 #[derive(Clone)]
-struct Shelf {
+struct DiskSet {
     disk: BadDisk,
     /// The successors, and how many are in use.
     next: Arc<Mutex<Vec<BadDisk>>>,
@@ -169,10 +169,10 @@ struct Shelf {
     syncs: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Shelf {
-    fn of(mut disks: Vec<BadDisk>) -> Shelf {
+impl DiskSet {
+    fn new(mut disks: Vec<BadDisk>) -> DiskSet {
         let disk = disks.remove(0);
-        Shelf {
+        DiskSet {
             used: Arc::new(Mutex::new(vec![disk.clone()])),
             disk,
             next: Arc::new(Mutex::new(disks)),
@@ -183,7 +183,7 @@ impl Shelf {
     }
 }
 
-impl Storage for Shelf {
+impl Storage for DiskSet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.disk.write(bytes)
     }
@@ -225,7 +225,7 @@ impl Storage for Shelf {
         }
         let disk = next.remove(0);
         self.used.lock().unwrap().push(disk.clone());
-        Some(Ok(Box::new(Shelf { disk, synced: Arc::default(), syncs: Arc::default(), ..self.clone() })))
+        Some(Ok(Box::new(DiskSet { disk, synced: Arc::default(), syncs: Arc::default(), ..self.clone() })))
     }
 
     fn discard(&self) {
@@ -238,10 +238,10 @@ fn disk(bad: usize, forever: bool) -> BadDisk {
 }
 
 /// Records 200 samples and two marks; returns the status, the number of files and all of them as one recording.
-fn on_shelf(shelf: &Shelf) -> (RecorderStatus, usize, Replayer, tempfile::TempDir) {
+fn record_on(disks: &DiskSet) -> (RecorderStatus, usize, Replayer, tempfile::TempDir) {
     let samples = few_samples(200);
     let options = RecorderOptions { retry_interval: Duration::from_secs(3), ..options(samples.len()) };
-    let mut recorder = Recorder::from_storage(Box::new(shelf.clone()), &generator::meta(), options).unwrap();
+    let mut recorder = Recorder::from_storage(Box::new(disks.clone()), &generator::meta(), options).unwrap();
     for (index, sample) in samples.iter().enumerate() {
         if index == 50 || index == 130 {
             assert!(recorder.add_mark(sample.at.into(), "word"));
@@ -249,7 +249,7 @@ fn on_shelf(shelf: &Shelf) -> (RecorderStatus, usize, Replayer, tempfile::TempDi
         recorder.offer(sample.clone());
     }
     let status = recorder.close(PATIENCE);
-    let used = shelf.used.lock().unwrap().clone();
+    let used = disks.used.lock().unwrap().clone();
     assert_eq!(recorder.locations().len(), used.len());
     let folder = tempfile::tempdir().unwrap();
     for (index, disk) in used.iter().enumerate() {
@@ -270,8 +270,8 @@ fn a_disk_that_fails_is_left_for_another_file_and_nothing_is_lost() {
     let mut failed = 0;
     // The first two operations begin the recording.
     for bad in (3..).step_by(if full() { 1 } else { 17 }) {
-        let shelf = Shelf::of(vec![disk(bad, true), disk(0, false)]);
-        let (status, files, replayer, _folder) = on_shelf(&shelf);
+        let disks = DiskSet::new(vec![disk(bad, true), disk(0, false)]);
+        let (status, files, replayer, _folder) = record_on(&disks);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
         assert_eq!((kept.samples, kept.lost_samples, replayer.gaps().len()), (200, 0, 0), "operation {bad}");
         let marks: Vec<u64> = replayer.marks().iter().map(|mark| mark.samples_before).collect();
@@ -288,32 +288,32 @@ fn a_disk_that_fails_is_left_for_another_file_and_nothing_is_lost() {
 /// is written to that file, and no sample is lost.
 #[test]
 fn after_a_failed_sync_a_file_is_not_written_again() {
-    let sound = Shelf::of(vec![disk(0, false)]);
-    on_shelf(&sound);
+    let sound = DiskSet::new(vec![disk(0, false)]);
+    record_on(&sound);
     let syncs = sound.syncs.lock().unwrap().clone();
     // Syncs at the start, at the end, at key frames and after 60 samples.
     assert!(syncs.len() >= 6, "{syncs:?}");
     for &bad in &syncs[1..] {
-        let shelf = Shelf::of(vec![disk(bad, false), disk(0, false)]);
-        let (status, files, replayer, _folder) = on_shelf(&shelf);
+        let disks = DiskSet::new(vec![disk(bad, false), disk(0, false)]);
+        let (status, files, replayer, _folder) = record_on(&disks);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
         assert_eq!((files, kept.samples, kept.lost_samples, replayer.gaps().len()), (2, 200, 0, 0), "operation {bad}");
-        assert_eq!(*shelf.disk.operations.lock().unwrap(), bad, "it was the last one on that disk");
+        assert_eq!(*disks.disk.operations.lock().unwrap(), bad, "it was the last one on that disk");
     }
 }
 
 /// If the next file fails too, it is tried again later, and the samples until then become a gap.
 #[test]
 fn a_disk_that_fails_for_a_while_causes_a_gap() {
-    let shelf = Shelf::of(vec![disk(80, true), disk(1, true), disk(1, true), disk(0, false)]);
-    let (status, files, replayer, _folder) = on_shelf(&shelf);
+    let disks = DiskSet::new(vec![disk(80, true), disk(1, true), disk(1, true), disk(0, false)]);
+    let (status, files, replayer, _folder) = record_on(&disks);
     let RecorderStatus::Finished(kept) = status else { panic!("{status:?}") };
     assert_eq!((files, kept.samples + kept.lost_samples), (2, 200));
     let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
     assert_eq!((gap.lost_samples, gap.reason), (kept.lost_samples, GapReason::DiskFailed));
     assert!((1..10).contains(&gap.lost_samples), "{gap:?}");
     // Without a successor the recorder fails and reports what was written.
-    let (status, files, ..) = on_shelf(&Shelf::of(vec![disk(80, true)]));
+    let (status, files, ..) = record_on(&DiskSet::new(vec![disk(80, true)]));
     let RecorderStatus::Paused { reason: why, progress: kept } = status else { panic!("{status:?}") };
     assert!(
         files == 1 && why.contains("os error 5") && kept.samples > 60 && kept.samples + kept.lost_samples == 200,
@@ -326,8 +326,8 @@ fn a_disk_that_fails_for_a_while_causes_a_gap() {
 fn a_gap_is_not_lost_with_the_disk_that_it_was_written_to() {
     // The third operation writes the gap with the sample after it, the fourth is the sync that fails.
     for (bad, repeats) in [(3, true), (4, true), (5, false), (40, false), (80, false)] {
-        let shelf = Shelf::of(vec![disk(80, true), disk(1, true), disk(1, true), disk(bad, true), disk(0, false)]);
-        let (status, files, replayer, folder) = on_shelf(&shelf);
+        let disks = DiskSet::new(vec![disk(80, true), disk(1, true), disk(1, true), disk(bad, true), disk(0, false)]);
+        let (status, files, replayer, folder) = record_on(&disks);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
         let [gap] = replayer.gaps() else { panic!("operation {bad}: {:?}", replayer.gaps()) };
         assert_eq!((files, gap.lost_samples, gap.reason), (3, kept.lost_samples, GapReason::DiskFailed), "operation {bad}");
@@ -341,8 +341,8 @@ fn a_gap_is_not_lost_with_the_disk_that_it_was_written_to() {
 #[test]
 fn a_gap_in_two_files_is_reported_once() {
     let disks = vec![disk(80, true), disk(1, true), disk(1, true), disk(4, true), disk(0, false)];
-    let shelf = Shelf { forgets: false, ..Shelf::of(disks) };
-    let (status, files, replayer, folder) = on_shelf(&shelf);
+    let disks = DiskSet { forgets: false, ..DiskSet::new(disks) };
+    let (status, files, replayer, folder) = record_on(&disks);
     let told = |name: &str| Replayer::open(&folder.path().join(name)).unwrap().gaps().len();
     assert_eq!((told("1.stalltop"), told("2.stalltop")), (1, 1));
     let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };

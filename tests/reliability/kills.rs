@@ -32,17 +32,17 @@ struct Victim {
 impl Victim {
     fn new(count: usize) -> Victim {
         let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("tape")).unwrap();
+        fs::create_dir(directory.path().join("recording")).unwrap();
         Victim { directory, count }
     }
 
     /// The files of the recording: one or two.
-    fn tape(&self) -> PathBuf {
-        self.directory.path().join("tape")
+    fn segments(&self) -> PathBuf {
+        self.directory.path().join("recording")
     }
 
     fn recording(&self) -> PathBuf {
-        self.tape().join(FILE)
+        self.segments().join(FILE)
     }
 
     /// strace for the system calls on the recording's first file: by its path, and by its name in its directory.
@@ -76,7 +76,7 @@ impl Victim {
     fn lost(&self, what: &str) -> usize {
         let written = self.written();
         let truth = samples(self.count);
-        let sound = match Replayer::open(&self.tape()) {
+        let sound = match Replayer::open(&self.segments()) {
             Ok(mut replayer) => {
                 assert!(!replayer.is_growing(), "{what}: the lock outlives its process");
                 let sound = replayer.verify().unwrap();
@@ -100,7 +100,7 @@ impl Victim {
                 0
             }
         };
-        let beside: Vec<_> = fs::read_dir(self.tape()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let beside: Vec<_> = fs::read_dir(self.segments()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(beside.len() <= 2, "{what}: something is left: {beside:?}");
         assert!(sound >= written, "{what}: {written} samples were written, and {sound} are there");
         written.saturating_sub(sound)
@@ -114,7 +114,9 @@ fn records_where_the_environment_says() {
     let count = std::env::var("STALLTOP_TEST_SAMPLES").unwrap().parse().unwrap();
     let directory = Path::new(&directory);
     let options = RecorderOptions { reserve_free_space: false, ..options(count) };
-    let Ok(mut recorder) = Recorder::create(&directory.join("tape").join(FILE), &generator::meta(), options) else { return };
+    let Ok(mut recorder) = Recorder::create(&directory.join("recording").join(FILE), &generator::meta(), options) else {
+        return;
+    };
     let written = fs::OpenOptions::new().append(true).create(true).open(directory.join("written")).unwrap();
     for (number, sample) in samples(count).into_iter().enumerate() {
         recorder.offer(sample);
@@ -185,7 +187,7 @@ fn injected(call: &str, nth: usize, what: &str, count: usize) -> (usize, Vec<Pat
     // Any end is right.
     let _ = victim.traced(&["-o", "/dev/null", "-e", &inject]).status().unwrap();
     let lost = victim.lost(&inject);
-    let files: Vec<PathBuf> = fs::read_dir(victim.tape()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<PathBuf> = fs::read_dir(victim.segments()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for file in files.iter().filter(|_| what.starts_with("error")) {
         Replayer::open(file).unwrap_or_else(|error| panic!("{inject}: what could not begin is left: {error}"));
     }

@@ -73,7 +73,7 @@ fn completer(command: &str, argument: &str, words: &[OsString]) -> Option<Comple
         ("nicstat", "interfaces") => words_of(interfaces),
         ("nicstat", "speeds") => words_of(|| with_end(interfaces(), ":")),
         (_, "nic_speed") => words_of(|| with_end(interfaces(), "=")),
-        ("fleet", "hosts") => words_of(ssh_hosts),
+        ("fleet" | "mcp", "hosts") => words_of(ssh_hosts),
         ("man", "command") => {
             words_of(|| cli::clap_command().get_subcommands().map(|below| below.get_name().to_owned()).collect())
         }
@@ -93,11 +93,17 @@ fn completer(command: &str, argument: &str, words: &[OsString]) -> Option<Comple
             Some(Completer::Files(recordings()))
         }
         (_, "at" | "from" | "to") => {
-            let recording = words.iter().map(PathBuf::from).find(|path| is_recording(path))?;
+            let recording = recording_in(words)?;
             Some(Completer::Words(Box::new(move || marks(&recording))))
         }
         _ => None,
     }
+}
+
+/// The file, or the directory of a recording, that a command line names: after the program and the command.
+fn recording_in(words: &[OsString]) -> Option<PathBuf> {
+    let paths = || words.iter().skip(2).map(PathBuf::from);
+    paths().find(|path| is_recording(path)).or_else(|| paths().find(|path| path.is_dir()))
 }
 
 fn recordings() -> PathCompleter {

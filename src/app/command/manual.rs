@@ -60,7 +60,7 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
 ];
 
 /// Files that are read or written without being named on the command line.
-pub const FILES: [(&str, &str); 5] = [
+pub const FILES: [(&str, &str); 6] = [
     ("/etc/stalltop/config.toml, ~/.config/stalltop/config.toml", "configuration; the user's has precedence"),
     (
         "/var/lib/stalltop/baselines.toml, ~/.local/state/stalltop/baselines.toml",
@@ -68,6 +68,7 @@ pub const FILES: [(&str, &str); 5] = [
     ),
     ("/var/lib/stalltop-record", "recordings of the service stalltop-record"),
     ("/var/lib/stalltop-armed", "captures of the service stalltop-armed"),
+    ("/var/lib/stalltop-serve", "learned latencies of disks of the service stalltop-serve"),
     ("HOST-YYYYMMDDTHHMMSS.stalltop", "recordings, in the current directory"),
 ];
 

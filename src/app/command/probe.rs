@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 
 use crate::app::config::FILE_TIMEOUT;
 use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::privileges::bpf_remedy;
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
 use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::probe::{FileSystems, RunQueue};
@@ -36,7 +37,9 @@ use crate::units::time::time_of_day;
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What would make it possible.
-const REMEDY: &str = "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF";
+fn remedy() -> String {
+    format!("{}, on a kernel with CONFIG_DEBUG_INFO_BTF", bpf_remedy())
+}
 
 /// `probe fs`
 pub fn file_systems(root: &Root, options: &FileSystems) -> Result<Exit, Failure> {
@@ -162,14 +165,20 @@ pub fn doctor_lines(root: &Root) -> String {
         Ok(probe.missing().iter().cloned().chain(refused).collect())
     };
     let attach_run_queue = || RunQueueProbe::attach(&program, RunQueueLayout::new(cpus, None)).map(|_| Vec::new());
-    let mut text = doctor_line(root, "operations of file systems", "stalltop probe fs", attach_file_systems);
-    text.push_str(&doctor_line(root, "waits for a CPU", "stalltop probe runq", attach_run_queue));
+    let mut text = doctor_line(root, "operations of file systems", "stalltop probe fs", &remedy(), attach_file_systems);
+    text.push_str(&doctor_line(root, "waits for a CPU", "stalltop probe runq", &remedy(), attach_run_queue));
     text.push_str(&query::queries_line(root));
     text
 }
 
 /// `attach` returns what is not counted.
-fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> Result<Vec<String>, ProbeError>) -> String {
+fn doctor_line(
+    root: &Root,
+    what: &str,
+    command: &str,
+    remedy: &str,
+    attach: impl FnOnce() -> Result<Vec<String>, ProbeError>,
+) -> String {
     let attached = match load_obstacle(root) {
         Some((_, why)) => Err(ProbeError::NotPossible(why)),
         None => attach(),
@@ -182,7 +191,7 @@ fn doctor_line(root: &Root, what: &str, command: &str, attach: impl FnOnce() -> 
         }
         Err(why) => {
             let why = printable(&why.to_string());
-            format!("eBPF      {what} cannot be counted: {why}: {REMEDY}\n")
+            format!("eBPF      {what} cannot be counted: {why}: {remedy}\n")
         }
     }
 }
@@ -195,7 +204,7 @@ fn permitted(root: &Root) -> Result<(), Failure> {
 }
 
 fn refused(why: &str) -> Failure {
-    Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY)
+    Failure::new(Exit::Refused, "cannot attach eBPF programs", why, remedy())
 }
 
 /// The process with this number, which must be that of the initial pid namespace: eBPF programs see no other.

@@ -29,8 +29,8 @@ const RETRY_SECONDS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 const START_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A connection without a sample for this time is ended, and for so many intervals.
-const MIN_PATIENCE: Duration = Duration::from_secs(60);
-const PATIENCE_INTERVALS: u32 = 5;
+const MIN_SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+const SILENCE_TIMEOUT_INTERVALS: u32 = 5;
 
 /// How much of a difference of the clocks is forgotten with each sample: a late one shows a smaller difference than there is.
 const CLOCK_OFFSET_DECAY_SECONDS: f64 = 0.05;
@@ -89,8 +89,8 @@ impl HostThread {
 
     /// Reads one connection to its end.
     fn connect(&self) -> Ended {
-        let patience = MIN_PATIENCE.max(self.context.interval * PATIENCE_INTERVALS);
-        let (process, output) = match self.context.transport.start(&self.link.name, &self.remote, patience) {
+        let silence_timeout = MIN_SILENCE_TIMEOUT.max(self.context.interval * SILENCE_TIMEOUT_INTERVALS);
+        let (process, output) = match self.context.transport.start(&self.link.name, &self.remote, silence_timeout) {
             Ok(started) => started,
             Err(error) => return Ended { samples: 0, why: Some(format!("cannot run the command that connects: {error}")) },
         };
@@ -106,7 +106,7 @@ impl HostThread {
         let status = match &read {
             Err(RecordingError::Read { source, .. }) if source.kind() == io::ErrorKind::TimedOut => {
                 drop(process);
-                let silence = format!("no sample for {} s: the connection was ended", patience.as_secs());
+                let silence = format!("no sample for {} s: the connection was ended", silence_timeout.as_secs());
                 return Ended { samples: stream.samples, why: Some(silence) };
             }
             _ => process.end(),

@@ -22,9 +22,9 @@ use crate::report::formatting::pluralize;
 const MAX_PARALLEL: usize = 16;
 
 /// How long a host may be silent: while it is asked, while the program is sent, and while its copy is removed.
-const PROBE_PATIENCE: Duration = Duration::from_secs(20);
-const COPY_PATIENCE: Duration = Duration::from_secs(300);
-const REMOVE_PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+const COPY_TIMEOUT: Duration = Duration::from_secs(300);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the lines of our commands begin with: a login shell may print others.
 const PROBE_LINE: &str = "stalltop-probe ";
@@ -53,7 +53,7 @@ impl RemoteCopies {
         let Some(file) = &options.copy else { return Ok((copies, remotes)) };
         let program = Program::read(file.as_deref())?;
         let probe = probe_script(&options.remote);
-        let answers = in_parallel(hosts, |host| transport.run(host, &probe, None, PROBE_PATIENCE));
+        let answers = in_parallel(hosts, |host| transport.run(host, &probe, None, PROBE_TIMEOUT));
         let states: Vec<HostState> = answers.into_iter().map(HostState::of).collect();
         let mut lacking: Vec<&String> = Vec::new();
         for (host, state) in hosts.iter().zip(&states) {
@@ -90,14 +90,14 @@ impl RemoteCopies {
 
     /// Copies the program to a host; returns its path there.
     fn copy(&self, host: &str, program: &Program) -> Result<String, String> {
-        let output = self.transport.run(host, COPY_SCRIPT, Some(&program.bytes), COPY_PATIENCE)?;
+        let output = self.transport.run(host, COPY_SCRIPT, Some(&program.bytes), COPY_TIMEOUT)?;
         let (directory, sum) = parse_copied(&output).ok_or("it did not say where the copy is")?;
         self.directories.lock().unwrap_or_else(PoisonError::into_inner).push((host.to_owned(), directory.to_owned()));
         if sum != program.sha256 {
             return Err(format!("the copy is not what was sent: SHA-256 {sum}, not {}", program.sha256));
         }
         let path = format!("{directory}/stalltop");
-        self.transport.run(host, &format!("'{path}' --version"), None, PROBE_PATIENCE)?;
+        self.transport.run(host, &format!("'{path}' --version"), None, PROBE_TIMEOUT)?;
         Ok(path)
     }
 
@@ -105,7 +105,7 @@ impl RemoteCopies {
     fn remove(&self) {
         let directories = std::mem::take(&mut *self.directories.lock().unwrap_or_else(PoisonError::into_inner));
         let remove = |(host, directory): &(String, String)| {
-            self.transport.run(host, &format!("rm -rf -- '{directory}'"), None, REMOVE_PATIENCE)
+            self.transport.run(host, &format!("rm -rf -- '{directory}'"), None, REMOVE_TIMEOUT)
         };
         for ((host, directory), removed) in directories.iter().zip(in_parallel(&directories, remove)) {
             if let Err(why) = removed {

@@ -30,7 +30,7 @@ const ANSWER_INTERVAL: Duration = Duration::from_millis(8);
 const SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(2);
 /// The time between two writes to a terminal that did not accept all of a frame.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
-/// The longest time between two looks at the clock: silent hosts, and the time of day.
+/// The longest time between two readings of the clock: silent hosts, and the time of day.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// The first samples of each host are large.
 const TRIM_INTERVAL: Duration = Duration::from_secs(15);

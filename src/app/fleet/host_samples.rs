@@ -173,7 +173,7 @@ impl HostSamples {
         self.tap = None;
     }
 
-    /// As evaluated now, so that what is shown of these samples again is what was shown.
+    /// Those of the evaluation so far: the screens of the host, which evaluate these samples again, then show the same findings.
     fn baselines(&self) -> Baselines {
         self.evaluator.evaluator().baselines().clone()
     }

@@ -25,7 +25,7 @@ pub struct RemoteOutput {
     /// `None` after its end
     stderr: Option<ChildStderr>,
     words: LastLine,
-    patience: Duration,
+    silence_timeout: Duration,
     /// Bytes that may be read now
     allowance: f64,
     /// When `allowance` was computed
@@ -36,13 +36,13 @@ pub struct RemoteOutput {
 }
 
 impl RemoteOutput {
-    /// `patience`: how long standard output may be silent.
-    pub fn new(stdout: ChildStdout, stderr: Option<ChildStderr>, patience: Duration, work: WorkSlot) -> RemoteOutput {
+    /// `silence_timeout`: how long standard output may be silent.
+    pub fn new(stdout: ChildStdout, stderr: Option<ChildStderr>, silence_timeout: Duration, work: WorkSlot) -> RemoteOutput {
         RemoteOutput {
             stdout,
             stderr,
             words: LastLine::default(),
-            patience,
+            silence_timeout,
             allowance: MAX_BURST_BYTES,
             counted: Instant::now(),
             work,
@@ -119,10 +119,10 @@ impl RemoteOutput {
 }
 
 impl Read for RemoteOutput {
-    /// Fails with `TimedOut` after a silence of `patience`.
+    /// Fails with `TimedOut` after a silence of `silence_timeout`.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.release_work();
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.silence_timeout;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

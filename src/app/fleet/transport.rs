@@ -78,17 +78,17 @@ impl Transport {
         }
     }
 
-    /// Starts it. `patience`: how long it may be silent.
-    pub fn start(&self, host: &str, remote: &str, patience: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
-        self.spawn(&mut self.command(host, remote), patience)
+    /// Starts it. `silence_timeout`: how long it may be silent.
+    pub fn start(&self, host: &str, remote: &str, silence_timeout: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
+        self.spawn(&mut self.command(host, remote), silence_timeout)
     }
 
     /// Runs it to its end, with that standard input; returns its standard output, or why it has failed.
-    pub fn run(&self, host: &str, remote: &str, input: Option<&[u8]>, patience: Duration) -> Result<Vec<u8>, String> {
+    pub fn run(&self, host: &str, remote: &str, input: Option<&[u8]>, silence_timeout: Duration) -> Result<Vec<u8>, String> {
         const MAX_OUTPUT_BYTES: usize = 1 << 16;
         let mut command = self.command(host, remote);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
-        let (mut process, mut output) = self.spawn(&mut command, patience).map_err(|error| error.to_string())?;
+        let (mut process, mut output) = self.spawn(&mut command, silence_timeout).map_err(|error| error.to_string())?;
         let stdin = process.child.take_stdin();
         let mut bytes = Vec::new();
         let read = std::thread::scope(|scope| {
@@ -111,7 +111,9 @@ impl Transport {
         match (read, status) {
             (Ok(_), _) if bytes.len() > MAX_OUTPUT_BYTES => Err("it prints more than 64 KiB".to_owned()),
             (Ok(_), Some(status)) if status.success() => Ok(bytes),
-            (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => Err(format!("no answer in {} s", patience.as_secs())),
+            (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(format!("no answer in {} s", silence_timeout.as_secs()))
+            }
             (_, status) => Err(output.words().text().unwrap_or_else(|| {
                 let code = status.and_then(|status| status.code());
                 code.map_or_else(|| "the command was killed".to_owned(), |code| format!("exit code {code}"))
@@ -119,14 +121,14 @@ impl Transport {
         }
     }
 
-    fn spawn(&self, command: &mut Command, patience: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
+    fn spawn(&self, command: &mut Command, silence_timeout: Duration) -> io::Result<(RemoteProcess, RemoteOutput)> {
         // Ctrl-C is a key of the screen, and ends the commands with this program: each has a process group of its own.
         let mut child = ChildProcess::start(command)?;
         let (stdout, stderr) = (child.take_stdout(), child.take_stderr());
         let process = RemoteProcess { child, running: self.running.clone() };
         self.running.lock().insert(process.child.pid());
         let stdout = stdout.ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok((process, RemoteOutput::new(stdout, stderr, patience, self.work.clone())))
+        Ok((process, RemoteOutput::new(stdout, stderr, silence_timeout, self.work.clone())))
     }
 }
 
@@ -173,10 +175,10 @@ impl Drop for RemoteProcess {
 mod tests {
     use super::*;
 
-    fn output_of(script: &str, patience: Duration) -> (io::Result<Vec<u8>>, Option<String>) {
+    fn output_of(script: &str, silence_timeout: Duration) -> (io::Result<Vec<u8>>, Option<String>) {
         let transport = Transport::new(Some("sh -c"));
         // The script stands in place of the host.
-        let (process, mut output) = transport.start(script, "", patience).unwrap();
+        let (process, mut output) = transport.start(script, "", silence_timeout).unwrap();
         let mut bytes = Vec::new();
         let read = output.read_to_end(&mut bytes).map(|_| bytes);
         output.read_last_words();

@@ -105,6 +105,27 @@ pub fn drop_privileges_for_loader() {
     drop_all_except(kept, kept);
 }
 
+/// What lets this process load eBPF programs.
+pub fn bpf_remedy() -> String {
+    remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
+}
+
+/// What lets it attach them to functions of other programs.
+pub fn uprobe_remedy() -> String {
+    remedy(&[(39, "BPF"), (38, "PERFMON"), (NAMESPACE_CAPABILITY, "SYS_ADMIN")], "run as root")
+}
+
+/// A root user who lacks a capability is in a container: becoming root is no advice there.
+fn remedy(needed: &[(Capability, &str)], for_user: &str) -> String {
+    let held = capget().map_or(u64::MAX, |sets| sets.permitted);
+    let missing = needed.iter().filter(|&(number, _)| held & 1 << number == 0);
+    let options: Vec<String> = missing.map(|(_, name)| format!("--cap-add={name}")).collect();
+    match geteuid().is_root() && !options.is_empty() {
+        true => format!("start the container with {}", options.join(" ")),
+        false => for_user.to_owned(),
+    }
+}
+
 fn set_of<'a>(capabilities: impl Iterator<Item = &'a Capability>) -> u64 {
     capabilities.fold(0, |set, capability| set | 1 << capability)
 }

@@ -6,7 +6,7 @@ use super::*;
 fn the_lowest_await_is_not_taken_from_intervals_of_nearly_no_time() {
     let mut bench = Bench::new();
     bench.teach(9, 5, 1);
-    assert_eq!(bench.standing(5, 1), (8.0, true), "5 ms in all: the kernel counts whole ones");
+    assert_eq!(bench.latency_status(5, 1), (8.0, true), "5 ms in all: the kernel counts whole ones");
     bench.teach(9, 10, 1);
     assert_eq!(bench.learned().lowest().map(|ms| ms.0), Some(1.0));
 }

@@ -1,4 +1,5 @@
-//! What the programs and this process write alike into the words of their maps: pairs of numbers, and devices.
+//! Formats of 64-bit words in the maps of eBPF programs: pairs of numbers, and device numbers. The programs (assets/probe) and this
+//! process pack them in the same way.
 
 use crate::ids::DiskId;
 

@@ -146,7 +146,7 @@ fn proc_is_not_listed_while_nothing_forks() {
     assert_eq!(pids(&forks(&mut machine, 7)), [40, 50]);
     machine.put(60, "x", 5, 10_000_000, &[one(60)]);
     machine.end(40);
-    assert_eq!(pids(&forks(&mut machine, 7)), [50], "an end is seen by the clock, a birth by the fork counter");
+    assert_eq!(pids(&forks(&mut machine, 7)), [50], "an end is seen by the clock, a new process by the fork counter");
     assert_eq!(pids(&forks(&mut machine, 8)), [50, 60]);
 }
 

@@ -1,4 +1,4 @@
-//! Maps a struct to columns of a table row. This is the one place where a field of a sample is declared for the recording.
+//! Maps the fields of a struct to the columns of a table's row, by the lists in `schema`.
 //!
 //! A column has 64 bits. The fields of a struct take columns in the order of its list; 0 in all columns of a field means "not read".
 //! A new field is appended to the list and takes columns that older recordings leave 0. No field is ever moved or removed: the

@@ -1,5 +1,5 @@
-//! TCP connections, and lookups at a name server, whose sender, or whose opener, waits for the remote end (sock_diag INET_DIAG), by process and remote host; of all
-//! network namespaces in which a socket can be opened.
+//! TCP connections that wait for the remote end, and lookups that wait for a name server: of each process with each remote host, from
+//! sock_diag (INET_DIAG) of all network namespaces in which a socket can be opened.
 
 use std::net::IpAddr;
 
@@ -33,12 +33,13 @@ pub struct WaitingConnections {
     pub receiver: Option<(ProcessId, Name)>,
     /// Bytes that it has not read: idiag_rqueue
     pub unread_bytes: u64,
-    /// Its threads that sleep in a receive call on one of them, or in poll until one of them can be read, if the remote host
-    /// acknowledges nothing, or is a name server: their request was not answered. Otherwise 0
+    /// Threads of the process that wait for an answer: asleep in a receive call on one of the connections, or in poll until one can be
+    /// read. Counted where the remote host acknowledges nothing or is a name server, otherwise 0
     pub receiving_threads: u32,
-    /// Its threads that sleep in poll, select or epoll until one of them can be written to (/proc/PID/fdinfo; the descriptors of
-    /// poll are read from its memory; select only of a process with one thread), if this host opened the connections and nothing is acknowledged. Of connection requests
-    /// those in poll for few descriptors, or in select. Otherwise 0
+    /// Threads of the process that sleep in poll, select or epoll until one of the connections can be written to. Counted where this
+    /// host opened the connections and nothing is acknowledged, otherwise 0. Of connection requests only those in poll for few
+    /// descriptors, or in select. Epoll's descriptors are in /proc/PID/fdinfo, poll's are read from its memory; select counts only in
+    /// a process with one thread
     pub polling_threads: u32,
 }
 

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_file_system_in_user_space_does_so_asleep() {
+    fn a_wait_for_a_file_system_in_user_space_is_asleep() {
         assert_eq!(of(TaskState::Sleeping, "request_wait_answer"), Some(WaitClass::Disk));
         assert_eq!(of(TaskState::Sleeping, "__fuse_simple_request.isra.0"), Some(WaitClass::Disk));
         assert_eq!(

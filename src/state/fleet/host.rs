@@ -142,6 +142,8 @@ pub struct HostSummary {
     /// Share of CPU time that was idle but blocked, 0 … 1
     pub blocked: Option<f64>,
     pub blocked_is_lower_bound: bool,
+    /// From the threshold of idle-but-blocked on
+    pub blocked_is_high: bool,
     pub worst_latency: Option<WorstLatency>,
     /// Threads that used a whole CPU
     pub saturated_threads: Option<usize>,
@@ -172,6 +174,8 @@ pub struct WorstLatency {
     pub multiple: f64,
     /// The baseline is an estimate
     pub provisional: bool,
+    /// From the threshold of a learned baseline on
+    pub is_high: bool,
 }
 
 impl HostSummary {
@@ -186,7 +190,8 @@ impl HostSummary {
             let severity = incident.iter().map(|finding| finding.severity).max()?;
             Some(HostCause { severity, words: common_cause(incident.first()?) }).filter(|_| severity > Severity::Note)
         };
-        let hot = evaluation.thresholds().thread_busy_ratio;
+        let thresholds = evaluation.thresholds();
+        let hot = thresholds.thread_busy_ratio;
         let threads = interval.tasks.as_ref().map(|tasks| &tasks.threads);
         let blocked = interval.idle_blocked.as_ref();
         HostSummary {
@@ -198,6 +203,7 @@ impl HostSummary {
             busy: interval.cpu.as_ref().map(|cpu| cpu.busy()),
             blocked: blocked.map(|blocked| blocked.ratio),
             blocked_is_lower_bound: blocked.is_some_and(|blocked| blocked.lower_bound),
+            blocked_is_high: blocked.is_some_and(|blocked| blocked.ratio >= thresholds.blocked_ratio),
             worst_latency: worst_latency(evaluation),
             saturated_threads: threads
                 .map(|threads| threads.iter().filter(|thread| thread.cpu.is_some_and(|used| used.0 >= hot)).count()),
@@ -220,7 +226,8 @@ fn worst_latency(evaluation: &Evaluation) -> Option<WorstLatency> {
     let (status, multiple) = known
         .max_by(|(a, a_multiple), (b, b_multiple)| b.provisional.cmp(&a.provisional).then(a_multiple.total_cmp(b_multiple)))?;
     let disk = disk_name(&evaluation.interval, status.disk)?;
-    Some(WorstLatency { disk, operation: status.operation, multiple, provisional: status.provisional })
+    let is_high = !status.provisional && multiple >= evaluation.thresholds().latency_multiple;
+    Some(WorstLatency { disk, operation: status.operation, multiple, provisional: status.provisional, is_high })
 }
 
 fn disk_name(interval: &Interval, id: DiskId) -> Option<String> {
@@ -238,6 +245,10 @@ fn network_kilobytes(interval: &Interval) -> Option<PerSecond> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
+    use crate::interval::idle_blocked::IdleBlocked;
+    use crate::synthetic;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -249,6 +260,20 @@ mod tests {
             interval_ns: SECOND,
             ..FleetHost::new("web1")
         }
+    }
+
+    /// As the rules judge it: by the thresholds of the configuration.
+    #[test]
+    fn blocked_time_is_high_from_the_configured_threshold() {
+        let at = |seconds| synthetic::sample(seconds).shared();
+        let interval = Interval::between(&Arc::new(synthetic::host()), &at(100.0), &at(101.0)).unwrap();
+        let mut evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+        Arc::make_mut(&mut evaluation.interval).idle_blocked = Some(IdleBlocked { ratio: 0.2, ..IdleBlocked::default() });
+        let mut is_high = |threshold| {
+            Arc::make_mut(&mut evaluation.rule_config).thresholds.blocked_ratio = threshold;
+            HostSummary::new(&evaluation).blocked_is_high
+        };
+        assert_eq!([is_high(0.25), is_high(0.1)], [false, true]);
     }
 
     #[test]

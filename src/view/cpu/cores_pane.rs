@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::state::graph_columns::GraphColumns;
 use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
-use crate::state::recording_series::Spread;
+use crate::state::recording_series::ValueRange;
 use crate::view::cpu::busy_role;
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
@@ -52,10 +52,10 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
 fn busiest_over_time(columns: &GraphColumns, cpus: &[CpuUsage]) -> Vec<Option<(f32, f32)>> {
     let mut busiest: Vec<Option<(f32, f32)>> = Vec::new();
     for cpu in cpus {
-        let spreads = columns.spreads(&GraphFigure::CpuBusy(cpu.id));
-        busiest.resize(spreads.len(), None);
-        for (highest, spread) in busiest.iter_mut().zip(spreads) {
-            let Some(Spread { mean, max, .. }) = spread else { continue };
+        let ranges = columns.value_ranges(&GraphFigure::CpuBusy(cpu.id));
+        busiest.resize(ranges.len(), None);
+        for (highest, range) in busiest.iter_mut().zip(ranges) {
+            let Some(ValueRange { mean, max, .. }) = range else { continue };
             let (known_mean, known_max) = highest.unwrap_or((0.0, 0.0));
             *highest = Some((mean.max(known_mean), max.max(known_max)));
         }

@@ -19,7 +19,7 @@ use crate::view::theme::StyleRole;
 /// The page of a remote host.
 pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let span = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.iter().find(|span| span.address == address));
+    let span = evaluation.remote_hosts.as_ref().and_then(|hosts| hosts.rows.iter().find(|span| span.address == address));
     let Some(span) = span else { return };
     let here = if span.local { "   this machine, over loopback" } else { "" };
     page.line(0, safe!("{address}{here}"), StyleRole::Bold);
@@ -63,14 +63,14 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
     page.heading("SOCKET SCAN");
     let nic = span.ifindex.and_then(|index| interval.network.nics.iter().find(|nic| nic.id.ifindex == index));
     page.labelled("interface", nic.map_or("-".into(), |nic| SafeText::from_name(&nic.id.name)));
-    if let Some(peers) = &evaluation.remote_hosts {
-        let cost = format::latency(Millis(peers.scan_cpu_seconds * 1000.0));
+    if let Some(hosts) = &evaluation.remote_hosts {
+        let cost = format::latency(Millis(hosts.scan_cpu_seconds * 1000.0));
         page.labelled(
             "cost",
             safe!(
                 "{cost} of CPU for {} with {}",
-                format::plural(peers.connection_count, "connection", "connections"),
-                format::plural(peers.host_count, "host", "hosts")
+                format::plural(hosts.connection_count, "connection", "connections"),
+                format::plural(hosts.host_count, "host", "hosts")
             ),
         );
         let about = footnote(state, evaluation);

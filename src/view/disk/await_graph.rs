@@ -64,7 +64,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
     let width = pane.width().saturating_sub(AXIS_WIDTH);
     let columns = state.graph_columns(width);
-    let spreads = columns.spreads(&GraphFigure::DiskAwait(disk.id, operation));
+    let spreads = columns.value_ranges(&GraphFigure::DiskAwait(disk.id, operation));
     let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let peaks = if columns.has_peaks { "  │ max" } else { "" };
     let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));

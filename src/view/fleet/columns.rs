@@ -50,10 +50,6 @@ const MAX_NAME_WIDTH: u16 = 16;
 const MAX_NAME_WIDTH_ON_WIDE_TABLE: u16 = 40;
 const WIDE_TABLE: u16 = 120;
 
-/// A share from which the figure is drawn as a warning; only its color: findings are judged by the rules.
-const NOTABLE_BLOCKED: f64 = 0.25;
-const NOTABLE_MULTIPLE: f64 = 3.0;
-
 const COLUMNS: [HostSpec; 10] = [
     HostSpec::text("HOST", MIN_NAME_WIDTH, |row, cell| {
         let (sign, role) = match row.condition {
@@ -74,8 +70,8 @@ const COLUMNS: [HostSpec; 10] = [
         }
         row.figure(cell, |of| {
             let least = if of.blocked_is_lower_bound { "≥" } else { "" };
-            let role = if of.blocked? >= NOTABLE_BLOCKED { StyleRole::Blocked } else { StyleRole::Plain };
-            Some((safe!("{least}{}", format_percent(of.blocked, 5)), role))
+            let role = if of.blocked_is_high { StyleRole::Blocked } else { StyleRole::Plain };
+            Some((safe!("{least}{}", format_percent(Some(of.blocked?), 5)), role))
         });
     }),
     HostSpec::figure(&cpu::BUSY_RATIO, 5, |row, cell| {
@@ -89,8 +85,7 @@ const COLUMNS: [HostSpec; 10] = [
         row.figure(cell, |of| {
             let worst = of.worst_latency.as_ref()?;
             let estimate = if worst.provisional { "~" } else { "" };
-            let notable = worst.multiple >= NOTABLE_MULTIPLE && !worst.provisional;
-            let role = if notable { StyleRole::Warning } else { StyleRole::Plain };
+            let role = if worst.is_high { StyleRole::Warning } else { StyleRole::Plain };
             Some((safe!("{estimate}{}", format_number(worst.multiple, 5)), role))
         });
     })

@@ -27,7 +27,7 @@ pub struct RemoteHostRow<'a> {
 pub type Spec = ColumnSpec<fn(&RemoteHostRow, CellContent)>;
 
 const REMOTE_HOST_COLUMNS: [Spec; 10] = [
-    Spec::text("PEERS", 22, |row, cell| {
+    Spec::text("REMOTE HOSTS", 22, |row, cell| {
         let role = if row.finding.is_some() { StyleRole::Bold } else { row.role() };
         cell.text(safe!("{}", row.host.address), role);
     }),
@@ -103,7 +103,7 @@ pub fn cells_of(width: u16) -> Vec<Spec> {
     let wide = width >= 130;
     let mut specs: Vec<Spec> = (REMOTE_HOST_COLUMNS.into_iter())
         .map(|spec| match spec.heading {
-            "PEERS" if wide => spec.width(40),
+            "REMOTE HOSTS" if wide => spec.width(40),
             "limited by" => spec.width(26).min_table_width(150),
             _ => spec,
         })

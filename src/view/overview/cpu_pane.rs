@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
-use crate::state::recording_series::Spread;
+use crate::state::recording_series::ValueRange;
 use crate::view::cpu_segments::UnusedTime;
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, figures_width, in_window, layer_style};
@@ -51,16 +51,16 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
 
 /// The mean shares of each column, and above them what the interval with the least free time had more.
 fn shares(columns: &GraphColumns) -> Vec<Option<[f32; 6]>> {
-    let spreads = |time| columns.spreads(&GraphFigure::CpuTime(time));
+    let ranges = |time| columns.value_ranges(&GraphFigure::CpuTime(time));
     let [user, system, irq, steal, blocked] =
-        [CpuTime::User, CpuTime::System, CpuTime::Irq, CpuTime::Steal, CpuTime::Blocked].map(spreads);
-    let share = |of: &[Option<Spread>], at: usize| of.get(at).copied().flatten().map_or(0.0, |spread| spread.mean);
-    let column = |(at, used): (usize, &Option<Spread>)| {
+        [CpuTime::User, CpuTime::System, CpuTime::Irq, CpuTime::Steal, CpuTime::Blocked].map(ranges);
+    let share = |of: &[Option<ValueRange>], at: usize| of.get(at).copied().flatten().map_or(0.0, |range| range.mean);
+    let column = |(at, used): (usize, &Option<ValueRange>)| {
         let used = (*used)?;
         let peak = if columns.has_peaks { used.max - used.mean } else { 0.0 };
         Some([share(&user, at), share(&system, at), share(&irq, at), share(&steal, at), share(&blocked, at), peak])
     };
-    spreads(CpuTime::NotFree).iter().enumerate().map(column).collect()
+    ranges(CpuTime::NotFree).iter().enumerate().map(column).collect()
 }
 
 fn iowait_note(evaluation: &Evaluation) -> SafeLine {

@@ -16,9 +16,6 @@ use crate::view::text;
 use crate::view::theme::StyleRole;
 use crate::view::wait_chain::chain_lines;
 
-/// Mean number of threads in D inside the kernel from which they are named.
-const MIN_KERNEL_LOCK_THREADS: f64 = 1.5;
-
 pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     let confidence = chains.first().map(|chain| chain.confidence.as_str());
@@ -36,8 +33,13 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         return;
     }
     if chains.is_empty() {
+        let min_threads = evaluation.thresholds().kernel_lock_threads;
         let words = match &evaluation.interval.idle_blocked {
-            Some(idle) => match idle.kernel_locks.as_ref().and_then(|locks| locks.groups.first().filter(is_worth_a_line)) {
+            Some(idle) => match idle
+                .kernel_locks
+                .as_ref()
+                .and_then(|locks| locks.groups.first().filter(|group| group.threads >= min_threads))
+            {
                 Some(group) => kernel_lock_words(&evaluation.interval, group),
                 None => "no thread that would run waits for another, a disk or a host".to_owned(),
             },
@@ -55,10 +57,6 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     for (y, line) in (0..inner.height()).zip(lines) {
         inner.line(y, line);
     }
-}
-
-fn is_worth_a_line(group: &&KernelLockGroup) -> bool {
-    group.threads >= MIN_KERNEL_LOCK_THREADS
 }
 
 /// `klock (4711): 27 threads in D inside the kernel, behind protector/4720, which runs with the lock held`

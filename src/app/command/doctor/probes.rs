@@ -1,5 +1,6 @@
 //! Whether eBPF programs can be loaded and attached here: tries it.
 
+use crate::app::program::privileges::bpf_remedy;
 use crate::cli::ProbeMode;
 use crate::kernel::probe::loader_process::{self, TaskAccess};
 use crate::kernel::probe::{TaskIterator, block_latencies};
@@ -24,7 +25,8 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
         Err(why) => {
             let why = printable(&why.to_string());
             format!(
-                "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: root, or CAP_BPF and CAP_PERFMON\n"
+                "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: {}\n",
+                bpf_remedy()
             )
         }
     }
@@ -41,7 +43,8 @@ pub fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
         Err(why) => {
             let why = printable(&why.to_string());
             format!(
-                "eBPF      latencies of single disk requests are not measured: {why}: root, or CAP_BPF and CAP_PERFMON, and a kernel with CONFIG_DEBUG_INFO_BTF\n"
+                "eBPF      latencies of single disk requests are not measured: {why}: {}, on a kernel with CONFIG_DEBUG_INFO_BTF\n",
+                bpf_remedy()
             )
         }
     }
@@ -65,7 +68,7 @@ pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
             }
             Err(why) => {
                 let why = printable(&why.to_string());
-                format!("{why}: root, or CAP_BPF and CAP_PERFMON, and Linux 5.15 or later")
+                format!("{why}: {}, on Linux 5.15 or later", bpf_remedy())
             }
         },
     };

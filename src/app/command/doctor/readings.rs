@@ -61,7 +61,7 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
     );
     let hidden_files = |why: &str| hidden_if(!privilege.has_cap_sys_ptrace, why, remedies.sys_ptrace());
     let waits = hidden_files("other users' are hidden: figures of waits are lower bounds");
-    line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample)));
+    line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample, remedies)));
     line(
         "kernel stacks of stuck threads (/proc/PID/stack)",
         match sample.stacks {
@@ -120,7 +120,7 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
 }
 
 /// Processes whose system call cannot be read although this user has CAP_SYS_PTRACE.
-fn denied_to_root(root: &Root, sample: &Sample) -> Option<Obstacle> {
+fn denied_to_root(root: &Root, sample: &Sample, remedies: Remedies) -> Option<Obstacle> {
     let processes = &sample.tasks.as_ref().ok()?.processes;
     let refuses = |pid: u32| matches!(root.read_once(format!("proc/{pid}/syscall")), Err(Absent::NoPermission));
     let denied: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
@@ -129,7 +129,7 @@ fn denied_to_root(root: &Root, sample: &Sample) -> Option<Obstacle> {
     let (many, all) = (denied.len(), processes.len());
     Some((
         format!("those of {many} of {all} processes, such as {name} ({}), are denied in spite of CAP_SYS_PTRACE", first.pid),
-        remedies::security_profile(root).unwrap_or_default(),
+        remedies.dac_read_search().or_else(|| remedies::security_profile(root)).unwrap_or_default(),
     ))
 }
 

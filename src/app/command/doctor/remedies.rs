@@ -2,6 +2,7 @@
 //! it runs in (docs/containers.md). A root user without a capability is in a container: becoming root is no advice there.
 
 use crate::kernel::Root;
+use crate::kernel::sys::capget;
 use crate::report::formatting::printable;
 
 /// The advice for this user.
@@ -19,6 +20,13 @@ impl Remedies {
 
     pub fn sys_ptrace(self) -> &'static str {
         self.choose(GIVE_CAPABILITIES, "start the container with --cap-add=SYS_PTRACE")
+    }
+
+    /// Of a user who has neither CAP_DAC_READ_SEARCH nor CAP_DAC_OVERRIDE.
+    pub fn dac_read_search(self) -> Option<String> {
+        let held = capget().map_or(u64::MAX, |sets| sets.effective);
+        let remedy = || self.choose(GIVE_CAPABILITIES, "start the container with --cap-add=DAC_READ_SEARCH").to_owned();
+        (held & (1 << 1 | 1 << 2) == 0).then(remedy)
     }
 
     pub fn net_admin(self) -> &'static str {

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::{doctor_line, each_interval, is_running, process_with};
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::privileges::uprobe_remedy;
 use crate::app::program::stdio::{ReaderState, print, print_localized, print_stderr};
 use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::probe::query::Query;
@@ -19,7 +20,9 @@ use crate::sample::Name;
 use crate::units::time::time_of_day;
 
 /// What would make it possible.
-const REMEDY: &str = "run as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS";
+fn remedy() -> String {
+    format!("{}, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS", uprobe_remedy())
+}
 
 /// For the symbols of a server: 64 MiB at most, of a busy disk.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +33,7 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(35);
 pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
     let pid = options.pid;
     let process = process_with(root, pid)?;
-    let refused = |why: &str| Failure::new(Exit::Refused, "cannot attach eBPF programs", why, REMEDY);
+    let refused = |why: &str| Failure::new(Exit::Refused, "cannot attach eBPF programs", why, remedy());
     if let Some((_, why)) = load_obstacle(root) {
         return Err(refused(why));
     }
@@ -78,7 +81,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
 /// The line of `doctor`: loads the programs, without a server.
 pub fn queries_line(root: &Root) -> String {
     let load = || QueryProbe::try_to_load(&loader_process::own_executable()).map(|()| Vec::new());
-    doctor_line(root, "queries of databases", "stalltop probe query", load)
+    doctor_line(root, "queries of databases", "stalltop probe query", &remedy(), load)
 }
 
 /// What is taken for granted of a server that does not say it.

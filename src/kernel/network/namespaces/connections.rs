@@ -1,5 +1,6 @@
-//! Scans the TCP connections of another network namespace, over a socket that was opened there, for those that wait for their remote
-//! end, and for the remote host with most retransmits. A scan costs 0.3 ms even without connections: only at first, and while counters of the namespace show such a wait.
+//! Reads the TCP connections of another network namespace, over a socket that was opened there: those that wait for their remote end,
+//! and the remote host with the most retransmits. A read costs 0.3 ms even without connections. It is done once at first, and then
+//! while counters of the namespace show such a wait.
 
 use std::time::{Duration, Instant};
 

@@ -148,7 +148,7 @@ impl ConnectionTable {
             weight(b).cmp(&weight(a)).then(a.sums.address.cmp(&b.sums.address))
         });
         let mut rows: Vec<RemoteHost> = hosts.iter().take(MAX_HOSTS).map(|host| host.sums.clone()).collect();
-        rows.small_sort_by_key(|peer| peer.address);
+        rows.small_sort_by_key(|host| host.address);
         RemoteHosts {
             scan_boottime_ns: self.last_dump_ns,
             scan_cpu_ns: cost_ns,
@@ -325,7 +325,7 @@ impl HostEntry {
     }
 
     fn add_growth(&mut self, before: &TcpInfo, now: &TcpInfo, minimum_us: Option<u32>, elapsed_us: u64) {
-        let peer = &mut self.sums;
+        let sums = &mut self.sums;
         let segments = wrapping_growth(now.data_segments_out, before.data_segments_out);
         let acked = growth(now.bytes_acked, before.bytes_acked);
         let received = growth(now.bytes_received, before.bytes_received);
@@ -336,23 +336,23 @@ impl HostEntry {
         }
         self.recent_bytes = self.recent_bytes.saturating_add(moved);
         self.recent_retransmits = self.recent_retransmits.saturating_add(again);
-        add(&mut peer.bytes_acked, acked);
-        add(&mut peer.bytes_received, received);
-        add(&mut peer.data_segments_out, segments.map(u64::from));
-        add_to(&mut peer.segments_retransmitted, again);
+        add(&mut sums.bytes_acked, acked);
+        add(&mut sums.bytes_received, received);
+        add(&mut sums.data_segments_out, segments.map(u64::from));
+        add_to(&mut sums.segments_retransmitted, again);
         let fresh = acked.is_some_and(|bytes| bytes > 0) && segments.is_some_and(|count| count >= MIN_SEGMENTS_FOR_RTT);
         if !fresh {
             return;
         }
-        peer.active.add(now, minimum_us);
+        sums.active.add(now, minimum_us);
         if now.is_send_backlogged() {
-            peer.send_backlogged.add(now, minimum_us);
+            sums.send_backlogged.add(now, minimum_us);
         }
         let excess = minimum_us.map_or(0, |minimum| now.srtt_us.saturating_sub(minimum));
-        if !peer.local && minimum_us.is_some_and(|minimum| excess > minimum) {
+        if !sums.local && minimum_us.is_some_and(|minimum| excess > minimum) {
             self.excess_rtt_us = self.excess_rtt_us.max(u64::from(excess));
         }
-        if let (Some(limits), Some(new), Some(old)) = (&mut peer.send_limits, now.limit_times_us, before.limit_times_us)
+        if let (Some(limits), Some(new), Some(old)) = (&mut sums.send_limits, now.limit_times_us, before.limit_times_us)
             && elapsed_us > 0
         {
             add_to(&mut limits.observed_us, elapsed_us);

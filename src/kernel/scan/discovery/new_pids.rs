@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_new_process_has_a_pid_given_since_the_last_scan() {
-        let mut births = NewPidTracker::default();
-        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        let mut new_processes = NewPidTracker::default();
+        let mut since = |second: u64, now| new_processes.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 900)), NewPids::Anywhere, "nothing is known");
         assert_eq!(since(2, count(500, 900)), NewPids::Nowhere);
         assert_eq!(since(3, count(502, 903)), NewPids::InRange(901..=903));
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn proc_is_walked_where_the_counters_do_not_tell() {
         let after = |now, second, most| {
-            let mut births = NewPidTracker::default();
-            births.update(SECOND, count(500, 900), most);
-            births.update(second * SECOND, now, most)
+            let mut new_processes = NewPidTracker::default();
+            new_processes.update(SECOND, count(500, 900), most);
+            new_processes.update(second * SECOND, now, most)
         };
         assert_eq!(after(count(505, 906), 2, 100), NewPids::InRange(901..=906));
         assert_eq!(after(count(505, 904), 2, 100), NewPids::Anywhere, "one chose its number");
@@ -113,8 +113,8 @@ mod tests {
         assert_eq!(after(count(505, 906), 31, 100), NewPids::Anywhere, "now and then");
         assert_eq!(after(ForkCounters::default(), 2, 100), NewPids::Anywhere);
         assert_eq!(after(count(400, 906), 2, 100), NewPids::Anywhere, "it fell");
-        let mut births = NewPidTracker::default();
-        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        let mut new_processes = NewPidTracker::default();
+        let mut since = |second: u64, now| new_processes.update(second * SECOND, now, 100);
         since(1, count(500, 32_700));
         assert_eq!(since(2, count(505, 303)), NewPids::Anywhere);
         assert_eq!(since(3, count(507, 305)), NewPids::Anywhere, "the second after they began again from below");
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn in_a_pid_namespace_its_own_pids_are_tried_however_many_forks_are_counted() {
-        let mut births = NewPidTracker::new(true);
-        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        let mut new_processes = NewPidTracker::new(true);
+        let mut since = |second: u64, now| new_processes.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 40)), NewPids::Anywhere);
         assert_eq!(since(2, count(900, 41)), NewPids::InRange(41..=41));
         assert_eq!(since(3, count(1300, 41)), NewPids::InRange(41..=41));

@@ -8,7 +8,7 @@ use crate::kernel::mounts::has_fuse_mounts;
 use crate::sample::Absent;
 
 #[test]
-fn who_waits_for_a_file_system_in_user_space_is_known_though_nobody_saw_it_move() {
+fn a_wait_for_a_file_system_in_user_space_is_known_of_a_thread_that_no_scan_saw_run() {
     let asks = |tid| Given { channel: "request_wait_answer", call: "0 0x3 0x0 0x0 0x0", ..one(tid) };
     for fuse in [false, true] {
         let mut machine = Machine::new(true);

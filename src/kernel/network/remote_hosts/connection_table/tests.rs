@@ -46,12 +46,12 @@ fn dump(table: &mut ConnectionTable, second: u64, connections: &[Connection]) ->
     table.finish_dump(0)
 }
 
-fn peer(peers: &RemoteHosts, host: u8) -> &RemoteHost {
-    peers.rows.iter().find(|peer| peer.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host))).unwrap()
+fn host_of(hosts: &RemoteHosts, host: u8) -> &RemoteHost {
+    hosts.rows.iter().find(|row| row.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host))).unwrap()
 }
 
-fn acked(peers: &RemoteHosts, host: u8) -> u64 {
-    peer(peers, host).bytes_acked.unwrap().0
+fn acked(hosts: &RemoteHosts, host: u8) -> u64 {
+    host_of(hosts, host).bytes_acked.unwrap().0
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_was_before_the_first_dump_is_not_counted() {
     let mut table = ConnectionTable::default();
     assert_eq!(acked(&dump(&mut table, 1, &[connection(1, 1, 1000)]), 1), 0);
     let second = dump(&mut table, 2, &[connection(1, 1, 1050)]);
-    assert_eq!((acked(&second, 1), peer(&second, 1).segments_retransmitted), (5000, Counter(5)));
+    assert_eq!((acked(&second, 1), host_of(&second, 1).segments_retransmitted), (5000, Counter(5)));
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn sums_do_not_fall_when_a_connection_closes_and_grow_by_all_of_one_that_opens()
     let mut table = ConnectionTable::default();
     dump(&mut table, 1, &[connection(1, 1, 1000), connection(2, 1, 10)]);
     let closed = dump(&mut table, 2, &[connection(2, 1, 20)]);
-    assert_eq!((acked(&closed, 1), peer(&closed, 1).connections), (1000, 1));
+    assert_eq!((acked(&closed, 1), host_of(&closed, 1).connections), (1000, 1));
     let opened = dump(&mut table, 3, &[connection(2, 1, 20), connection(3, 1, 30)]);
-    assert_eq!((acked(&opened, 1), peer(&opened, 1).connections), (4000, 2));
-    assert_eq!(peer(&opened, 1).data_segments_out, Some(Counter(40)));
+    assert_eq!((acked(&opened, 1), host_of(&opened, 1).connections), (4000, 2));
+    assert_eq!(host_of(&opened, 1).data_segments_out, Some(Counter(40)));
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn a_connection_that_a_dump_missed_or_showed_twice_is_not_new() {
     dump(&mut table, 1, &[connection(1, 1, 100_000), other.clone()]);
     dump(&mut table, 2, std::slice::from_ref(&other));
     let back = dump(&mut table, 3, &[connection(1, 1, 100_020), connection(1, 1, 100_020), other]);
-    assert_eq!((acked(&back, 1), peer(&back, 1).connections, back.connection_count), (2000, 2, 2));
+    assert_eq!((acked(&back, 1), host_of(&back, 1).connections, back.connection_count), (2000, 2, 2));
     // The time since the dump before is not known.
-    assert_eq!(peer(&back, 1).send_limits.unwrap().observed_us, Counter(0));
+    assert_eq!(host_of(&back, 1).send_limits.unwrap().observed_us, Counter(0));
 }
 
 #[test]
@@ -97,11 +97,11 @@ fn only_connections_that_carried_data_have_a_round_trip() {
     dump(&mut table, 1, &[idle(1000)]);
     dump(&mut table, 2, &[idle(1000)]);
     let few = dump(&mut table, 3, &[idle(1000 + MIN_SEGMENTS_FOR_RTT - 1)]);
-    assert_eq!(peer(&few, 1).active.count, Counter(0));
+    assert_eq!(host_of(&few, 1).active.count, Counter(0));
     let fresh = dump(&mut table, 4, &[idle(1000 + 2 * MIN_SEGMENTS_FOR_RTT)]);
-    let active = peer(&fresh, 1).active;
+    let active = host_of(&fresh, 1).active;
     assert_eq!((active.count, active.srtt_us, active.min_rtt_us), (Counter(1), Counter(900_000), Some(Counter(100))));
-    assert_eq!(peer(&fresh, 1).send_backlogged.count, Counter(0), "nothing unsent, a window that is not full");
+    assert_eq!(host_of(&fresh, 1).send_backlogged.count, Counter(0), "nothing unsent, a window that is not full");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn unacknowledged_segments_are_no_rtt_measurement() {
     let mut dead = connection(1, 1, 1100);
     dead.tcp_info.bytes_acked = Some(100_000);
     let dead = dump(&mut table, 2, &[dead]);
-    assert_eq!((peer(&dead, 1).active.count, peer(&dead, 1).segments_retransmitted), (Counter(0), Counter(10)));
+    assert_eq!((host_of(&dead, 1).active.count, host_of(&dead, 1).segments_retransmitted), (Counter(0), Counter(10)));
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn a_connection_with_unsent_data_or_a_full_window_is_send_backlogged() {
     let (mut unsent, mut full) = (connection(1, 1, 100), connection(2, 1, 100));
     unsent.tcp_info.notsent_bytes = Some(1);
     full.tcp_info.unacked = 10;
-    let peers = dump(&mut table, 2, &[unsent, full, connection(3, 1, 100)]);
-    assert_eq!((peer(&peers, 1).active.count, peer(&peers, 1).send_backlogged.count), (Counter(3), Counter(2)));
-    let limits = peer(&peers, 1).send_limits.unwrap();
+    let hosts = dump(&mut table, 2, &[unsent, full, connection(3, 1, 100)]);
+    assert_eq!((host_of(&hosts, 1).active.count, host_of(&hosts, 1).send_backlogged.count), (Counter(3), Counter(2)));
+    let limits = host_of(&hosts, 1).send_limits.unwrap();
     assert_eq!((limits.observed_us, limits.busy_us), (Counter(3_000_000), Counter(300_000)));
 }
 
@@ -135,7 +135,7 @@ fn a_minimum_rtt_is_kept_for_an_hour() {
         connection.tcp_info.min_rtt_us = Some(minimum);
         connection
     };
-    let minimum = |peers: &RemoteHosts| peer(peers, 1).active.min_rtt_us.unwrap().0;
+    let minimum = |hosts: &RemoteHosts| host_of(hosts, 1).active.min_rtt_us.unwrap().0;
     let first = minimum(&dump(&mut table, 1, &[with(0, 100)]));
     let second = minimum(&dump(&mut table, 301, &[with(100, 4000)]));
     assert_eq!(second - first, 100, "the kernel now holds 4 ms");
@@ -153,10 +153,10 @@ fn fields_that_an_old_kernel_lacks_are_absent() {
         old
     };
     dump(&mut table, 1, &[old(3)]);
-    let peers = dump(&mut table, 2, &[old(8)]);
-    let peer = peer(&peers, 1);
-    assert_eq!((peer.segments_retransmitted, peer.bytes_acked, peer.send_limits), (Counter(5), None, None));
-    assert_eq!((peer.active.count, peer.active.min_rtt_us), (Counter(0), None));
+    let hosts = dump(&mut table, 2, &[old(8)]);
+    let host = host_of(&hosts, 1);
+    assert_eq!((host.segments_retransmitted, host.bytes_acked, host.send_limits), (Counter(5), None, None));
+    assert_eq!((host.active.count, host.active.min_rtt_us), (Counter(0), None));
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_sample_keeps_slow_hosts_and_busy_hosts() {
             .collect()
     };
     dump(&mut table, 1, &connections(10));
-    let peers = dump(&mut table, 2, &connections(20));
-    assert_eq!((peers.rows.len(), peers.host_count, peers.connection_count), (MAX_HOSTS, 200, 200));
-    assert!(peers.rows.is_sorted_by_key(|peer| peer.address));
-    let kept = |host: u8| peers.rows.iter().any(|peer| peer.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)));
+    let hosts = dump(&mut table, 2, &connections(20));
+    assert_eq!((hosts.rows.len(), hosts.host_count, hosts.connection_count), (MAX_HOSTS, 200, 200));
+    assert!(hosts.rows.is_sorted_by_key(|host| host.address));
+    let kept = |host: u8| hosts.rows.iter().any(|row| row.address == IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)));
     assert!(kept(3) && kept(199) && kept(180) && !kept(100));
 }
 
