@@ -15,6 +15,8 @@ use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
+use crate::interval::lock_holders::HolderActivity;
+use crate::interval::runnable::RunnableThread;
 use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
 
@@ -94,6 +96,9 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             is_above(context, &finding.subject, &cause.subject)
         }
         (Kind::IdleButBlocked, Kind::IoThrottled | Kind::Deadlock) => is_most_blocked_group(blocked, &cause.subject),
+        (Kind::IdleButBlocked | Kind::KernelLockContention, Kind::CpuThrottled) => {
+            blocked.is_some_and(|blocked| is_behind_throttled_holder(context, blocked, &cause.subject))
+        }
         (Kind::StuckServer, Kind::IdleButBlocked) => is_most_blocked_group(blocked, &finding.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
         // Threads that sleep behind a lock are not in the load average.
@@ -274,6 +279,16 @@ fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
 fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
     let in_d: f64 = blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum();
     blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
+}
+
+/// Whether the most blocked group waits for a lock whose holder is throttled by the quota of this cgroup.
+fn is_behind_throttled_holder(context: &RuleContext, blocked: &IdleBlocked, throttling: &Subject) -> bool {
+    let holder = blocked.groups.first().and_then(|group| group.lock_holder.as_ref());
+    let Some(holder) = holder.filter(|holder| holder.last_activity() == HolderActivity::Running) else { return false };
+    match RunnableThread::new(context.interval, holder.last_thread().task) {
+        RunnableThread::Throttled(by) => matches!(throttling, Subject::Cgroup(group) if group == by.cgroup),
+        _ => false,
+    }
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {
