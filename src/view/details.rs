@@ -324,16 +324,27 @@ fn draw_entries(entries: &[Entry], labels: u16, top: usize, selected: Option<&It
     for entry in entries {
         let (passed, lines) = (top.saturating_sub(begins), entry.height());
         begins += lines;
-        // A graph is drawn as a whole.
-        if passed >= lines || (passed > 0 && !matches!(entry, Entry::Table(_))) {
+        if passed >= lines {
             continue;
         }
         if y >= pane.height() {
             break;
         }
-        entry.draw(pane, y, labels, passed, selected);
-        y += u16::try_from(lines - passed).unwrap_or(u16::MAX);
+        let rows = u16::try_from(lines - passed).unwrap_or(u16::MAX);
+        let is_cut = passed > 0 || rows > pane.height() - y;
+        match entry {
+            Entry::Plot(plot, _) if is_cut => draw_cut(entry, plot.height, pane, y, passed),
+            Entry::States(..) if is_cut => draw_cut(entry, STATE_LAYERS.len() as u16, pane, y, passed),
+            _ => entry.draw(pane, y, labels, passed, selected),
+        }
+        y = y.saturating_add(rows);
     }
+}
+
+/// Draws the visible rows of a graph. Drawn into them it would be lower than its labels say.
+fn draw_cut(entry: &Entry, height: u16, pane: &mut Pane, y: u16, passed: usize) {
+    let passed = u16::try_from(passed).unwrap_or(u16::MAX);
+    pane.draw_cut(y, passed, height, |whole| entry.draw(whole, 1, 0, 0, None));
 }
 
 /// Draws as much of a page as fits; `fill` writes it. A sign says that there is more.

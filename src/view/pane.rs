@@ -88,6 +88,46 @@ impl<'a> Pane<'a> {
         Pane { area, buffer: &mut *self.buffer, hit_areas: &mut *self.hit_areas, theme, has_focus: false, has_scroll_bar }
     }
 
+    /// Draws what is `height` rows high from row `y` on, without its first `passed` rows. What does not fit below is cut: nothing is
+    /// drawn smaller. `draw` gets a pane whose row 0 is the one above.
+    pub fn draw_cut(&mut self, y: u16, passed: u16, height: u16, draw: impl FnOnce(&mut Pane)) {
+        let whole = Rect { x: self.area.x, y: 0, width: self.area.width, height: height.saturating_add(1) };
+        let mut buffer = Buffer::empty(whole);
+        let mut hit_areas = Vec::new();
+        // The row in the frame of a row of `whole`.
+        let (area, top) = (self.area, i32::from(self.area.y) + i32::from(y) - 1 - i32::from(passed));
+        let first = area.y.saturating_add(y).saturating_sub(u16::from(passed == 0));
+        let row_of = |row: u16| {
+            let found = u16::try_from(top + i32::from(row)).ok()?;
+            (first.max(area.y)..area.bottom()).contains(&found).then_some(found)
+        };
+        if let Some(above) = row_of(0) {
+            for x in whole.left()..whole.right() {
+                if let (Some(cell), Some(drawn)) = (buffer.cell_mut((x, 0)), self.buffer.cell((x, above))) {
+                    *cell = drawn.clone();
+                }
+            }
+        }
+        let theme = self.theme;
+        let mut scratch =
+            Pane { buffer: &mut buffer, hit_areas: &mut hit_areas, area: whole, theme, has_focus: false, has_scroll_bar: false };
+        scratch.subarea(0, 1, u16::MAX, u16::MAX).fill();
+        draw(&mut scratch);
+        for (row, found) in whole.rows().filter_map(|row| Some((row.y, row_of(row.y)?))) {
+            for x in whole.left()..whole.right() {
+                if let (Some(drawn), Some(cell)) = (buffer.cell((x, row)), self.buffer.cell_mut((x, found))) {
+                    *cell = drawn.clone();
+                }
+            }
+        }
+        for HitArea { area: drawn, target } in hit_areas {
+            let mut rows = drawn.rows().filter_map(|row| row_of(row.y));
+            let Some(first) = rows.next() else { continue };
+            let height = u16::try_from(rows.count()).unwrap_or(u16::MAX).saturating_add(1);
+            self.hit_areas.push(HitArea { area: Rect { y: first, height, ..drawn }, target });
+        }
+    }
+
     /// What a click on this pane does, unless a part that is drawn later has its own target.
     pub fn on_click(&mut self, target: ClickTarget) {
         if !self.area.is_empty() {

@@ -181,6 +181,34 @@ fn rows_stay_where_they_are_until_the_order_is_renewed() {
     }
 }
 
+/// A graph that the edge of the page cuts is as high as a whole one: its rows are those beside its labels.
+#[test]
+fn a_graph_at_the_edge_of_a_page_is_cut_and_not_drawn_smaller() {
+    let page = |height| {
+        let mut state = live(&scenes::lock_convoy(), (80, 24));
+        update(&mut state, Event::Resize { width: 80, height });
+        press(&mut state, "3\n");
+        state
+    };
+    let rows = |frame: &str, skipped: usize| -> Vec<String> {
+        let body = frame.lines().skip(skipped).map(|line| line.chars().take(60).collect::<String>().trim_end().to_owned());
+        body.collect()
+    };
+    let tall = text(&page(60));
+    let begin = tall.lines().position(|line| line.starts_with("sdb   8:16")).unwrap();
+    let whole = rows(&tall, begin);
+    let mut state = page(24);
+    let above = text(&state).lines().position(|line| line.starts_with("sdb   8:16")).unwrap();
+    for _ in 0..16 {
+        let frame = text(&state);
+        let scrolled = state.details.as_ref().unwrap().scroll_offset;
+        let seen = rows(&frame, above);
+        assert_eq!(seen[..20], whole[scrolled..scrolled + 20], "{frame}");
+        press(&mut state, "j");
+    }
+    assert!(state.details.as_ref().unwrap().scroll_offset > 8, "{}", text(&state));
+}
+
 #[test]
 fn up_scrolls_from_the_end_of_a_page() {
     for (keys, size) in [("6\n", (80, 24)), ("5\n", (80, 24)), ("?", (40, 12))] {
