@@ -51,7 +51,7 @@ pub use evaluator::Evaluator;
 pub use finding::{Evidence, EvidenceUnit, Finding, FindingKey, Kind, Severity, Subject, Value};
 pub use formatting::short_path;
 pub use generated_docs::findings_docs;
-pub use headline::headline;
+pub use headline::{headline, limiting_operation};
 pub use network_scope::namespace_owner;
 pub use remote_host_limits::{LimitedBy, evaluated_rtt, is_slow, limited_by};
 pub use rule::{Hysteresis, Rule};

@@ -14,6 +14,8 @@ use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
+use crate::ids::DiskId;
+use crate::interval::disk::Operation;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::sample::waits::class;
 
@@ -217,10 +219,23 @@ fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&
     }
 }
 
+/// The device, and its operation, that the headline of idle-but-blocked names as the limit. `None` while that is not found.
+pub fn limiting_operation(evaluation: &Evaluation) -> Option<(DiskId, Operation)> {
+    let found = |finding: &Finding| finding.kind == Kind::IdleButBlocked && finding.until.is_none();
+    let blocked = evaluation.interval.idle_blocked.as_ref().filter(|_| evaluation.active.iter().any(found))?;
+    let (device, limit) = limit_of(evaluation, blocked.groups.first()?)?;
+    Some((device, limit.operation))
+}
+
+fn limit_of<'a>(evaluation: &'a Evaluation, group: &BlockedGroup) -> Option<(DiskId, Bottleneck<'a>)> {
+    let (device, _) = group.holder_device?;
+    let limit = bottleneck(&evaluation.interval, &evaluation.latency_statuses, device, group.holder.as_ref())?;
+    Some((device, limit))
+}
+
 /// What limits the group: `flush 40.3 ms, 24.8/s`, `read 79.9 ms = 13.9× its baseline, 401/s`
 fn limit(evaluation: &Evaluation, group: &BlockedGroup) -> Option<String> {
-    let (device, _) = group.holder_device?;
-    let found = bottleneck(&evaluation.interval, &evaluation.latency_statuses, device, group.holder.as_ref())?;
+    let (_, found) = limit_of(evaluation, group)?;
     let Bottleneck { operation, span, status } = found;
     let time = latency(span.r#await?);
     let rate = significant_digits(span.rate.0);

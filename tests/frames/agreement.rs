@@ -30,6 +30,23 @@ fn a_device_row_has_the_symbol_of_its_finding() {
     }
 }
 
+/// What limits the blocked threads is in the headline, in the table and in the graph.
+#[test]
+fn the_latency_of_the_headline_is_in_the_table_and_in_the_graph() {
+    let mut machine = scenes::lock_convoy();
+    machine.drives[0].writes = (601, 41);
+    for size in [(80, 24), (100, 40), (120, 40), (200, 50)] {
+        let frame = text(&live(&machine, size));
+        let line_with = |word: &str| frame.lines().find(|line| line.contains(word)).unwrap_or_default();
+        assert!(line_with("postgres: 61 threads").contains("fsync") && frame.contains("flush 40.0"), "{frame}");
+        let (heading, row) = (line_with("f_await"), line_with("  41.0 "));
+        let end = heading.find("f_await").map(|at| heading[..at].chars().count() + 7);
+        let figure: Option<String> = end.map(|end| row.chars().skip(end - 4).take(4).collect());
+        assert_eq!(figure.as_deref(), Some("40.0"), "{frame}");
+        assert!(size.0 < 100 || frame.contains("sdb flushes"), "{frame}");
+    }
+}
+
 #[test]
 fn free_lines_are_used_before_a_sentence_is_cut() {
     let mut machine = scenes::quiet();

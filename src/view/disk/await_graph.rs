@@ -1,6 +1,6 @@
 //! The latency of an operation over time, on a logarithmic axis with lines at its baseline and at three times that.
 
-use crate::findings::{Evaluation, Severity};
+use crate::findings::{Evaluation, Severity, limiting_operation};
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::state::State;
@@ -16,12 +16,13 @@ use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 use crate::view::widgets::log_graph::{Level, LogGraph};
 
-/// The operations with requests in the last intervals, the slowest first: on a disk with a finding about it that with the longest
-/// latency against its baseline; without a finding that with requests in most intervals. Of the last intervals, so that the graph
-/// does not change with every one.
+/// The operations with requests in the last intervals: that of the headline, then the slowest first: on a disk with a finding about
+/// it that with the longest latency against its baseline; without a finding that with requests in most intervals. Of the last
+/// intervals, so that the graph does not change with every one.
 pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a DiskSpan]) -> Vec<(&'a DiskSpan, Operation)> {
     const LAST_INTERVALS: usize = 10;
     const MAX_DISKS: usize = 16;
+    let limiting = limiting_operation(evaluation);
     let last = state.graphs.history.graph_cells(evaluation.interval.at(), LAST_INTERVALS);
     let mut weighted = Vec::new();
     for disk in disks.iter().take(MAX_DISKS) {
@@ -33,7 +34,8 @@ pub fn slowest_first<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a Di
             let baseline = baseline.filter(|&baseline| baseline > 0.0 && severity.is_some());
             let times = baseline.map_or(0.0, |baseline| awaits().fold(0.0, f32::max) / baseline);
             if awaits().next().is_some() {
-                weighted.push(((severity, times, awaits().count()), (*disk, operation)));
+                let is_limiting = limiting == Some((disk.id, operation));
+                weighted.push(((is_limiting, severity, times, awaits().count()), (*disk, operation)));
             }
         }
     }

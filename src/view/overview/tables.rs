@@ -1,7 +1,7 @@
 //! The tables of the overview: disks, interfaces and process groups, as many rows as fit.
 
 use crate::figures::{Column, disk, load, task};
-use crate::findings::Evaluation;
+use crate::findings::{Evaluation, limiting_operation};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
@@ -30,26 +30,42 @@ struct DiskLine<'a> {
 
 type DiskSpec = ColumnSpec<fn(&DiskLine, CellContent)>;
 
-const DISK_COLUMNS: [DiskSpec; 12] = [
-    DiskSpec::text("DISK", 8, |line, cell| {
-        cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
-    }),
-    DiskSpec::figure(&disk::READS_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
-    DiskSpec::figure(&disk::READ_BYTES_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6))
-        .min_table_width(72),
-    DiskSpec::figure(&disk::READ_AWAIT_SECONDS, 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
-    DiskSpec::figure(&disk::READ_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
-    DiskSpec::figure(&disk::WRITES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6))
-        .min_table_width(60),
-    DiskSpec::figure(&disk::WRITE_BYTES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6))
-        .min_table_width(72),
-    DiskSpec::figure(&disk::WRITE_AWAIT_SECONDS, 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
-    DiskSpec::figure(&disk::WRITE_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Write)),
-    DiskSpec::figure(&disk::QUEUE, 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
-    DiskSpec::figure(&disk::BUSY_RATIO, 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
-        .min_table_width(66),
-    STALLED,
-];
+/// The columns; while flushes limit the threads that the headline names, their await stands before what has less to do with it.
+fn disk_columns(flushes_limit: bool, some_stalled: bool) -> [DiskSpec; 13] {
+    /// Cells of all columns but the last.
+    const ALL: u16 = 87;
+    let min = |usual, beside_flushes| if flushes_limit { beside_flushes } else { usual };
+    let flush_await = DiskSpec::figure(&disk::FLUSH_AWAIT_SECONDS, 7, |line, cell| line.flush(cell, 7));
+    let flush_await_from = match (flushes_limit, some_stalled) {
+        (true, _) => 0,
+        (false, true) => u16::MAX,
+        (false, false) => ALL,
+    };
+    [
+        DiskSpec::text("DISK", 8, |line, cell| {
+            cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
+        }),
+        DiskSpec::figure(&disk::READS_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6))
+            .min_table_width(min(60, 72)),
+        DiskSpec::figure(&disk::READ_BYTES_PER_SECOND, 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6))
+            .min_table_width(min(72, ALL)),
+        DiskSpec::figure(&disk::READ_AWAIT_SECONDS, 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7))
+            .min_table_width(min(0, 46)),
+        DiskSpec::figure(&disk::READ_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Read))
+            .min_table_width(min(60, 72)),
+        DiskSpec::figure(&disk::WRITES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6))
+            .min_table_width(60),
+        DiskSpec::figure(&disk::WRITE_BYTES_PER_SECOND, 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6))
+            .min_table_width(min(72, ALL)),
+        DiskSpec::figure(&disk::WRITE_AWAIT_SECONDS, 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
+        DiskSpec::figure(&disk::WRITE_MULTIPLE, 6, |line, cell| line.multiple(cell, Operation::Write)),
+        flush_await.min_table_width(flush_await_from),
+        DiskSpec::figure(&disk::QUEUE, 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
+        DiskSpec::figure(&disk::BUSY_RATIO, 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
+            .min_table_width(min(66, 72)),
+        STALLED,
+    ]
+}
 
 const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
     if line.disk.stalled {
@@ -75,6 +91,13 @@ impl DiskLine<'_> {
         cell.text(self.figure(figure, cells), role);
     }
 
+    /// The await of flushes; dim for none.
+    fn flush(&self, cell: CellContent, cells: usize) {
+        let some = self.disk.flushes.is_some_and(|flushes| flushes.completed > 0);
+        let role = if some { StyleRole::Plain } else { StyleRole::Dim };
+        cell.text(self.figure(&disk::FLUSH_AWAIT_SECONDS, cells), role);
+    }
+
     fn multiple(&self, cell: CellContent, operation: Operation) {
         let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
         cell.text(&words, role);
@@ -83,7 +106,9 @@ impl DiskLine<'_> {
 
 pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], pane: &mut Pane, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
-    let table = Columns::new(&DISK_COLUMNS, pane.width());
+    let flushes_limit = limiting_operation(evaluation).is_some_and(|(_, operation)| operation == Operation::Flush);
+    let some_stalled = disks.iter().any(|disk| disk.stalled);
+    let table = Columns::new(&disk_columns(flushes_limit, some_stalled), pane.width());
     if disks.is_empty() {
         let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
         pane.line(y + 1, (why, StyleRole::Dim));
