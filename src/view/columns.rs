@@ -215,7 +215,7 @@ impl<C: Copy> Columns<C> {
         let fits = |spec: &ColumnSpec<C>| {
             let begins = end;
             end += spec.width + 1;
-            begins < width
+            begins < width && begins + spec.width <= width
         };
         let fitting = shown.iter().map_while(|spec| Some(spec).copied()).take_while(fits).count();
         shown.truncate(fitting);
@@ -320,6 +320,11 @@ impl<C: Copy> Columns<C> {
             RowCell { line, right_aligned: spec.right_aligned, ..RowCell::default() }
         };
         TableRow { cells: self.filled_columns().map(heading).collect(), ..TableRow::default() }
+    }
+
+    /// How many columns are shown.
+    pub fn count(&self) -> usize {
+        self.shown.len()
     }
 
     /// First column and width of the last column.

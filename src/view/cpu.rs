@@ -78,8 +78,15 @@ const FREQUENCY: Spec = Spec::figure(&figures::FREQUENCY_MHZ, 5, |line, cell| {
 });
 const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
     if let Some((task, share)) = line.cpu.top_thread {
-        let name = wait_location::thread_name(&line.evaluation.interval.newer, task);
-        cell.text(safe!("{:>4}% {name}", format_number(share.percent(), 4)), StyleRole::Plain);
+        let share = safe!("{:>4}%", format_number(share.percent(), 4));
+        let sample = &line.evaluation.interval.newer;
+        let with_tid = safe!("{share} {}", wait_location::thread_name(sample, task));
+        // A tid that is cut would be another one.
+        let fits = with_tid.width() <= usize::from(cell.width);
+        cell.text(
+            if fits { with_tid } else { safe!("{share} {}", wait_location::thread_comm(sample, task)) },
+            StyleRole::Plain,
+        );
     }
 });
 

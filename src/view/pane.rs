@@ -12,6 +12,7 @@ use ratatui::widgets::{Block, Clear, Scrollbar, ScrollbarOrientation, ScrollbarS
 
 use super::hit_area::HitArea;
 use super::safe_line::SafeLine;
+use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use super::widgets::area_graph::AreaGraph;
 use super::widgets::bar::{Segment, StackedBar};
@@ -109,8 +110,14 @@ impl<'a> Pane<'a> {
             }
         }
         let theme = self.theme;
-        let mut scratch =
-            Pane { buffer: &mut buffer, hit_areas: &mut hit_areas, area: whole, theme, has_focus: false, has_scroll_bar: false };
+        let mut scratch = Pane {
+            buffer: &mut buffer,
+            hit_areas: &mut hit_areas,
+            area: whole,
+            theme,
+            has_focus: false,
+            has_scroll_bar: false,
+        };
         scratch.subarea(0, 1, u16::MAX, u16::MAX).fill();
         draw(&mut scratch);
         for (row, found) in whole.rows().filter_map(|row| Some((row.y, row_of(row.y)?))) {
@@ -199,6 +206,14 @@ impl<'a> Pane<'a> {
         let inner = block.inner(self.area);
         block.render(self.area, self.buffer);
         self.part(inner)
+    }
+
+    /// The first of the notes that fits beside the title of the frame; the last one where none does.
+    pub fn fitting_note<const N: usize>(&self, title: &SafeLine, ways: [SafeText; N]) -> SafeLine {
+        let mark = if self.has_focus { 2 } else { 0 };
+        let room = usize::from(self.area.width).saturating_sub(4 + mark + title.width() + 2);
+        let fitting = ways.iter().find(|words| words.width() <= room).or(ways.last()).cloned();
+        SafeLine::new(fitting.unwrap_or_default(), StyleRole::Dim)
     }
 
     /// Draws a widget on the whole pane.

@@ -10,6 +10,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
+use super::widgets::area_graph::PEAK;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::graph_columns::GraphColumns;
@@ -33,7 +34,12 @@ pub fn draw(draws: &[Draw], state: &State, evaluation: &Evaluation, layout: &Scr
 
 /// `CPU, last 1m52s`; in a replay `CPU, 12:03:10–12:05:02`; with `│ max` where a column shows several intervals.
 pub fn in_window(what: &'static str, state: &State, columns: &GraphColumns) -> SafeLine {
-    let peaks = if columns.has_peaks { "  │ max" } else { "" };
+    peaks_in_window(what, PEAK, state, columns)
+}
+
+/// The same with the glyph that shows a maximum.
+pub fn peaks_in_window(what: &'static str, peak: char, state: &State, columns: &GraphColumns) -> SafeLine {
+    let peaks = if columns.has_peaks { format!("  {peak} max") } else { String::new() };
     SafeLine::new(what, StyleRole::Bold).with(safe!(", {}{peaks}", shown_time(state, columns)), StyleRole::Dim)
 }
 

@@ -209,9 +209,9 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 
 /// What the figures mean, where there is room.
 const MEANINGS: [(&str, &str); 4] = [
-    ("some", "share of the time in which at least one task waited for the resource"),
+    ("some", "share of time in which some task waited for the resource"),
     ("full", "in which all tasks that had work waited for it"),
-    ("io", "storage; memory: reclaim, swap-in, pages that come back; cpu: quotas included"),
+    ("io", "storage; memory: reclaim, swap-in, refaults; cpu: quotas too"),
     ("10 s", "averages of the kernel; left of them: this interval"),
 ];
 

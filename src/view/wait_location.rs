@@ -180,6 +180,12 @@ pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
     }
 }
 
+/// The name of a thread without its tid, if it is known.
+pub fn thread_comm(sample: &Sample, task: TaskId) -> SafeText {
+    let thread = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task));
+    thread.map_or_else(|| safe!("{}", task.tid), |(_, thread)| SafeText::from_name(&thread.comm))
+}
+
 /// `process:thread/tid`, or `name/tid` if both names are the same.
 pub fn process_thread_and_tid(sample: &Sample, task: TaskId) -> SafeText {
     match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {

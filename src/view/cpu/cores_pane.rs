@@ -12,18 +12,18 @@ use crate::state::layout::ScreenLayout;
 use crate::state::recording_series::ValueRange;
 use crate::view::cpu::busy_role;
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, figures_width, in_window};
+use crate::view::panes::{AXIS_WIDTH, figures_width, peaks_in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
-use crate::view::widgets::heat_map::HeatMap;
+use crate::view::widgets::heat_map::{HeatMap, PARTLY_FULL};
 
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let figures = figures_width(pane);
     let graph_width = pane.width().saturating_sub(2 + AXIS_WIDTH + figures);
     let columns = state.graph_columns(graph_width);
-    let mut inner = pane.framed(in_window("Cores", state, &columns), hottest(evaluation));
+    let mut inner = pane.framed(peaks_in_window("Cores", PARTLY_FULL, state, &columns), hottest(evaluation));
     let Some(span) = &evaluation.interval.cpu else {
         inner.line(0, ("- /proc/stat cannot be read", StyleRole::Dim));
         return;
@@ -37,7 +37,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
         let area = inner.area();
         let right = Rect { x: area.right().saturating_sub(figures - 1), y: area.y + y, width: figures - 1, height: 1 };
         if let Some(cpu) = busiest(cpus) {
-            inner.part(right).line(0, figure(evaluation, cpu, full, each > 1));
+            inner.part(right).line(0, figure(evaluation, cpu, full, each > 1, right.width));
         }
     }
     let area = inner.area();
@@ -77,8 +77,8 @@ fn label(cpus: &[CpuUsage]) -> SafeLine {
     SafeLine::new(words, StyleRole::Dim)
 }
 
-/// `100% redis-server/2211 99.8%`
-fn figure(evaluation: &Evaluation, cpu: &CpuUsage, full: f64, of_several: bool) -> SafeLine {
+/// `100% redis-server/2211 99.8%`; where there is no room for all of it, without the tid, then without the share of the thread.
+fn figure(evaluation: &Evaluation, cpu: &CpuUsage, full: f64, of_several: bool, cells: u16) -> SafeLine {
     let busy = cpu.busy();
     let role = if busy >= full { StyleRole::Warning } else { StyleRole::Plain };
     let mut line = SafeLine::new(safe!("{:>4}%", format_number(busy * 100.0, 4)), role);
@@ -86,8 +86,14 @@ fn figure(evaluation: &Evaluation, cpu: &CpuUsage, full: f64, of_several: bool) 
         line.push(safe!(" cpu{}", cpu.id.0), StyleRole::Plain);
     }
     if let Some((task, share)) = cpu.top_thread.filter(|(_, share)| share.0 >= 0.005) {
-        let name = wait_location::thread_name(&evaluation.interval.newer, task);
-        line.push(safe!(" {name} {}%", format_number(share.percent(), 4)), StyleRole::Dim);
+        let sample = &evaluation.interval.newer;
+        let (name, with_tid) = (wait_location::thread_comm(sample, task), wait_location::thread_name(sample, task));
+        let share = format_number(share.percent(), 4);
+        let room = usize::from(cells).saturating_sub(line.width());
+        let ways = [safe!(" {with_tid} {share}%"), safe!(" {name} {share}%"), safe!(" {name}")];
+        // Of a name that does not fit either, the beginning says something.
+        let words = ways.iter().find(|words| words.width() <= room).or(ways.last()).cloned();
+        line.push(words.unwrap_or_default(), StyleRole::Dim);
     }
     line
 }

@@ -25,9 +25,11 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     let interval = &*evaluation.interval;
     let width = pane.width().saturating_sub(2 + AXIS_WIDTH);
     let now = load::RUN_QUEUE_WAIT.number(&evaluation.into(), interval);
-    let note = SafeLine::new(safe!("now {} threads", format_optional(now, 5)), StyleRole::Dim);
+    let now = format_optional(now, 5);
     let columns = state.graph_columns(width);
-    let mut inner = pane.framed(in_window("Waiting for a CPU", state, &columns), note);
+    let title = in_window("Waiting for a CPU", state, &columns);
+    let note = pane.fitting_note(&title, [safe!("now {now} threads"), safe!("now {now}"), "".into()]);
+    let mut inner = pane.framed(title, note);
     let waiting = columns.means_and_maxima(&GraphFigure::Threads(ThreadState::RunQueue));
     let highest = waiting.iter().flatten().map(|&(_, max)| max).fold(1.0, f32::max);
     let top = nice_ceiling(highest, 1000.0);

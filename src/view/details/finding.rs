@@ -226,13 +226,7 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
     let Some(blocked) = &interval.idle_blocked else { return };
     let seen = &blocked.cross_checks;
     page.heading("CROSS-CHECKS");
-    let mut table = PageTable::new([
-        number("iowait", 7),
-        number("PSI io some", 13),
-        number("threads in D", 14),
-        number("in flight", 11),
-        number("wait for a CPU", 16),
-    ]);
+    const HEADINGS: [&str; 5] = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
     let values = [
         safe!("{}%", text::format_percent(seen.iowait, 5)),
         safe!("{}%", text::format_percent(seen.psi_io_some, 5)),
@@ -240,8 +234,14 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
         safe!("{}", format_optional(seen.in_flight, 5)),
         safe!("{}", format_optional(seen.run_queue_wait, 5)),
     ];
-    table.push(values, StyleRole::Plain);
-    page.table(table);
+    let cells = |heading: &str| u16::try_from(heading.len()).unwrap_or(0) + 2;
+    if page.width >= HEADINGS.into_iter().map(|heading| cells(heading) + 1).sum::<u16>() + 2 {
+        let mut table = PageTable::new(HEADINGS.map(|heading| number(heading, cells(heading))));
+        table.push(values, StyleRole::Plain);
+        page.table(table);
+    } else {
+        HEADINGS.into_iter().zip(values).for_each(|(heading, value)| page.labelled(heading, value));
+    }
     if let Some(words) = crate::findings::cross_checks::contradiction_sentence(interval) {
         page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
     }

@@ -11,7 +11,6 @@ use crate::view::disk::{latency_finding_severity, latency_status};
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, graph_title, shown_time};
 use crate::view::safe_line::SafeLine;
-use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 use crate::view::widgets::log_graph::{Level, LogGraph};
@@ -69,11 +68,17 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let spreads = columns.value_ranges(&GraphFigure::DiskAwait(disk.id, operation));
     let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let peaks = if columns.has_peaks { "  │ max" } else { "" };
-    let lines = |baseline: f32| format!("  ┄ baseline {}  ╌ 3×", format::latency(Millis(f64::from(baseline))));
+    let what = safe!("{name} {}", operation.plural());
+    let lines = |baseline: f32| {
+        let time = format::latency(Millis(f64::from(baseline)));
+        let lines = safe!("  ┄ baseline {time}  ╌ 3×");
+        let fits = what.width() + lines.width() <= usize::from(pane.width());
+        if fits { lines } else { safe!("  ┄ {time}  ╌ 3×") }
+    };
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [
-        SafeLine::new(safe!("{name} {}", operation.plural()), StyleRole::Plain),
-        SafeLine::new(SafeText::sanitize(lines), StyleRole::Dim),
+        SafeLine::new(what, StyleRole::Plain),
+        SafeLine::new(lines, StyleRole::Dim),
         SafeLine::new(safe!(", {}{peaks}", shown_time(state, &columns)), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));

@@ -33,7 +33,7 @@ pub fn connection_lines(evaluation: &Evaluation) -> [SafeLine; 3] {
             figure(&protocols::RESETS_PER_SECOND)
         )),
         line(safe!(
-            "dropped: listen queues {}/s, qdiscs {}/s, softnet {}/s",
+            "dropped/s: listeners {}, qdiscs {}, softnet {}",
             figure(&protocols::LISTEN_DROPS_PER_SECOND),
             format_number(queued, 6),
             format_number(softnet, 6)

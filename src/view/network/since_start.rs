@@ -36,14 +36,9 @@ fn short_count(count: Option<u64>) -> SafeText {
     })
 }
 
+/// The queues come first: in a narrow pane the columns at the end are left out.
 const INTERFACES: [Spec; 11] = [
     Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain)),
-    Spec::text("rx err", 6, |line, cell| count(cell, Some(line.nic.rx.errors.0))).right_aligned(),
-    Spec::text("rx drop", 7, |line, cell| count(cell, Some(line.nic.rx.dropped.0))).right_aligned(),
-    Spec::text("missed", 6, |line, cell| count(cell, line.nic.rx_missed.map(|missed| missed.0))).right_aligned(),
-    Spec::text("tx err", 6, |line, cell| count(cell, Some(line.nic.tx.errors.0))).right_aligned(),
-    Spec::text("tx drop", 7, |line, cell| count(cell, Some(line.nic.tx.dropped.0))).right_aligned(),
-    Spec::text("carrier", 7, |line, cell| count(cell, Some(line.nic.carrier_losses.0))).right_aligned(),
     Spec::text("qdisc", 10, |line, cell| {
         let kind = line.nic.qdisc.as_ref().map_or_else(|| "-".into(), |qdisc| SafeText::from_name(&qdisc.kind));
         cell.text(kind, StyleRole::Dim);
@@ -57,15 +52,27 @@ const INTERFACES: [Spec; 11] = [
     .right_aligned(),
     Spec::text("q drop", 6, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.dropped.0))).right_aligned(),
     Spec::text("overlimits", 10, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.overlimits.0)))
-        .right_aligned()
-        .min_table_width(100),
+        .right_aligned(),
+    Spec::text("rx drop", 7, |line, cell| count(cell, Some(line.nic.rx.dropped.0))).right_aligned(),
+    Spec::text("tx drop", 7, |line, cell| count(cell, Some(line.nic.tx.dropped.0))).right_aligned(),
+    Spec::text("rx err", 6, |line, cell| count(cell, Some(line.nic.rx.errors.0))).right_aligned(),
+    Spec::text("tx err", 6, |line, cell| count(cell, Some(line.nic.tx.errors.0))).right_aligned(),
+    Spec::text("missed", 6, |line, cell| count(cell, line.nic.rx_missed.map(|missed| missed.0))).right_aligned(),
+    Spec::text("carrier", 7, |line, cell| count(cell, Some(line.nic.carrier_losses.0))).right_aligned(),
 ];
 
 pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let note = SafeLine::new("since each was created", StyleRole::Dim);
-    let mut inner = pane.framed(("Errors, drops and queues", StyleRole::Bold), note);
+    let title = SafeLine::new("Errors, drops and queues", StyleRole::Bold);
+    let table = Columns::new(&INTERFACES, pane.width().saturating_sub(2));
+    let note = match INTERFACES.len() - table.count() {
+        0 => pane.fitting_note(&title, ["since each was created".into()]),
+        hidden => {
+            let more = safe!("z: {hidden} more columns");
+            pane.fitting_note(&title, [safe!("since each was created; {more}"), more])
+        }
+    };
+    let mut inner = pane.framed(title, note);
     let interval = &evaluation.interval;
-    let table = Columns::new(&INTERFACES, inner.width());
     let lines = interval.network.nics.iter().filter_map(|span| Some(NicTotals { nic: interval.nic(span)?, span }));
     table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
 }
@@ -74,8 +81,10 @@ pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
 const SLOT_CELLS: usize = 21;
 
 pub fn protocols(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let note = SafeLine::new("since the start of the network namespace", StyleRole::Dim);
-    let mut inner = pane.framed(("TCP and UDP", StyleRole::Bold), note);
+    let title = SafeLine::new("TCP and UDP", StyleRole::Bold);
+    let ways = ["since the start of the network namespace", "since the namespace was created", "since its start"];
+    let note = pane.fitting_note(&title, ways.map(SafeText::from));
+    let mut inner = pane.framed(title, note);
     let width = usize::from(inner.width());
     let read = &evaluation.interval.newer.protocols;
     let (tcp, ext, udp) = (read.tcp.as_ref().ok(), read.tcp_ext.as_ref().ok(), read.udp.as_ref().ok());

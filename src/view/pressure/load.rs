@@ -52,8 +52,10 @@ const COLUMNS: [Spec; 5] = [
 const MIN_THREADS: f64 = 0.1;
 
 pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let note = SafeLine::new("threads in R and in D, by sub-samples", StyleRole::Dim);
-    let mut inner = pane.framed(("What the load average counts", StyleRole::Bold), note);
+    let title = SafeLine::new("What the load average counts", StyleRole::Bold);
+    let ways = ["threads in R and in D, by sub-samples", "threads in R and in D", "by sub-samples"];
+    let note = pane.fitting_note(&title, ways.map(Into::into));
+    let mut inner = pane.framed(title, note);
     let mut parts = vec![SafeLine::new("LOAD ", StyleRole::Heading)];
     for (at, part) in load_parts(evaluation).into_iter().enumerate() {
         let mut line = SafeLine::new(if at == 0 { "" } else { "   " }, StyleRole::Plain);

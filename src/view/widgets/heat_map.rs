@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
-/// Glyphs from the lowest to the highest level.
-const LEVELS: [char; 5] = ['·', '░', '▒', '▓', '█'];
+/// Glyphs from the lowest to the highest level. The lowest is no dot, which elsewhere is free time; a blank is no data.
+pub const LEVELS: [char; 5] = ['▁', '░', '▒', '▓', '█'];
 
 /// The level of 0 … 1 as a glyph. Only what is nearly full is the last one.
 pub fn heat_glyph(share: f32) -> char {
@@ -37,7 +37,7 @@ impl<F: Fn(f32) -> Style> Widget for HeatMap<'_, F> {
         for (row, values) in area.rows().zip(self.rows) {
             for (place, value) in row.columns().zip(values) {
                 if let (Some((mean, max)), Some(cell)) = (*value, buffer.cell_mut(place.as_position())) {
-                    let is_partly_full = heat_glyph(max) == '█' && matches!(heat_glyph(mean), '·' | '░' | '▒');
+                    let is_partly_full = heat_glyph(max) == '█' && matches!(heat_glyph(mean), '▁' | '░' | '▒');
                     let (glyph, value) = if is_partly_full { (PARTLY_FULL, max) } else { (heat_glyph(mean), mean) };
                     cell.set_char(glyph).set_style((self.style)(value));
                 }
@@ -57,6 +57,6 @@ mod tests {
         let same = |value| Some((value, value));
         let rows = [vec![same(0.0), same(0.1), None, same(0.94), same(1.0)], vec![same(0.5), Some((0.1, 1.0))]];
         HeatMap { rows: &rows, style: |_| Style::new() }.render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines(["·░ ▓█", "▒▴   "]));
+        assert_eq!(buffer, Buffer::with_lines(["▁░ ▓█", "▒▴   "]));
     }
 }
