@@ -156,11 +156,10 @@ fn monochrome_style(role: StyleRole) -> Style {
 fn ansi16_style(role: StyleRole) -> Style {
     let fg = |colour| Style::new().fg(colour);
     match role {
-        // Yellow on white is unreadable, so a warning has its own background.
+        // Yellow on white is unreadable, so a warning has its own background; its line in the timeline is bold, without a color.
         StyleRole::Warning => Style::new().fg(Color::Black).bg(Color::Yellow),
         StyleRole::Critical | StyleRole::Recording => fg(Color::Red).add_modifier(Modifier::BOLD),
         StyleRole::Note => fg(Color::Blue).add_modifier(Modifier::BOLD),
-        StyleRole::WarningLine => fg(Color::Yellow),
         StyleRole::Good => fg(Color::Green),
         StyleRole::User => fg(Color::Green),
         StyleRole::System => fg(Color::Blue),
@@ -173,7 +172,7 @@ fn ansi16_style(role: StyleRole) -> Style {
     }
 }
 
-/// Indexed colors with a contrast of at least 3:1 against black and white.
+/// Indexed colors with a contrast of at least 4.5:1 against black and of at least 3:1 against white.
 fn ansi256_style(role: StyleRole) -> Style {
     let fg = |index| Style::new().fg(Color::Indexed(index));
     match role {
@@ -182,15 +181,15 @@ fn ansi256_style(role: StyleRole) -> Style {
         StyleRole::Warning => fg(166).add_modifier(Modifier::BOLD),
         StyleRole::Note => fg(33),
         StyleRole::WarningLine => fg(166),
-        StyleRole::Good => fg(34),
-        StyleRole::User => fg(34),
+        StyleRole::Good => fg(64),
+        StyleRole::User => fg(64),
         StyleRole::System => fg(33),
         StyleRole::Irq => fg(30),
         StyleRole::Steal => fg(133),
         StyleRole::Blocked | StyleRole::Lock => fg(202),
         StyleRole::RunQueue => fg(30),
-        StyleRole::Disk => fg(161),
-        StyleRole::OtherBlocked => fg(97),
+        StyleRole::Disk => fg(168),
+        StyleRole::OtherBlocked => fg(98),
         StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
         _ => monochrome_style(role),
     }
@@ -213,18 +212,21 @@ pub fn ascii_fallback(character: char) -> char {
         '▅' => '+',
         '▆' => '*',
         '▇' => '#',
-        '─' | '╌' | '┄' | '–' | '—' | '−' => '-',
+        '─' | '–' | '—' | '−' => '-',
+        '┄' => ':',
+        '╌' => '\'',
         '━' => '=',
         '┈' => '.',
         '│' | '┊' => '|',
         '└' | '├' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',
         '✖' => 'X',
         '▲' => '!',
-        '•' => '-',
+        '•' => 'o',
         '✔' => '*',
         '●' => '*',
-        '◆' => '^',
-        '▸' | '▶' | '→' | '↳' | '›' => '>',
+        '◆' => '@',
+        '▸' | '▶' | '→' | '›' => '>',
+        '↳' => '`',
         '←' | '‹' => '<',
         '↑' => '^',
         '↓' | '▼' | '▽' | '▾' => 'v',
@@ -235,7 +237,7 @@ pub fn ascii_fallback(character: char) -> char {
         '…' => '~',
         '÷' => '/',
         'µ' => 'u',
-        '‖' => '=',
+        '‖' => '"',
         _ => '?',
     }
 }
@@ -269,5 +271,74 @@ pub fn blocked_role(threads: f64) -> StyleRole {
         none if none <= 0.0 => StyleRole::Dim,
         few if few < 0.5 => StyleRole::Plain,
         _ => StyleRole::Bold,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rgb::{contrast, rgb};
+    use super::*;
+    use crate::interval::task::Microstates;
+    use crate::view::task_states::state_segments;
+    use crate::view::widgets::area_graph::PEAK;
+    use crate::view::widgets::heat_map::{self, PARTLY_FULL};
+    use crate::view::widgets::sparkline;
+    use crate::view::widgets::time_cursor::CURSOR;
+
+    const ROLES: [StyleRole; 22] = [
+        StyleRole::Plain,
+        StyleRole::Dim,
+        StyleRole::Bold,
+        StyleRole::Heading,
+        StyleRole::Critical,
+        StyleRole::Warning,
+        StyleRole::Note,
+        StyleRole::WarningLine,
+        StyleRole::Good,
+        StyleRole::User,
+        StyleRole::System,
+        StyleRole::Irq,
+        StyleRole::Steal,
+        StyleRole::Blocked,
+        StyleRole::Free,
+        StyleRole::RunQueue,
+        StyleRole::Disk,
+        StyleRole::Lock,
+        StyleRole::OtherBlocked,
+        StyleRole::Recording,
+        StyleRole::Playback,
+        StyleRole::Key,
+    ];
+
+    /// The terminal has its own background, which is dark or light.
+    #[test]
+    fn indexed_colors_are_readable_on_black_and_on_white() {
+        for role in ROLES {
+            let Some(color) = ansi256_style(role).fg.and_then(rgb) else { continue };
+            let (on_black, on_white) = (contrast(color, [0; 3]), contrast(color, [255; 3]));
+            assert!(on_black >= 4.5 && on_white >= 3.0, "{role:?}: {on_black:.2} on black, {on_white:.2} on white");
+        }
+    }
+
+    #[test]
+    fn glyphs_that_are_used_together_differ_in_ascii() {
+        let states = state_segments(&Microstates::default(), 0.0).map(|segment| segment.glyph);
+        // Seven eighths of a cell and a whole one are alike.
+        let bars = &sparkline::LEVELS[..7];
+        let together = [
+            states.to_vec(),
+            vec!['█', '▓', '▒', '╳', '?', '╱', ' ', '·', PEAK],
+            [&heat_map::LEVELS[..], &[PARTLY_FULL, CURSOR, PEAK, ' ']].concat(),
+            [bars, &['┄', '╌', PEAK, CURSOR, ' ']].concat(),
+            // The timeline
+            vec!['▁', '•', '▲', '✖', '┈', '─', '━', '◆', CURSOR, ' '],
+        ];
+        for glyphs in together {
+            let ascii = |glyph: char| if glyph.is_ascii() { glyph } else { ascii_fallback(glyph) };
+            for (at, &glyph) in glyphs.iter().enumerate() {
+                let same = glyphs[..at].iter().find(|&&other| ascii(other) == ascii(glyph));
+                assert_eq!(same, None, "{glyph} is {} too", ascii(glyph));
+            }
+        }
     }
 }

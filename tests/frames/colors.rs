@@ -62,8 +62,13 @@ fn the_palette_changes_the_theme() {
 
 #[test]
 fn no_white_or_yellow_on_the_default_background() {
-    for colours in [ColorSupport::Ansi16, ColorSupport::Ansi256] {
-        let mut state = live(&scenes::lock_convoy(), (200, 50));
+    // The second one has a warning, whose line is in the timeline.
+    let machines = [scenes::lock_convoy(), scenes::saturated_disk()];
+    for (machine, colours) in
+        machines.iter().flat_map(|machine| [(machine, ColorSupport::Ansi16), (machine, ColorSupport::Ansi256)])
+    {
+        let mut state = live(machine, (200, 50));
+        assert!(text(&state).contains(['━', '─']));
         state.setup.terminal.colors = colours;
         for keys in ["1", "2", "3", "4", "5", "6", "7"] {
             press(&mut state, keys);
