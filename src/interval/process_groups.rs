@@ -1,12 +1,13 @@
 //! The most active process groups of an interval. A group is a process, or sibling processes of one executable.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ids::{GroupId, TaskId};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::task_activity::{TaskActivity, floor_to_hundredth};
 use crate::sample::Name;
+use crate::sample::task::{TaskState, Tasks};
 
 /// A process, or the sibling processes of one executable, in an interval.
 pub struct ProcessGroup<'a> {
@@ -14,6 +15,7 @@ pub struct ProcessGroup<'a> {
     pub name: &'a Name,
     /// Pid of the most active process
     pub pid: u32,
+    /// All processes and threads, as in the wait chain, also those that were not active
     pub processes: u32,
     pub threads: u32,
     /// CPUs used
@@ -87,6 +89,26 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
         group.cpu = group.cpu.min(online);
     }
     let mut list: Vec<ProcessGroup> = groups.into_values().filter(|group| group.weight >= MIN_WEIGHT).collect();
+    if let Ok(tasks) = &interval.newer.tasks {
+        count_siblings(tasks, &mut list);
+    }
     list.sort_unstable_by(|a, b| floor_to_hundredth(b.weight).total_cmp(&floor_to_hundredth(a.weight)).then(a.pid.cmp(&b.pid)));
     list
+}
+
+/// Counts the processes and threads of the groups of siblings, also those that were not active.
+fn count_siblings(tasks: &Tasks, groups: &mut [ProcessGroup]) {
+    let parents: FxHashSet<u32> = groups.iter().filter_map(|group| group.id.parent()).collect();
+    let mut counts: FxHashMap<GroupId, (u32, u32)> = FxHashMap::default();
+    for process in tasks.processes.iter().filter(|process| parents.contains(&process.ppid)) {
+        let (processes, threads) = counts.entry(process.group()).or_default();
+        *processes += 1;
+        let alive = process.threads.iter().filter(|thread| thread.state != TaskState::Dead).count();
+        *threads += u32::try_from(alive).unwrap_or(u32::MAX);
+    }
+    for group in groups {
+        if let Some(&(processes, threads)) = counts.get(&group.id) {
+            (group.processes, group.threads) = (processes, threads);
+        }
+    }
 }

@@ -304,6 +304,24 @@ fn a_thread_seen_first_that_is_not_new_has_no_rates() {
     assert!(close(tasks.active_processes[0].states.unknown, 1.0));
 }
 
+/// The row of a group and the chain above it have one count.
+#[test]
+fn a_process_group_counts_all_of_its_processes_as_the_wait_chain_does() {
+    let siblings = |ran: u64| {
+        let each = |pid| {
+            let mut process = process(pid, 1, if pid == 50 { ran } else { 0 });
+            Arc::make_mut(&mut process).ppid = 40;
+            process
+        };
+        (50..53).map(each).collect::<Vec<_>>()
+    };
+    let interval = between(&with_tasks(10.0, siblings(0)), &with_tasks(11.0, siblings(300_000_000)));
+    let groups = crate::interval::process_groups::process_groups(&interval);
+    assert_eq!(groups.len(), 1, "one process of three is active");
+    let label = crate::interval::group_label::group_label(&groups[0].id, &interval.older, &interval.newer);
+    assert_eq!((groups[0].processes, label.processes), (3, 3));
+}
+
 #[test]
 fn microstates_of_a_thread_add_up_to_one() {
     let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
