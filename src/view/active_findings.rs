@@ -117,7 +117,7 @@ fn laid_out(evaluation: &Evaluation, incidents: &[&[Finding]], first: usize, wid
         let more = (last && most == 1).then_some(others + first);
         let cells = more.map_or(room(width), |others| room(width).saturating_sub(safe!(" +{others} (key 6)").width()));
         let words = match most.min(max_lines) {
-            1 => single_line(evaluation, finding, consequences.len(), cells),
+            1 => single_line(evaluation, finding, consequences.len(), cells, more.is_none()),
             most => wrapped_headline(evaluation, finding, &following(consequences.len()), cells, most),
         };
         used += words.len().max(1);
@@ -141,9 +141,14 @@ fn following(count: usize) -> String {
 }
 
 /// The headline in one line, and how many findings follow from it, in few words if no clause has to make room for them.
-fn single_line(evaluation: &Evaluation, finding: &Finding, consequences: usize, cells: usize) -> Vec<String> {
+fn single_line(evaluation: &Evaluation, finding: &Finding, consequences: usize, cells: usize, is_alone: bool) -> Vec<String> {
     let words = headline(evaluation, finding, cells);
-    let counts = if consequences == 0 { Vec::new() } else { vec![following(consequences), format!(" (+{consequences})")] };
+    let few_words = if consequences == 1 { " (1 follows)".to_owned() } else { format!(" ({consequences} follow)") };
+    let mut counts = if consequences == 0 { Vec::new() } else { vec![following(consequences), few_words] };
+    // Beside the number of other findings a number without a word would be taken for one of those.
+    if consequences > 0 && is_alone {
+        counts.push(format!(" (+{consequences})"));
+    }
     let with_count = counts.into_iter().map(|count| words.clone() + &count);
     let fitting = with_count.filter(|line| line.chars().count() <= cells).map(|line| wrap_safe(line, cells, usize::MAX));
     fitting.into_iter().find(|lines| lines.len() == 1).unwrap_or_else(|| wrap_safe(words, cells, 1))
