@@ -65,6 +65,7 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use safe_line::SafeLine;
+use safe_text::SafeText;
 use theme::{StyleRole, Theme};
 
 /// The longest message about the required size that fits into a line.
@@ -186,7 +187,7 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
         let waiting = match &state.arrival.status {
             SourceStatus::Failed(error) => safe!("nothing to show: {error}"),
             SourceStatus::Ended => "the recording has fewer than two samples".into(),
-            SourceStatus::Open => "first sample taken; rates need two samples …".into(),
+            SourceStatus::Open => waiting_message(state),
         };
         pane.line(1, (safe!("  {waiting}"), StyleRole::Dim));
         return;
@@ -205,6 +206,17 @@ fn draw_body(state: &State, layout: &ScreenLayout, pane: &mut Pane) {
     }
     if layout.has_list(state.screen.definition().list_pane) {
         list::draw_scroll_bar_and_targets(state, layout, pane);
+    }
+}
+
+/// What the screen waits for before the first interval.
+fn waiting_message(state: &State) -> SafeText {
+    let late = state.first_interval_late_seconds().map_or_else(String::new, |late| format!(" for {late:.0} s"));
+    match state.arrival.has_first_sample {
+        _ if !state.capabilities().follows_newest => "reading the recording …".into(),
+        false => safe!("waiting for the first sample{late} …"),
+        true if late.is_empty() => "first sample taken; rates need two samples …".into(),
+        true => safe!("first sample taken; waiting for the second one{late} …"),
     }
 }
 

@@ -41,6 +41,8 @@ pub enum Event {
         width: u16,
         height: u16,
     },
+    /// The first sample of a source that is not read from a file. It ends no interval.
+    FirstSample,
     /// The next interval in time order: the newest one in live mode, the next one to play in a replay.
     Evaluation(Evaluation),
     /// The first reply to a step or a jump whose interval is not evaluated yet: its figures. `SeekCompleted` follows.

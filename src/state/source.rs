@@ -64,8 +64,10 @@ pub struct SampleArrival {
     pub status: SourceStatus,
     /// Current time, as of the last `Event::Now`
     pub(super) now: Option<Instant>,
-    /// Another machine, whose clock is another: the first `Event::Now` after its newest interval
+    /// The first `Event::Now` after the start, the first sample or the newest interval: what the next one is waited for since. Another
+    /// machine has another clock.
     pub(super) waiting_since: Option<Instant>,
+    pub has_first_sample: bool,
 }
 
 impl State {
@@ -76,10 +78,29 @@ impl State {
 
     /// The current time; a new frame is needed if another delay is displayed.
     pub(super) fn set_now(&mut self, now: Instant) -> Effect {
-        let displayed = self.late_seconds().map(|late| late as u64);
+        let late = |state: &State| state.late_seconds().or(state.first_interval_late_seconds()).map(|late| late as u64);
+        let displayed = late(self);
         self.arrival.now = Some(now);
         self.arrival.waiting_since.get_or_insert(now);
-        if self.late_seconds().map(|late| late as u64) == displayed { Effect::Nothing } else { Effect::Redraw }
+        if late(self) == displayed { Effect::Nothing } else { Effect::Redraw }
+    }
+
+    pub(super) fn set_first_sample(&mut self) {
+        self.arrival.has_first_sample = true;
+        self.arrival.waiting_since = self.arrival.now;
+    }
+
+    /// Before the first interval: seconds since the start or the first sample, if the next sample is overdue.
+    pub fn first_interval_late_seconds(&self) -> Option<f64> {
+        let waits = self.current().is_none() && self.capabilities().follows_newest;
+        self.overdue_seconds(self.arrival.waiting_since.filter(|_| waits)?)
+    }
+
+    /// Seconds since then, if they are more than an interval by enough.
+    fn overdue_seconds(&self, since: Instant) -> Option<f64> {
+        let waited = self.arrival.now?.seconds_since(since);
+        let due = self.setup.interval_ms as f64 / 1000.0;
+        (self.arrival.status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
     }
 
     /// Live: seconds since the newest sample, if the next one is overdue.
@@ -90,8 +111,6 @@ impl State {
             Source::Host { .. } => self.arrival.waiting_since?,
             Source::Pipe { .. } | Source::Replay { .. } => return None,
         };
-        let waited = self.arrival.now?.seconds_since(arrived);
-        let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.arrival.status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
+        self.overdue_seconds(arrived)
     }
 }

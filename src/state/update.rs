@@ -50,6 +50,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::Recorder(recorder) => state.set_recorder(recorder),
         Event::Notice(notice) => state.notify(notice),
         Event::SourceEnded(error) => state.arrival.status = error.map_or(SourceStatus::Ended, SourceStatus::Failed),
+        Event::FirstSample => state.set_first_sample(),
         Event::Now(now) => return state.set_now(now),
         Event::TerminalIsSlow => {
             state.setup.terminal.is_slow = true;

@@ -361,6 +361,23 @@ fn an_overdue_sample_is_reported() {
     assert!(text(&state).contains("no more samples: the pipe closed"));
 }
 
+/// Before the first interval the screen says which sample it waits for, and how long if that is overdue.
+#[test]
+fn what_the_first_interval_waits_for_is_reported() {
+    let mut state = State::new(setup((80, 24), Source::Live));
+    assert!(text(&state).contains("waiting for the first sample …"), "{}", text(&state));
+    assert_eq!(update(&mut state, Event::Now(instant(1))), Effect::Nothing);
+    assert_eq!(update(&mut state, Event::Now(instant(2))), Effect::Nothing);
+    assert_eq!(update(&mut state, Event::Now(instant(8))), Effect::Redraw);
+    assert!(text(&state).contains("waiting for the first sample for 7 s"), "{}", text(&state));
+    update(&mut state, Event::FirstSample);
+    assert!(text(&state).contains("first sample taken; rates need two samples …"), "{}", text(&state));
+    assert_eq!(update(&mut state, Event::Now(instant(17))), Effect::Redraw);
+    assert!(text(&state).contains("first sample taken; waiting for the second one for 9 s"), "{}", text(&state));
+    let state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
+    assert!(text(&state).contains("reading the recording …"), "{}", text(&state));
+}
+
 #[test]
 fn the_findings_screen_explains_the_selected_finding() {
     let mut state = live(&scenes::lock_convoy(), (200, 50));

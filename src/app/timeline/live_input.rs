@@ -56,6 +56,7 @@ impl LiveInput {
         checkpoints: &mut CheckpointedEvaluation,
         finding_starts: &mut FindingStarts,
     ) -> Vec<Event> {
+        let is_first = self.last_sample_at.is_none();
         let evaluation = self.pipeline.evaluate(sample.sample.clone());
         let summary = recorder::frame_summary(evaluation.as_ref());
         self.recorder.offer(sample, summary);
@@ -78,7 +79,9 @@ impl LiveInput {
             }
         }
         let failed = self.pipeline.write_periodically().map(Notice::failure);
-        let mut events: Vec<Event> = missed.map(Event::Notice).into_iter().chain(evaluation.map(Event::Evaluation)).collect();
+        let mut events: Vec<Event> = is_first.then_some(Event::FirstSample).into_iter().collect();
+        events.extend(missed.map(Event::Notice));
+        events.extend(evaluation.map(Event::Evaluation));
         events.extend(self.recorder.report());
         events.extend(failed.map(Event::Notice));
         events
