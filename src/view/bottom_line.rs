@@ -45,7 +45,11 @@ pub fn draw(state: &State, pane: &mut Pane) {
     });
     let used = pane.tabs(tabs.collect(), Some(state.screen as usize));
     let back = (state.options.leads_back && state.details.is_none() && state.playback.span.is_none()).then_some(FLEET_HINT);
-    let hints: Vec<KeyHint> = back.into_iter().chain(hints(state).iter().copied()).collect();
+    let mut hints: Vec<KeyHint> = back.into_iter().chain(hints(state).iter().copied()).collect();
+    if pane.width() >= WIDE && state.details.is_none() && state.playback.span.is_none() {
+        let missing = WIDE_HINTS.map(|more| (!hints.iter().any(|hint| hint.0 == more.0)).then_some(more));
+        hints.extend(missing.into_iter().flatten());
+    }
     for item in key_line_items(used, pane.width(), &hints) {
         let mut part = pane.subarea(item.x, 0, item.width, 1);
         part.on_click(ClickTarget::Action(item.action));
@@ -70,6 +74,9 @@ const FLEET_HINT: KeyHint = ("Esc", "fleet", Action::Back);
 const TIME_HINT: KeyHint = ("[ ]", "time", Action::SampleBack);
 const SAVE_HINT: KeyHint = ("w", "save", Action::Save);
 const SPAN_HINT: KeyHint = ("v", "span", Action::ToggleSpan);
+/// Of every screen, in a terminal of at least this width.
+const WIDE_HINTS: [KeyHint; 2] = [("z", "zoom a pane", Action::ZoomPane), SPAN_HINT];
+const WIDE: u16 = 160;
 const ZOOM_HINT: KeyHint = ("< >", "zoom", Action::ShorterGraphs);
 
 /// The key hints of a state, most useful first.

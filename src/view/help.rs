@@ -128,7 +128,7 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 
 /// The meaning of bar textures and symbols.
 fn legend_lines(width: u16) -> Vec<SafeLine> {
-    const SIGNS: [(char, StyleRole, &str); 16] = [
+    const SIGNS: [(char, StyleRole, &str); 22] = [
         ('█', StyleRole::User, "user"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
@@ -140,6 +140,12 @@ fn legend_lines(width: u16) -> Vec<SafeLine> {
         ('✖', StyleRole::Critical, "critical"),
         ('▲', StyleRole::Warning, "warning"),
         ('•', StyleRole::Note, "note"),
+        ('┈', StyleRole::Note, "a note lasts"),
+        ('─', StyleRole::WarningLine, "a warning lasts"),
+        ('━', StyleRole::Critical, "a critical finding lasts"),
+        ('↳', StyleRole::Dim, "follows from the finding above"),
+        ('│', StyleRole::Dim, "up to the maximum"),
+        ('▴', StyleRole::Warning, "full for a part of the time"),
         ('~', StyleRole::Plain, "provisional baseline"),
         ('≥', StyleRole::Plain, "at least"),
         ('-', StyleRole::Plain, "unknown"),
