@@ -175,6 +175,14 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
         frames.draw(|frame| drop(view::render(&state, frame))).unwrap();
         walk(name, &mut || assert!(black_box(frames.draw(|frame| drop(view::render(&state, frame)))).is_ok()));
     }
+    update(&mut state, Event::Resize { width: 80, height: 24 });
+    let mut small_frames = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    for (key, name) in [('1', "frame 80x24, overview"), ('5', "frame 80x24, tasks")] {
+        update(&mut state, Event::Key(Key::Char(key)));
+        small_frames.draw(|frame| drop(view::render(&state, frame))).unwrap();
+        walk(name, &mut || assert!(black_box(small_frames.draw(|frame| drop(view::render(&state, frame)))).is_ok()));
+    }
+    update(&mut state, Event::Resize { width: 200, height: 50 });
     let newest = intervals.last().unwrap();
     for (key, name) in [('1', "state, overview"), ('5', "state, tasks")] {
         update(&mut state, Event::Key(Key::Char(key)));
