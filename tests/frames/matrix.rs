@@ -10,7 +10,8 @@ use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator};
 use stalltop::recording::Replayer;
-use stalltop::state::{ColorSupport, Event, GlyphSet, Screen, Source, State, update};
+use stalltop::state::history::IntervalSummary;
+use stalltop::state::{ColorSupport, Event, GlyphSet, Position, Screen, Source, State, TimelineTick, update};
 
 use crate::screen::{buffer, press, setup, text};
 
@@ -71,9 +72,15 @@ fn each_screen_at_each_size() {
         let evaluations = evaluations(name);
         for size in SIZES {
             let mut state = State::new(setup(size, Source::Replay { name: format!("{name}.stalltop") }));
-            evaluations.iter().for_each(|evaluation| {
+            let ticks = evaluations.iter().map(|evaluation| TimelineTick::new(evaluation, false, None));
+            update(&mut state, Event::Timeline(ticks.collect()));
+            update(&mut state, Event::Summaries(evaluations.iter().map(IntervalSummary::for_graphs).collect()));
+            update(&mut state, Event::Findings(evaluations.last().expect(name).active.to_vec()));
+            let (first, last) = (evaluations.first().expect(name).interval.at(), evaluations.last().expect(name).interval.at());
+            for (index, evaluation) in evaluations.iter().enumerate() {
                 update(&mut state, Event::Evaluation(evaluation.clone()));
-            });
+                update(&mut state, Event::Position(Position { index, length: evaluations.len(), first, last }));
+            }
             press(&mut state, &screen.digit().to_string());
             check(&mut state, &format!("matrix-{}-{}x{}", screen.label(), size.0, size.1));
         }
