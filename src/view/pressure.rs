@@ -211,7 +211,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
 const MEANINGS: [(&str, &str); 4] = [
     ("some", "share of time in which some task waited for the resource"),
     ("full", "in which all tasks that had work waited for it"),
-    ("io", "storage; memory: reclaim, swap-in, refaults; cpu: quotas too"),
+    ("io", "storage; memory: reclaim, swap-in, refaults; cpu: quotas"),
     ("10 s", "averages of the kernel; left of them: this interval"),
 ];
 
