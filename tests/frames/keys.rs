@@ -6,7 +6,7 @@ use stalltop::state::{
 
 use crate::machine::instant;
 use crate::scenes;
-use crate::screen::{live, press, setup, text};
+use crate::screen::{buffer, live, press, setup, text};
 
 fn effect(state: &mut State, key: char) -> Effect {
     update(state, Event::Key(Key::Char(key)))
@@ -359,6 +359,29 @@ fn an_overdue_sample_is_reported() {
     assert!(text(&state).contains("no sample for 7 s"), "{}", text(&state));
     update(&mut state, Event::SourceEnded(Some("the pipe closed".to_owned())));
     assert!(text(&state).contains("no more samples: the pipe closed"));
+}
+
+/// State and view alone answer a key: no sample has to arrive, however many threads are listed.
+#[test]
+fn keys_are_answered_while_no_sample_arrives() {
+    let mut machine = scenes::lock_convoy();
+    let sleeper = machine.workers[1].strands[0].clone();
+    machine.workers[1].strands = vec![sleeper; 10_000];
+    let mut state = State::new(setup((200, 50), Source::Live));
+    for evaluation in machine.intervals(3, 1) {
+        update(&mut state, Event::Evaluation(evaluation));
+    }
+    press(&mut state, "5t");
+    assert!(state.rows().len() > 10_000);
+    update(&mut state, Event::Now(instant(60)));
+    let mut before = buffer(&state);
+    for key in ['j', 's', 'S', '7', '1', '?'] {
+        assert_eq!(effect(&mut state, key), Effect::Redraw, "{key}");
+        let frame = buffer(&state);
+        assert_ne!(frame, before, "{key}");
+        assert!(text(&state).contains("no sample for 57 s") || key == '?', "{key}: {}", text(&state));
+        before = frame;
+    }
 }
 
 /// Before the first interval the screen says which sample it waits for, and how long if that is overdue.
