@@ -228,7 +228,7 @@ fn waits_for_device(context: &RuleContext, blocked: &IdleBlocked, device: DiskId
 
 /// Whether a group has threads on storage whose device is not known: several devices have requests in flight.
 fn has_group_of_unknown_device(blocked: &IdleBlocked) -> bool {
-    let is_unknown = |group: &BlockedGroup| group.holder_device.is_none() && !group.is_non_block_storage();
+    let is_unknown = |group: &BlockedGroup| group.holder_device.is_none() && !group.waits_for_no_block_device();
     let on_storage = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
     blocked.groups.iter().any(|group| is_unknown(group) && reaches_threshold(on_storage(group), MIN_ON_UNKNOWN_DEVICE))
 }

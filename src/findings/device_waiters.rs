@@ -15,8 +15,9 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
         return true;
     }
     let leads_to_it = |above: DiskId| may_lead_to_device(interval, above, device);
-    let may_be_on_it =
-        |group: &BlockedGroup| group.holder_device.map_or(!group.is_non_block_storage(), |(of_group, _)| leads_to_it(of_group));
+    let may_be_on_it = |group: &BlockedGroup| {
+        group.holder_device.map_or(!group.waits_for_no_block_device(), |(of_group, _)| leads_to_it(of_group))
+    };
     let stuck = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
     if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches_threshold(stuck(group), threads)) {
         return true;

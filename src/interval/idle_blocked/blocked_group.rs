@@ -18,6 +18,9 @@ const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
 
+/// Share of the threads at the locks of a group whose holder must be known so that it decides what they wait for.
+const MIN_HELD_SHARE: f64 = 0.5;
+
 /// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
@@ -70,9 +73,20 @@ impl BlockedGroup {
         self.lock_holder.as_ref().filter(|holder| holder.activity != HolderActivity::Storage || is_outside(holder))
     }
 
-    /// Whether its chain ends at storage that is no block device of this host.
-    pub fn is_non_block_storage(&self) -> bool {
-        self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage)
+    /// Whether its chain ends at no block device of this host: at other storage, or at a holder of its lock that waits for something
+    /// else, or computes.
+    pub fn waits_for_no_block_device(&self) -> bool {
+        self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage) || self.is_behind_other_activity()
+    }
+
+    fn is_behind_other_activity(&self) -> bool {
+        use HolderActivity::{Event, Lock, Memory, Storage, Uninterruptible};
+        let on_storage = self.storage + self.aio + self.memory + self.hidden;
+        let is_other = |holder: &LockHolder| {
+            !matches!(holder.last_activity(), Storage | Memory | Uninterruptible | Lock | Event)
+                && reaches_threshold(holder.share, MIN_HELD_SHARE)
+        };
+        on_storage < MIN_ON_STORAGE_THREADS && self.lock_holder.as_ref().is_some_and(is_other)
     }
 
     /// Connections beyond the blocked threads: those that no blocked thread serves.
@@ -181,7 +195,6 @@ fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
 pub(super) fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceEvidence)> {
     match holder {
         Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceEvidence::File)),
-        Some(holder) if holder.is_non_block_storage() => None,
         _ => only_busy.map(|disk| (disk, DeviceEvidence::OnlyBusy)),
     }
 }

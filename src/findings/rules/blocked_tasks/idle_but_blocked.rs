@@ -103,7 +103,7 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         return Severity::Critical;
     }
     let slow = context.interval.disks.iter().any(|span| {
-        let concerned = top.holder_device.map_or(!top.is_non_block_storage(), |(device, _)| device == span.id);
+        let concerned = top.holder_device.map_or(!top.waits_for_no_block_device(), |(device, _)| device == span.id);
         concerned && (is_disk_slow(context, span) || context.state.stalled_since(span.id).is_some())
     });
     if slow || reaches_threshold(waiting, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
