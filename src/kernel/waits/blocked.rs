@@ -121,8 +121,8 @@ pub fn resolve_files(
     if !ipc_threads.is_empty() {
         ipc_peers::trace_ipc_peers(&mut waits, &ipc_threads, tasks, root, files, machine);
         pipelines::trace_pipes(&mut waits, &ipc_threads, root, files);
-        remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     }
+    remote_waits::read_connections(&mut waits, &ipc_threads, root, files, machine);
     full_pipes::trace_full_pipes(&mut waits, tasks, root, files, machine);
     server_sockets::read_server_sockets(&mut waits, (tasks, throttled), root, files, machine);
     waits
