@@ -15,7 +15,7 @@ use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
-use crate::interval::lock_holders::HolderActivity;
+use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::runnable::RunnableThread;
 use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
@@ -97,7 +97,11 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         }
         (Kind::IdleButBlocked, Kind::IoThrottled | Kind::Deadlock) => is_most_blocked_group(blocked, &cause.subject),
         (Kind::IdleButBlocked | Kind::KernelLockContention, Kind::CpuThrottled) => {
-            blocked.is_some_and(|blocked| is_behind_throttled_holder(context, blocked, &cause.subject))
+            let holder = match finding.kind {
+                Kind::IdleButBlocked => blocked.and_then(|blocked| blocked.groups.first()?.lock_holder.as_ref()),
+                _ => blocked.and_then(|blocked| blocked.kernel_locks.as_ref()?.groups.first()?.holder.as_ref()),
+            };
+            holder.is_some_and(|holder| is_throttled_by(context, holder, &cause.subject))
         }
         (Kind::StuckServer, Kind::IdleButBlocked) => is_most_blocked_group(blocked, &finding.subject),
         (Kind::HungTask, Kind::DiskStalled) => true,
@@ -281,14 +285,13 @@ fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
     blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
 }
 
-/// Whether the most blocked group waits for a lock whose holder is throttled by the quota of this cgroup.
-fn is_behind_throttled_holder(context: &RuleContext, blocked: &IdleBlocked, throttling: &Subject) -> bool {
-    let holder = blocked.groups.first().and_then(|group| group.lock_holder.as_ref());
-    let Some(holder) = holder.filter(|holder| holder.last_activity() == HolderActivity::Running) else { return false };
-    match RunnableThread::new(context.interval, holder.last_thread().task) {
-        RunnableThread::Throttled(by) => matches!(throttling, Subject::Cgroup(group) if group == by.cgroup),
-        _ => false,
-    }
+/// Whether the quota of this cgroup throttles the holder of a lock, or the one at the end of the chain.
+fn is_throttled_by(context: &RuleContext, holder: &LockHolder, cgroup: &Subject) -> bool {
+    holder.last_activity() == HolderActivity::Running
+        && match RunnableThread::new(context.interval, holder.last_thread().task) {
+            RunnableThread::Throttled(by) => matches!(cgroup, Subject::Cgroup(group) if group == by.cgroup),
+            _ => false,
+        }
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {

@@ -59,8 +59,8 @@ impl LockHolder {
             && reaches_threshold(self.share, MIN_STORAGE_SHARE)
     }
 
-    /// Whether most of the group's threads in locks inside the kernel wait for a holder that is neither on storage nor in reclaim, nor in D
-    /// for a reason that is not known. A reader is not the only holder.
+    /// Whether most of the group's threads in such locks wait for a holder that is neither on storage nor in reclaim, nor in D for a reason
+    /// that is not known. A reader is not the only holder.
     pub fn is_off_storage(&self) -> bool {
         use HolderActivity::{Lock, Memory, Storage, Uninterruptible};
         self.field != OwnerField::KernelReader
@@ -69,7 +69,7 @@ impl LockHolder {
     }
 }
 
-/// Share of a group's threads in locks inside the kernel from which what the known holder does decides for all of them.
+/// Share of a group's threads in locks with a known holder from which what that does decides for all of them.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_STORAGE_SHARE: f64 = 0.5;
 

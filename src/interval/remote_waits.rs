@@ -27,12 +27,11 @@ pub fn remote_queues(waits: &Waits, counts: &WaitCounts) -> Vec<RemoteQueue> {
     let mut groups: FxHashMap<u16, FxHashMap<SocketAddr, u32>> = FxHashMap::default();
     for waiter in waits.socket_waiters.iter().filter(|waiter| awaits_answer(waiter)) {
         let Ok(at) = counts.threads.binary_search_by_key(&waiter.task, |thread| thread.task) else { continue };
-        let seen_count = counts.threads.get(at).map_or(0, |thread| thread.count(WaitClass::Net));
         // The owner of a lock may sleep in poll.
-        if seen_count == 0 {
-            continue;
-        }
-        let sum = groups.entry(waiter.group).or_default().entry(waiter.remote).or_default();
+        let Some(thread) = counts.threads.get(at).filter(|thread| thread.count(WaitClass::Net) > 0) else { continue };
+        let seen_count = thread.count(WaitClass::Net);
+        // That of an owner's row is the group of the threads that wait for its lock.
+        let sum = groups.entry(thread.group).or_default().entry(waiter.remote).or_default();
         *sum = sum.saturating_add(seen_count);
     }
     let queue = |(group, remotes): (u16, FxHashMap<SocketAddr, u32>)| {
@@ -87,6 +86,20 @@ mod tests {
         let expected = RemoteQueue { group: 0, threads: 0.8, remote: remote.parse().unwrap(), is_only_remote: true };
         assert_eq!(queues(vec![waiter(1, remote, false, (5, 9))]), [expected]);
         assert_eq!(queues(vec![waiter(1, remote, false, (5, 5))]), [expected], "both in one tick");
+    }
+
+    #[test]
+    fn a_thread_counts_in_its_own_group_and_not_while_it_polls() {
+        let remote = "10.0.0.5:5432";
+        let holder = SocketWaiter { group: 3, ..waiter(1, remote, false, (5, 9)) };
+        let queue = queues(vec![holder]).first().map(|queue| queue.group);
+        assert_eq!(queue, Some(0), "the row of a lock's owner has the group of those that wait for the lock");
+        let polls = WaitCounts {
+            threads: vec![ThreadWaits { task: holder.task, group: 0, class_counts: [0; WaitClass::COUNT] }],
+            ..WaitCounts::default()
+        };
+        let waits = Waits { socket_waiters: vec![holder], ..Waits::default() };
+        assert_eq!(remote_queues(&waits, &polls), []);
     }
 
     #[test]

@@ -223,7 +223,7 @@ mod tests {
         for second in (1..=20).filter(|second| !(8..=12).contains(second)) {
             series.add(&summary(second, [0, -240, 240, -240, 240][second as usize % 5], 0.5));
         }
-        let holes = series.figure(&CPU).unwrap().iter().filter(|sum| sum.value_range().is_none()).count();
-        assert!((4..=5).contains(&holes), "{holes}");
+        let gaps = series.figure(&CPU).unwrap().iter().filter(|sum| sum.value_range().is_none()).count();
+        assert!((4..=5).contains(&gaps), "{gaps}");
     }
 }

@@ -45,12 +45,12 @@ pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> 
         known_by: known_by_checks(holder.field),
     }];
     links.extend(before.iter().map(|next| ChainLink {
-        what: format!("which {} holds, which waits for another lock", holder_name(interval, &next.thread)),
+        what: format!("that lock is held by {}, which waits for another lock", holder_name(interval, &next.thread)),
         known_by: known_by_checks(next.field),
     }));
     let does = activity_words(interval, &last.thread, last.activity);
     links.push(ChainLink {
-        what: format!("which {} holds, which {does}", holder_name(interval, &last.thread)),
+        what: format!("that lock is held by {}, which {does}", holder_name(interval, &last.thread)),
         known_by: known_by_checks(last.field),
     });
     links

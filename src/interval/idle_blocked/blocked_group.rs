@@ -18,9 +18,6 @@ const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
 
-/// Share of the threads at the locks of a group whose holder must be known so that it decides what they wait for.
-const MIN_HELD_SHARE: f64 = 0.5;
-
 /// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
@@ -80,13 +77,8 @@ impl BlockedGroup {
     }
 
     fn is_behind_other_activity(&self) -> bool {
-        use HolderActivity::{Event, Lock, Memory, Storage, Uninterruptible};
         let on_storage = self.storage + self.aio + self.memory + self.hidden;
-        let is_other = |holder: &LockHolder| {
-            !matches!(holder.last_activity(), Storage | Memory | Uninterruptible | Lock | Event)
-                && reaches_threshold(holder.share, MIN_HELD_SHARE)
-        };
-        on_storage < MIN_ON_STORAGE_THREADS && self.lock_holder.as_ref().is_some_and(is_other)
+        on_storage < MIN_ON_STORAGE_THREADS && self.lock_holder.as_ref().is_some_and(LockHolder::is_off_storage)
     }
 
     /// Connections beyond the blocked threads: those that no blocked thread serves.

@@ -67,8 +67,14 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
             last_data_received_ms: socket.tcp_info.last_data_received_ms,
         })
     };
-    waits.socket_waiters = receivers.into_iter().filter_map(waiter).collect();
-    waits.socket_waiters.small_sort_by_key(|waiter| waiter.task);
+    waits.socket_waiters = with_one_connection(receivers.into_iter().filter_map(waiter).collect());
+}
+
+/// Sorted by thread; without threads that poll several connections, of which it is not known which one they wait for.
+fn with_one_connection(mut rows: Vec<SocketWaiter>) -> Vec<SocketWaiter> {
+    rows.small_sort_by_key(|waiter| waiter.task);
+    let threads = rows.chunk_by(|a, b| a.task == b.task);
+    threads.filter_map(|rows| if let [row] = rows { Some(*row) } else { None }).collect()
 }
 
 /// The owners of locks that sleep in a receive or poll call, each with the group of the threads that wait for it.
@@ -187,6 +193,19 @@ mod tests {
             }
         }
         panic!("the times of the two connections do not differ");
+    }
+
+    #[test]
+    fn a_thread_that_polls_several_connections_has_no_row() {
+        let row = |tid: u32, port: u16| SocketWaiter {
+            task: TaskId { pid: 1, tid, start_ticks: 1 },
+            group: 0,
+            remote: SocketAddr::from(([10, 0, 0, 5], port)),
+            local_port_listens: false,
+            last_data_sent_ms: 5,
+            last_data_received_ms: 9,
+        };
+        assert_eq!(with_one_connection(vec![row(3, 80), row(1, 80), row(2, 80), row(3, 81)]), [row(1, 80), row(2, 80)]);
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub const DEADLOCK: Rule = Rule {
                inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
                Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
-    caveats: "Only mutexes of glibc, robust ones, those of musl, futexes with priority inheritance and locks inside the kernel name their owner; deadlocks of file locks are reported as \
-              file-lock-queue. Without permission to read the memory of the process nothing is known.",
+    caveats: "Only mutexes of glibc, robust ones, those of musl, futexes with priority inheritance and locks inside the \
+              kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
+              read the memory of the process nothing is known.",
     next_steps: &[
         "the stacks of these threads: gdb -p PID, thread apply all bt",
         "the order in which the program takes these mutexes: it must be the same everywhere",
