@@ -39,10 +39,7 @@ pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page)
     page.labelled("queue", safe!("{} on average, {} in flight now", format_optional(span.aqu_sz, 5), span.in_flight));
     page.labelled(
         "busy",
-        safe!(
-            "{}% of the time with a request in flight; not a measure of saturation",
-            text::format_percent(span.busy.map(|b| b.0), 5)
-        ),
+        safe!("{}% of the time with requests; this is not saturation", text::format_percent(span.busy.map(|b| b.0), 5)),
     );
     facts(evaluation, span, page);
     waiters(evaluation, id, page);
