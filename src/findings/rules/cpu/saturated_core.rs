@@ -12,6 +12,7 @@ use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
 use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::interval::task::ThreadSpan;
 use crate::units::SmallSort;
 
 pub const SATURATED_CORE: Rule = Rule {
@@ -22,7 +23,8 @@ pub const SATURATED_CORE: Rule = Rule {
     computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while at least 0.25 of a CPU is free and the \
                host is below 90 %. From 60 % on only if one thread uses at least 95 % of that CPU: otherwise the scheduler \
                moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
-               last 10 s: then that thread is the limit, no CPU is. If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+               last 10 s: then that thread is the limit, no CPU is. A note if no thread takes half of its busy time that started `limit-seconds` \
+               ago or earlier, and fewer than 0.5 threads wait for it: short processes, one after the other. If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
                (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
                work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
     caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
@@ -45,6 +47,9 @@ const MIN_LISTED_SHARE: f64 = 0.005;
 
 /// Busy share of the host from which a CPU that no single thread fills is not reported.
 const MAX_BUSY_WITHOUT_TOP_THREAD: f64 = 0.6;
+
+/// Threads that wait for a CPU, on average, from which those that share it are limited by it. docs/metrics.md, "Fixed thresholds".
+const MIN_WAITING_THREADS: f64 = 0.5;
 
 /// A short interval lowers the threshold by half a clock tick, and by at most this share.
 const MAX_TICK_ROUNDING: f64 = 0.1;
@@ -84,6 +89,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
         let low_weight = dominant.and_then(|thread| low_weights.clause(context, thread.id.pid));
         let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
+        let is_limit = softirq || is_limit_of_threads(context, core, dominant);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{}{others}",
@@ -108,7 +114,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if may_wait { Severity::Note } else { Severity::Warning },
+            severity: if may_wait || !is_limit { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,
@@ -119,6 +125,19 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         });
     }
     found
+}
+
+/// Whether a thread that has run for long, or threads that wait for their turn, need this CPU. Otherwise processes follow each other
+/// there, as those of an installation or a script do: each could be on another CPU, and none would be faster.
+fn is_limit_of_threads(context: &RuleContext, core: &CpuUsage, dominant: Option<&ThreadSpan>) -> bool {
+    let interval = context.interval;
+    let (Some(tasks), Some(_)) = (&interval.tasks, core.top_thread) else { return true };
+    if let Some(thread) = dominant {
+        let started_seconds = interval.host.seconds(thread.id.start_ticks as f64);
+        return interval.at().boottime_ns as f64 / 1e9 - started_seconds >= context.thresholds.limit_seconds;
+    }
+    let there = tasks.threads.iter().filter(|thread| thread.processor == core.id);
+    there.filter_map(|thread| thread.run_queue_wait).map(|wait| wait.0).sum::<f64>() >= MIN_WAITING_THREADS
 }
 
 /// Whether its threads have to stay on it, as far as that is known. A CPU beside others with much idle time may have pinned threads;
