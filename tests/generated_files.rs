@@ -61,6 +61,14 @@ fn the_pages_of_keys_and_commands_are_up_to_date() {
     ]);
 }
 
+#[test]
+fn the_page_of_json_is_that_of_the_schema() {
+    let schema = fs::read_to_string(place("assets/schema/check.json")).unwrap();
+    let page = stalltop::app::command::json_docs::render(&serde_json::from_str(&schema).unwrap());
+    assert!(!page.contains("|  |"), "each key has a type and a meaning:\n{page}");
+    same(&[(place("docs/json.md"), page)]);
+}
+
 /// All of it in effect at once is what there is by default, but for the devices.
 #[test]
 fn the_example_configuration_is_valid_and_has_the_defaults() {

@@ -13,6 +13,7 @@ mod demo;
 mod doctor;
 mod export;
 mod info;
+pub mod json_docs;
 pub mod manual;
 mod mark;
 mod mcp;
