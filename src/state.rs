@@ -29,6 +29,7 @@ pub mod palette;
 pub mod panes;
 mod playback;
 pub mod process_signal;
+mod process_tree;
 mod prompt;
 pub mod recording_series;
 pub mod remote_hosts;

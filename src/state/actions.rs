@@ -89,6 +89,7 @@ impl State {
             }
             Action::ToggleThreads => return self.show_tasks_as(self.lists.task_rows.toggle_threads()),
             Action::ToggleTree => return self.toggle_tree(),
+            Action::ToggleBranch => self.toggle_branch(),
             Action::ToggleWaitClasses => return self.show_tasks_as(self.lists.task_rows.toggle_wait_classes()),
             Action::ToggleCgroups => return self.show_tasks_as(self.lists.task_rows.toggle_cgroups()),
             Action::ToggleRemoteHosts => self.regroup(|state| state.lists.network_rows = state.lists.network_rows.toggle()),

@@ -1,5 +1,7 @@
 //! The lists of the screens: their cursors, sort orders and filters, and the rows of the displayed one.
 
+use rustc_hash::FxHashSet;
+
 use super::State;
 use super::column_chooser::ChosenColumns;
 use super::cursor::Cursor;
@@ -8,6 +10,7 @@ use super::row_order::HeldOrders;
 use super::rows::{self, Item, NetworkRows, Row, TaskRows};
 use super::screen::Screen;
 use super::sort::SortColumn;
+use crate::ids::ProcessId;
 
 /// The lists of all screens.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct Lists {
     pub held: HeldOrders,
     /// Tasks screen: the kind of its rows
     pub task_rows: TaskRows,
+    /// Tasks screen: the processes whose branches of the tree are folded
+    pub(super) folded: FxHashSet<ProcessId>,
     /// Network screen: the kind of its rows
     pub network_rows: NetworkRows,
     pub chosen_columns: ChosenColumns,

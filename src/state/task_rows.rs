@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::filter::FilterMatcher;
+use super::process_tree::tree;
 use super::rows::{Row, TaskList, TaskRows, sort_by_value};
 use super::sort::{SortBy, SortColumn};
 use super::{Sort, State};
@@ -30,7 +29,7 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
     };
     let with_threads = matches!(list, TaskList::Threads | TaskList::TreeWithThreads);
     if state.lists.task_rows.is_tree() && !filter.is_active() {
-        return tree(sample, with_threads);
+        return tree(sample, with_threads, &state.lists.folded);
     }
     let activity = TaskActivity::new(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
@@ -149,34 +148,6 @@ fn wait_classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     }
     let rows = WaitClass::ALL.iter().zip(counts).filter(|(_, threads)| *threads > 0);
     rows.map(|(&class, threads)| Row::WaitClass { class, threads }).collect()
-}
-
-/// Each process below its parent, sorted by pid.
-fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
-    let mut children: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
-    let mut waiting: Vec<(usize, u8)> = Vec::new();
-    for (index, process) in sample.processes.iter().enumerate() {
-        if process.ppid != process.pid && sample.process(process.ppid).is_some() {
-            children.entry(process.ppid).or_default().push(index);
-        } else {
-            waiting.push((index, 0));
-        }
-    }
-    waiting.reverse();
-    let mut rows = Vec::with_capacity(sample.processes.len());
-    while let Some((index, depth)) = waiting.pop() {
-        rows.push(Row::Process { index, depth });
-        let Some(process) = sample.processes.get(index) else { continue };
-        if threads && process.threads.len() > 1 {
-            let depth = depth.saturating_add(1);
-            rows.extend((0..process.threads.len()).map(|thread| Row::Thread { process: index, thread, depth }));
-        }
-        // Removed, so that a cycle of parents in a damaged recording ends.
-        if let Some(below) = children.remove(&process.pid) {
-            waiting.extend(below.into_iter().rev().map(|child| (child, depth.saturating_add(1))));
-        }
-    }
-    rows
 }
 
 #[cfg(test)]

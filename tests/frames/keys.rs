@@ -211,7 +211,7 @@ fn an_unbound_key_reports_its_screens() {
     for (screen, key, words) in [
         ('1', 't', "t is for screen 5 (tasks): ? shows all keys"),
         ('6', 's', "s is for screens 2–5, 7: ? shows all keys"),
-        ('2', 'x', "x does nothing: ? shows all keys"),
+        ('2', 'e', "e does nothing: ? shows all keys"),
     ] {
         effect(&mut state, screen);
         effect(&mut state, key);

@@ -108,9 +108,10 @@ const COMMAND_LINE: Spec = Spec::text("command line", 0, |line, cell| {
 const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
     let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Bold };
+    let folded = if line.thread.is_none() && line.state.is_folded(line.process.id()) { "+" } else { "" };
     match line.depth {
-        0 => cell.text(&name, role),
-        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), role),
+        0 => cell.text(safe!("{folded}{name}"), role),
+        depth => cell.text(safe!("{}└ {folded}{name}", "  ".repeat(usize::from(depth.min(12)) - 1)), role),
     }
 })
 .sorted_by(SortColumn::TASK_COMMAND);
