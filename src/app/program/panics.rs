@@ -11,11 +11,18 @@ use crate::kernel::stacks::USER_STACK_THREAD;
 /// Whether a thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the panic hook. It runs on the thread that panicked, before it unwinds.
+/// Installs the panic hook. It runs on the thread that panicked, before it unwinds. Released binaries do not unwind (profile dist): the
+/// hook is the last that the thread does.
 pub fn install_hook() {
     panic::set_hook(Box::new(|info| {
         // It parses files of other programs, and goes on without the stack of that one.
         if std::thread::current().name() == Some(USER_STACK_THREAD) {
+            if cfg!(panic = "abort") {
+                // The sampler gives up a thread that does not answer.
+                loop {
+                    std::thread::park();
+                }
+            }
             return;
         }
         let first = !PANICKED.swap(true, Ordering::SeqCst);
@@ -24,6 +31,10 @@ pub fn install_hook() {
             let place = info.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
             let message = info.payload_as_str().unwrap_or("no message");
             stdio::print_stderr(&format!("internal error{place}: {message}: please report it with this line"));
+        }
+        if cfg!(panic = "abort") {
+            // Not SIGABRT, which writes a core file.
+            std::process::exit(Exit::Failed.code().into());
         }
     }));
 }

@@ -62,6 +62,8 @@ fn a_capture_ends_and_the_same_mark_does_not_start_another_one() {
     let length = |replayer: &Replayer| times(replayer).last().unwrap() - replayer.marks()[0].at.boottime_ns;
     // To one sample: they stand 500 ms apart.
     assert!(length(&first) >= 30_500_000_000, "the event and the time after it: {} ns", length(&first));
+    let last = times(&first).windows(2).last().map(|pair| pair[1] - pair[0]);
+    assert!(last.is_some_and(|last| last >= 400_000_000), "at the ordinary interval after the event: {last:?} ns");
     // What was not captured again is in what was in memory.
     assert_eq!(texts(&first), ["again"]);
     let marks = texts(&second);
