@@ -21,8 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
 
-use ansi_backend::AnsiBackend;
-pub use ansi_backend::ansi_text;
+pub use ansi_backend::{AnsiBackend, ansi_text};
 
 /// Mouse buttons, the wheel, and motion with a button down, in SGR encoding. No other motion: each event costs a wakeup.
 const MOUSE_ON: &str = "\x1b[?1002h\x1b[?1006h";

@@ -107,7 +107,8 @@ const P99: Spec = Spec::figure(&disk_operation::P99_SECONDS, 6, |line, cell| {
 
 const HISTORY: Spec = Spec::graph("await, log", 0, |line, cell| {
     if let Some(operation) = line.operation() {
-        latency_history(line.state, line.evaluation, (line.disk.id, operation), cell);
+        let width = cell.width.min(MAX_SPARKLINE_WIDTH);
+        cell.glyphs(latency_glyphs(line.state, line.evaluation, (line.disk.id, operation), width));
     }
 });
 
@@ -257,23 +258,28 @@ fn disk_lines(
     (0..operations.len().max(1)).map(line).collect()
 }
 
-/// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
-pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellContent) {
+/// The latencies of one operation, one glyph a cell, on a logarithmic scale against its baseline.
+pub fn latency_glyphs(
+    state: &State,
+    evaluation: &Evaluation,
+    (id, operation): (DiskId, Operation),
+    width: u16,
+) -> Vec<(char, StyleRole)> {
     let status = latency_status(evaluation, id, operation);
-    let width = cell.width.min(MAX_SPARKLINE_WIDTH);
     let cells = TimeCells::new(state, &GraphFigure::DiskAwait(id, operation), width);
     // Without a baseline, relative to the lowest displayed value.
     let best = || cells.values.iter().flatten().copied().fold(f32::INFINITY, f32::min);
     let baseline = status.map_or_else(best, |status| status.baseline.0 as f32);
     let queues = TimeCells::new(state, &GraphFigure::DiskQueue(id), width).values;
-    cell.glyphs(cells.glyphs_beside(&queues, |time, queue| {
+    let glyphs = cells.glyphs_beside(&queues, |time, queue| {
         let role = status.map_or(StyleRole::Plain, |status| {
             let (multiple, queue) = (f64::from(time / baseline), queue.map(f64::from));
             let severity = evaluation.thresholds().latency_severity(multiple, status.provisional, queue);
             severity.map_or(StyleRole::Good, StyleRole::from)
         });
         (sparkline::log_ratio_level(time, baseline), role)
-    }));
+    });
+    glyphs.collect()
 }
 
 fn operation_letter(operation: Operation) -> &'static str {

@@ -3,7 +3,7 @@
 pub mod connections;
 mod namespaces;
 mod panes;
-mod qdisc;
+pub mod qdisc;
 pub mod remote_hosts;
 mod since_start;
 pub mod traffic_graph;

@@ -5,13 +5,16 @@
 //! LOAD   load averages, and the tasks that count in them now
 //! MEM    available memory, swap, major faults, pressure
 //! CORES  one cell per CPU
-//! DISK   latency against baseline
-//! NET    traffic, utilization
+//! DISK   latency against baseline, and over time
+//! NET    traffic, utilization, and over time
 //! TASKS  process groups, blocked and running ones first
 //! ```
+//!
+//! With fewer lines there are fewer tasks first, then no graph of the interface and none of the disk, then fewer rows in the tables.
 
 mod cpu_pane;
 mod disk_pane;
+mod graph_lines;
 mod network_pane;
 mod system_pane;
 mod tables;
@@ -36,6 +39,7 @@ use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::rows::{busiest_disks, busiest_nics};
 use crate::units::format;
+use graph_lines::{disk_line, nic_line};
 use tables::{disk_table, nic_table, task_table};
 
 pub const SCREEN: ScreenView = ScreenView {
@@ -85,13 +89,30 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     } else if left >= 6 {
         disk_rows = 1;
     }
+    let lines = |rows: u16| if rows > 0 { 1 + rows } else { 0 };
+    let spare = left.saturating_sub(lines(disk_rows) + lines(nic_rows) + MIN_TASK_LINES);
+    let disk_graph = if disk_rows > 0 && spare > 0 { disk_line(state, evaluation, &disks, width) } else { None };
+    let has_room = spare > u16::from(disk_graph.is_some());
+    let nic_graph = if nic_rows > 0 && has_room { nic_line(state, evaluation, &nics, width) } else { None };
     if disk_rows > 0 {
         y = disk_table(state, evaluation, &disks, pane, y, disk_rows);
+        y = line_below(pane, y, disk_graph);
     }
     if nic_rows > 0 {
         y = nic_table(state, evaluation, &nics, pane, y, nic_rows);
+        y = line_below(pane, y, nic_graph);
     }
     task_table(state, interval, &mut pane.subarea(0, y, width, height.saturating_sub(y)));
+}
+
+/// Lines that the tasks keep beside graphs: their headings, and those that matter most.
+const MIN_TASK_LINES: u16 = 4;
+
+/// Draws a line, if there is one; returns the line after.
+fn line_below(pane: &mut Pane, y: u16, line: Option<SafeLine>) -> u16 {
+    let Some(line) = line else { return y };
+    pane.line(y, line);
+    y + 1
 }
 
 /// The stacked bar, its legend, and the line below it; returns the line after.

@@ -12,6 +12,7 @@
 )]
 
 mod agreement;
+mod bytes;
 mod cgroup_tasks;
 mod clocks;
 mod colors;
@@ -24,8 +25,10 @@ mod machine;
 mod matrix;
 mod network;
 mod palette;
+mod overview;
 mod pressure;
 mod scenes;
+mod recorded;
 mod screen;
 mod sideways;
 mod signals;

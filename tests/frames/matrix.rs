@@ -2,18 +2,12 @@
 //! must be the same but for the glyphs, and the styles of both palettes are held by a number below the frame.
 
 use std::hash::{Hash, Hasher};
-use std::path::Path;
-use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
-use stalltop::app::evaluation::SampleEvaluator;
-use stalltop::baseline::Baselines;
-use stalltop::findings::{Evaluation, Evaluator};
-use stalltop::recording::Replayer;
-use stalltop::state::history::IntervalSummary;
-use stalltop::state::{ColorSupport, Event, GlyphSet, Position, Screen, Source, State, TimelineTick, update};
+use stalltop::state::{ColorSupport, GlyphSet, Screen, State};
 
-use crate::screen::{buffer, press, setup, text};
+use crate::recorded::{evaluations, replay};
+use crate::screen::{buffer, press, text};
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
 
@@ -27,17 +21,8 @@ fn recording(screen: Screen) -> &'static str {
     }
 }
 
-fn evaluations(name: &str) -> Vec<Evaluation> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"));
-    let mut replayer = Replayer::open(&path).expect(name);
-    let host = Arc::new(replayer.meta().host.clone());
-    let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
-    let samples: Vec<_> = (0..replayer.len()).map(|at| (replayer.host(at), replayer.sample(at).expect(name))).collect();
-    samples.into_iter().filter_map(|(host, sample)| evaluator.evaluate_for_host(&host, sample)).collect()
-}
-
 /// A number that changes with the style of any cell.
-fn styles(buffer: &Buffer) -> u64 {
+pub fn styles(buffer: &Buffer) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     for cell in &buffer.content {
         (cell.fg, cell.bg, cell.modifier).hash(&mut hasher);
@@ -45,7 +30,7 @@ fn styles(buffer: &Buffer) -> u64 {
     hasher.finish()
 }
 
-fn with_colors(state: &mut State, colors: ColorSupport) -> Buffer {
+pub fn with_colors(state: &mut State, colors: ColorSupport) -> Buffer {
     state.setup.terminal.colors = colors;
     buffer(state)
 }
@@ -71,16 +56,7 @@ fn each_screen_at_each_size() {
         let name = recording(screen);
         let evaluations = evaluations(name);
         for size in SIZES {
-            let mut state = State::new(setup(size, Source::Replay { name: format!("{name}.stalltop") }));
-            let ticks = evaluations.iter().map(|evaluation| TimelineTick::new(evaluation, false, None));
-            update(&mut state, Event::Timeline(ticks.collect()));
-            update(&mut state, Event::Summaries(evaluations.iter().map(IntervalSummary::for_graphs).collect()));
-            update(&mut state, Event::Findings(evaluations.last().expect(name).active.to_vec()));
-            let (first, last) = (evaluations.first().expect(name).interval.at(), evaluations.last().expect(name).interval.at());
-            for (index, evaluation) in evaluations.iter().enumerate() {
-                update(&mut state, Event::Evaluation(evaluation.clone()));
-                update(&mut state, Event::Position(Position { index, length: evaluations.len(), first, last }));
-            }
+            let mut state = replay(name, &evaluations, size);
             press(&mut state, &screen.digit().to_string());
             check(&mut state, &format!("matrix-{}-{}x{}", screen.label(), size.0, size.1));
         }

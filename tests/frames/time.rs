@@ -52,11 +52,11 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, memory, disks and network; or timeline and the two graphs of the CPU time.
+        // Timeline, CPU, cores, memory, disks and network; or timeline, the two graphs of the CPU time, a disk, and in and out.
         let expected = match size.1 {
             50 => 5..=6,
             40 => 3..=5,
-            _ => 3..=3,
+            _ => 5..=6,
         };
         assert!(expected.contains(&graphs), "interval {at} at {size:?}: {graphs}\n{}", text(&state));
     }
