@@ -219,8 +219,8 @@ impl Entry {
                     values: &plot.values,
                     threshold: plot.threshold,
                     max: plot.max,
-                    style: pane.area_style(StyleRole::System),
-                    style_above_threshold: pane.area_style(plot.role_above_threshold),
+                    style: pane.area_gradient(StyleRole::System),
+                    style_above_threshold: pane.area_gradient(plot.role_above_threshold),
                     threshold_style: pane.graph_style(StyleRole::Dim),
                 };
                 let line = graph.threshold_row(plot.height);

@@ -16,6 +16,7 @@ use super::safe_text::SafeText;
 use super::theme::{StyleRole, Theme};
 use super::widgets::area_graph::AreaGraph;
 use super::widgets::bar::{Segment, StackedBar};
+use super::widgets::gradient::Gradient;
 use super::widgets::graph::Graph;
 use super::widgets::heat_map::HeatMap;
 use super::widgets::log_graph::LogGraph;
@@ -39,7 +40,7 @@ impl<const N: usize> SafeWidget for StackedArea<'_, N> {}
 
 impl<F: Fn(f32) -> Style> SafeWidget for HeatMap<'_, F> {}
 
-impl<F: Fn(usize, f32) -> Style> SafeWidget for LogGraph<'_, F> {}
+impl<F: Fn(usize, f32) -> Gradient> SafeWidget for LogGraph<'_, F> {}
 
 /// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Pane<'a> {
@@ -172,6 +173,11 @@ impl<'a> Pane<'a> {
     /// The style of an area of full blocks.
     pub fn area_style(&self, role: StyleRole) -> Style {
         self.theme.area_style(role)
+    }
+
+    /// The styles of a filled graph of one series, by height.
+    pub fn area_gradient(&self, role: StyleRole) -> Gradient {
+        self.theme.area_gradient(role)
     }
 
     pub fn theme(&self) -> Theme {

@@ -10,9 +10,11 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
+use super::widgets::gradient::{Gradient, STEPS};
 use crate::findings::Severity;
+use crate::state::theme_choice::{Rgb, ThemeColors};
 use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities, ThemeChoice};
-use colors::{base_style, exact, nearest_indexed, themed_style};
+use colors::{base_style, exact, nearest_indexed, shade, themed_style};
 
 /// What a piece of text or a glyph stands for, which determines its style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,9 @@ pub enum StyleRole {
     Key,
 }
 
+/// Makes a color of the terminal.
+type MakeColor = fn(Rgb) -> Color;
+
 /// The styles of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
@@ -69,22 +74,28 @@ impl Theme {
     }
 
     pub fn style(self, role: StyleRole) -> Style {
+        if let Some((colors, make)) = self.own_colors() {
+            return themed_style(colors, role, make);
+        }
         match (self.capabilities.colors, self.capabilities.theme) {
             (ColorSupport::None, _) | (_, ThemeChoice::Mono) => monochrome_style(role),
-            // 16 colors are too few for a theme.
             (ColorSupport::Ansi16, _) => ansi16_style(role),
-            (_, ThemeChoice::Terminal) => ansi256_style(role),
-            (ColorSupport::Ansi256, ThemeChoice::Colors(theme)) => themed_style(&theme.colors, role, nearest_indexed),
-            (ColorSupport::TrueColor, ThemeChoice::Colors(theme)) => themed_style(&theme.colors, role, exact),
+            _ => ansi256_style(role),
         }
     }
 
     /// Text and background of an empty cell.
     pub fn base_style(self) -> Style {
-        match (self.capabilities.colors, self.capabilities.theme) {
-            (ColorSupport::Ansi256, ThemeChoice::Colors(theme)) => base_style(&theme.colors, nearest_indexed),
-            (ColorSupport::TrueColor, ThemeChoice::Colors(theme)) => base_style(&theme.colors, exact),
-            _ => Style::new(),
+        self.own_colors().map_or_else(Style::new, |(colors, make)| base_style(colors, make))
+    }
+
+    /// The colors of a theme that has its own, and what makes those of the terminal from them; 16 are too few for that.
+    fn own_colors(self) -> Option<(&'static ThemeColors, MakeColor)> {
+        let ThemeChoice::Colors(theme) = self.capabilities.theme else { return None };
+        match self.capabilities.colors {
+            ColorSupport::None | ColorSupport::Ansi16 => None,
+            ColorSupport::Ansi256 => Some((&theme.colors, nearest_indexed)),
+            ColorSupport::TrueColor => Some((&theme.colors, exact)),
         }
     }
 
@@ -102,6 +113,23 @@ impl Theme {
     pub fn area_style(self, role: StyleRole) -> Style {
         let style = self.graph_style(role);
         if self.capabilities.colors == ColorSupport::Ansi16 { style } else { style.add_modifier(Modifier::DIM) }
+    }
+
+    /// The styles of a filled graph of one series, by height: with the colors of a theme the higher the brighter. The color itself says
+    /// what the graph shows.
+    pub fn area_gradient(self, role: StyleRole) -> Gradient {
+        self.gradient(role).unwrap_or_else(|| self.area_style(role).into())
+    }
+
+    /// The style of a value of 0 … 1 in a map, whose glyphs say the level: with the colors of a theme the higher the brighter.
+    pub fn value_style(self, role: StyleRole, share: f32) -> Style {
+        self.gradient(role).map_or_else(|| self.graph_style(role), |gradient| gradient.of_value(share))
+    }
+
+    fn gradient(self, role: StyleRole) -> Option<Gradient> {
+        let (colors, make) = self.own_colors()?;
+        let style = |step: usize| Style::new().fg(make(shade(colors, role, step as f32 / (STEPS - 1) as f32)));
+        Some(Gradient(std::array::from_fn(style)))
     }
 
     /// The selected row: reverse video, which works in every terminal on every background.

@@ -2,6 +2,7 @@
 
 pub mod area_graph;
 pub mod bar;
+pub mod gradient;
 pub mod graph;
 pub mod heat_map;
 pub mod log_graph;

@@ -52,6 +52,35 @@ fn a_theme_changes_colors_alone_and_gives_every_cell_a_background() {
     }
 }
 
+/// The rows of a filled graph are the brighter the higher, in a theme with colors of its own alone.
+#[test]
+fn the_graphs_of_a_theme_have_a_gradient() {
+    let theme = |name: &str| built_in_themes().find(|theme| theme.name() == name).unwrap();
+    for keys in ["1", "3", "4", "7"] {
+        let mut state = live(&scenes::lock_convoy(), (200, 50));
+        press(&mut state, keys);
+        let mut drawn = |name: &str, colors| {
+            (state.setup.terminal.theme, state.setup.terminal.colors) = (theme(name), colors);
+            buffer(&state)
+        };
+        let shades = |buffer: &ratatui::buffer::Buffer| {
+            let blocks = buffer.content.iter().filter(|cell| cell.symbol() == "█");
+            blocks.map(|cell| (cell.fg, cell.modifier)).collect::<std::collections::HashSet<_>>().len()
+        };
+        let plain = shades(&drawn("terminal", ColorSupport::TrueColor));
+        for colors in [ColorSupport::Ansi256, ColorSupport::TrueColor] {
+            for name in ["dark", "light"] {
+                let found = shades(&drawn(name, colors));
+                assert!(keys != "3" || found > plain, "{name} on {keys}: {found} shades, not more than {plain}");
+            }
+        }
+        for colors in [ColorSupport::None, ColorSupport::Ansi16] {
+            assert_eq!(drawn("dark", colors), drawn("terminal", colors), "{keys}");
+        }
+        assert_eq!(drawn("mono", ColorSupport::TrueColor), drawn("mono", ColorSupport::None), "{keys}");
+    }
+}
+
 #[test]
 fn the_palette_changes_the_theme() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));

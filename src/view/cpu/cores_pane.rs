@@ -43,7 +43,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let area = inner.area();
     let theme = inner.theme();
     let graph = Rect { x: area.x + AXIS_WIDTH, width: graph_width, ..area };
-    let style = |busy: f32| theme.graph_style(busy_role(f64::from(busy), full));
+    let style = |busy: f32| theme.value_style(busy_role(f64::from(busy), full), busy);
     inner.part(graph).render(HeatMap { rows: &rows, style });
     pane.time_axis(columns.axis(), Rect { height: u16::try_from(rows.len()).unwrap_or(graph.height), ..graph });
 }

@@ -40,7 +40,7 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     if rows > 1 {
         inner.line(rows - 1, ("      0", StyleRole::Dim));
     }
-    let (style, peak_style) = (inner.area_style(StyleRole::RunQueue), inner.graph_style(StyleRole::Dim));
+    let (style, peak_style) = (inner.area_gradient(StyleRole::RunQueue), inner.graph_style(StyleRole::Dim));
     let mut graph = inner.subarea(AXIS_WIDTH, 0, width, rows);
     graph.render(AreaGraph { values: &waiting, max: top, style, peak_style });
     let graph = graph.area();

@@ -116,7 +116,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
         min,
         max,
         levels: &levels,
-        style: |column: usize, time: f32| theme.area_style(role(column, time)),
+        style: |column: usize, time: f32| theme.area_gradient(role(column, time)),
     };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));

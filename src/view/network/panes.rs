@@ -76,8 +76,8 @@ pub fn losses(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
         values: &values,
         threshold: Some(threshold),
         max,
-        style: inner.area_style(StyleRole::System),
-        style_above_threshold: inner.area_style(StyleRole::Warning),
+        style: inner.area_gradient(StyleRole::System),
+        style_above_threshold: inner.area_gradient(StyleRole::Warning),
         threshold_style: inner.graph_style(StyleRole::Dim),
     };
     let label = |share: f32| safe!("{:>6}%", format_number(f64::from(share) * 100.0, 4));

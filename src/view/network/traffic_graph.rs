@@ -57,7 +57,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
         let line = SafeLine::new(safe!("{word:>3} "), StyleRole::Dim)
             .with(safe!("{:>8}/s", format::short_bytes(now * 1024.0)), StyleRole::Plain);
         part.line(half - 1, line);
-        let (style, peak_style) = (part.area_style(role), part.graph_style(StyleRole::Dim));
+        let (style, peak_style) = (part.area_gradient(role), part.graph_style(StyleRole::Dim));
         part.subarea(LABEL_WIDTH, 0, u16::MAX, half).render(AreaGraph { values: &values, max: top, style, peak_style });
     }
     let graphs = pane.subarea(LABEL_WIDTH, 1, u16::MAX, 2 * half).area();

@@ -141,7 +141,7 @@ pub fn graph_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane
     draw_parts(&columns, &mut inner.subarea(LABEL_CELLS, 0, width, rows));
     if swap_rows > 0 {
         inner.line(rows, ("swap", StyleRole::Dim));
-        let (style, peak_style) = (inner.area_style(StyleRole::OtherBlocked), inner.graph_style(StyleRole::Dim));
+        let (style, peak_style) = (inner.area_gradient(StyleRole::OtherBlocked), inner.graph_style(StyleRole::Dim));
         let graph = AreaGraph { values: &swap, max: 1.0, style, peak_style };
         inner.subarea(LABEL_CELLS, rows, width, 1).render(graph);
     }
@@ -185,6 +185,6 @@ fn draw_parts(columns: &GraphColumns, pane: &mut Pane) {
     let layer = |glyph, role| Layer { glyph, style: layer_style(pane, glyph, role) };
     let layers = [layer('█', StyleRole::System), layer(CACHE_GLYPH, StyleRole::Disk)];
     pane.render(StackedArea { columns: &shares, layers });
-    let (style, peak_style) = (pane.area_style(StyleRole::System), pane.graph_style(StyleRole::Dim));
+    let (style, peak_style) = (pane.area_gradient(StyleRole::System), pane.graph_style(StyleRole::Dim));
     pane.render(AreaGraph { values: &in_use, max: 1.0, style, peak_style });
 }

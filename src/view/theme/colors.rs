@@ -1,12 +1,12 @@
 //! The themes with colors of their own. The contrast of each color with its background is at least 4.5:1, as WCAG 2 demands of
-//! text (level AA).
+//! text (level AA), and that of each shade of a graph at least 3:1, as it demands of graphics.
 
 use std::sync::LazyLock;
 
 use ratatui::style::{Color, Modifier, Style};
 
 use super::StyleRole;
-use super::rgb::rgb;
+use super::rgb::{mixed, rgb};
 use crate::state::theme_choice::{NamedTheme, Purpose, Rgb, ThemeChoice, ThemeColors};
 
 /// In the order of `Purpose`: background, text, dim, accent; critical, warning, note, good; user, system, irq, steal; blocked,
@@ -61,9 +61,23 @@ pub fn built_in_themes() -> impl Iterator<Item = ThemeChoice> {
 
 /// The style of a role; `make` makes a color of the terminal.
 pub fn themed_style(colors: &ThemeColors, role: StyleRole, make: fn(Rgb) -> Color) -> Style {
+    let (purpose, modifier) = purpose_and_modifier(role);
+    Style::new().fg(make(colors.color(purpose))).add_modifier(modifier)
+}
+
+/// The color of a role at a height of 0 … 1 in a graph: at the top the color itself, and the lower the nearer to the background.
+pub fn shade(colors: &ThemeColors, role: StyleRole, height: f32) -> Rgb {
+    let color = colors.color(purpose_and_modifier(role).0);
+    mixed(colors.color(Purpose::Background), color, LOWEST_SHADE + (1.0 - LOWEST_SHADE) * height)
+}
+
+/// The share of the color at the bottom.
+const LOWEST_SHADE: f32 = 0.7;
+
+fn purpose_and_modifier(role: StyleRole) -> (Purpose, Modifier) {
     let bold = Modifier::BOLD;
     let reversed = Modifier::BOLD.union(Modifier::REVERSED);
-    let (purpose, modifier) = match role {
+    match role {
         StyleRole::Plain => (Purpose::Text, Modifier::empty()),
         StyleRole::Dim | StyleRole::Free => (Purpose::Dim, Modifier::empty()),
         StyleRole::Bold | StyleRole::Heading => (Purpose::Text, bold),
@@ -83,8 +97,7 @@ pub fn themed_style(colors: &ThemeColors, role: StyleRole, make: fn(Rgb) -> Colo
         StyleRole::Playback => (Purpose::Note, reversed),
         StyleRole::SortHeading => (Purpose::Text, reversed),
         StyleRole::Key => (Purpose::Accent, bold),
-    };
-    Style::new().fg(make(colors.color(purpose))).add_modifier(modifier)
+    }
 }
 
 /// Text on the background of a theme.
@@ -129,6 +142,34 @@ mod tests {
                     let found = contrast(shown(purpose), shown(Purpose::Background));
                     assert!(found >= 4.5, "{} {}: {found:.2}", theme.name, purpose.key());
                 }
+            }
+        }
+    }
+
+    /// The roles of filled graphs and of maps.
+    const GRAPH_ROLES: [StyleRole; 10] = [
+        StyleRole::Dim,
+        StyleRole::Good,
+        StyleRole::Note,
+        StyleRole::Warning,
+        StyleRole::Critical,
+        StyleRole::User,
+        StyleRole::System,
+        StyleRole::RunQueue,
+        StyleRole::Disk,
+        StyleRole::OtherBlocked,
+    ];
+
+    #[test]
+    fn the_contrast_of_each_shade_of_a_graph_is_that_of_graphics_in_wcag_and_grows_with_the_height() {
+        for theme in THEMES.iter() {
+            for (make, role) in [exact, nearest_indexed].into_iter().flat_map(|make| GRAPH_ROLES.map(|role| (make, role))) {
+                let shown = |color| rgb(make(color)).unwrap();
+                let background = shown(theme.colors.color(Purpose::Background));
+                let contrasts = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+                    .map(|height| contrast(shown(shade(&theme.colors, role, height)), background));
+                assert!(contrasts.iter().all(|&found| found >= 3.0), "{} {role:?}: {contrasts:.2?}", theme.name);
+                assert!(contrasts[5] > contrasts[0] * 1.3, "{} {role:?}: {contrasts:.2?}", theme.name);
             }
         }
     }

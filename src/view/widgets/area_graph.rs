@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
+use super::gradient::Gradient;
 use super::sparkline::LEVELS;
 
 /// The line from a mean to its maximum.
@@ -16,7 +17,7 @@ pub struct AreaGraph<'a> {
     pub values: &'a [Option<(f32, f32)>],
     /// The value of the top edge, above 0
     pub max: f32,
-    pub style: Style,
+    pub style: Gradient,
     pub peak_style: Style,
 }
 
@@ -35,7 +36,7 @@ impl Widget for AreaGraph<'_> {
                 let filled = mean.saturating_sub(row * 8).min(8);
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
                 if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
-                    cell.set_char(glyph).set_style(self.style);
+                    cell.set_char(glyph).set_style(self.style.of_row(row, area.height));
                 } else if peak > row * 8 + 3 {
                     cell.set_char(PEAK).set_style(self.peak_style);
                 }
@@ -46,6 +47,8 @@ impl Widget for AreaGraph<'_> {
 
 #[cfg(test)]
 mod tests {
+    use ratatui::style::Color;
+
     use super::*;
 
     #[test]
@@ -53,7 +56,18 @@ mod tests {
         let area = Rect::new(0, 0, 5, 3);
         let mut buffer = Buffer::empty(area);
         let values = [Some((3.0, 3.0)), None, Some((1.0, 3.0)), Some((0.01, 0.01)), Some((0.0, 0.0))];
-        AreaGraph { values: &values, max: 3.0, style: Style::new(), peak_style: Style::new() }.render(area, &mut buffer);
+        AreaGraph { values: &values, max: 3.0, style: Style::new().into(), peak_style: Style::new() }.render(area, &mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["█ │  ", "█ │  ", "█ █▁ "]));
+    }
+
+    #[test]
+    fn each_row_has_its_step_of_the_gradient() {
+        let area = Rect::new(0, 0, 2, 2);
+        let mut buffer = Buffer::empty(area);
+        let style = Gradient([0, 1, 2, 3, 4, 5].map(|step| Style::new().fg(Color::Indexed(step))));
+        let values = [Some((1.0, 1.0)), Some((0.5, 0.5))];
+        AreaGraph { values: &values, max: 1.0, style, peak_style: Style::new() }.render(area, &mut buffer);
+        let colors: Vec<Color> = buffer.content.iter().map(|cell| cell.fg).collect();
+        assert_eq!(colors, [Color::Indexed(5), Color::Reset, Color::Indexed(0), Color::Indexed(0)]);
     }
 }

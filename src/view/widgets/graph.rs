@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
+use super::gradient::Gradient;
 use super::sparkline::LEVELS;
 
 /// A graph to draw: a column for each value, from the left.
@@ -14,9 +15,9 @@ pub struct Graph<'a> {
     pub threshold: Option<f32>,
     /// The value of the top edge
     pub max: f32,
-    pub style: Style,
-    /// Style of the part above the threshold
-    pub style_above_threshold: Style,
+    pub style: Gradient,
+    /// Styles of the part above the threshold
+    pub style_above_threshold: Gradient,
     pub threshold_style: Style,
 }
 
@@ -64,6 +65,7 @@ impl Widget for Graph<'_> {
                 for (row, y) in (first..end).rev().enumerate() {
                     let filled = eighths.saturating_sub(row * 8).min(8);
                     if let (1.., Some(cell)) = (filled, buffer.cell_mut((column.x, area.y + y))) {
+                        let style = style.of_row(usize::from(area.height - 1 - y), area.height);
                         cell.set_char(LEVELS.get(filled - 1).copied().unwrap_or('█')).set_style(style);
                     }
                 }
@@ -90,8 +92,8 @@ mod tests {
             values: &values,
             threshold: Some(1.0),
             max: 3.0,
-            style,
-            style_above_threshold: style,
+            style: style.into(),
+            style_above_threshold: style.into(),
             threshold_style: style,
         };
         graph.render(area, &mut buffer);

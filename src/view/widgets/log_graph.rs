@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
 use super::area_graph::PEAK;
+use super::gradient::Gradient;
 use super::sparkline::LEVELS;
 
 /// A horizontal line.
@@ -25,7 +26,7 @@ pub struct LogGraph<'a, F> {
     pub max: f32,
     /// Drawn over the columns
     pub levels: &'a [Level],
-    /// The style of a value in a column
+    /// The styles of a value in a column
     pub style: F,
 }
 
@@ -42,7 +43,7 @@ impl<F> LogGraph<'_, F> {
     }
 }
 
-impl<F: Fn(usize, f32) -> Style> Widget for LogGraph<'_, F> {
+impl<F: Fn(usize, f32) -> Gradient> Widget for LogGraph<'_, F> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.is_empty() || self.min <= 0.0 || self.max <= self.min {
@@ -56,9 +57,9 @@ impl<F: Fn(usize, f32) -> Style> Widget for LogGraph<'_, F> {
                 let filled = filled_eighths.saturating_sub(row * 8).min(8);
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
                 if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
-                    cell.set_char(glyph).set_style((self.style)(number, value));
+                    cell.set_char(glyph).set_style((self.style)(number, value).of_row(row, area.height));
                 } else if max_eighths > row * 8 + 3 {
-                    cell.set_char(PEAK).set_style((self.style)(number, max));
+                    cell.set_char(PEAK).set_style((self.style)(number, max).of_row(row, area.height));
                 }
             }
         }
@@ -84,7 +85,7 @@ mod tests {
         let mut buffer = Buffer::empty(area);
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
         let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
-        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new() }
+        LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new().into() }
             .render(area, &mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["-----", "▁█ █ "]));
     }
