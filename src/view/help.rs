@@ -128,8 +128,9 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 
 /// The meaning of bar textures and symbols.
 fn legend_lines(width: u16) -> Vec<SafeLine> {
-    const SIGNS: [(char, StyleRole, &str); 22] = [
+    const SIGNS: [(char, StyleRole, &str); 23] = [
         ('█', StyleRole::User, "user"),
+        ('▇', StyleRole::User, "user of a task"),
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
         ('╱', StyleRole::Blocked, "blocked"),

@@ -239,7 +239,7 @@ pub fn ascii_fallback(character: char) -> char {
         '▄' => '=',
         '▅' => '+',
         '▆' => '*',
-        '▇' => '#',
+        '▇' => '&',
         '─' | '–' | '—' | '−' => '-',
         '┄' => ':',
         '╌' => '\'',
@@ -351,13 +351,11 @@ mod tests {
     #[test]
     fn glyphs_that_are_used_together_differ_in_ascii() {
         let states = state_segments(&Microstates::default(), 0.0).map(|segment| segment.glyph);
-        // Seven eighths of a cell and a whole one are alike.
-        let bars = &sparkline::LEVELS[..7];
         let together = [
             states.to_vec(),
             vec!['█', '▓', '▒', '╳', '?', '╱', ' ', '·', PEAK],
             [&heat_map::LEVELS[..], &[PARTLY_FULL, CURSOR, PEAK, ' ']].concat(),
-            [bars, &['┄', '╌', PEAK, CURSOR, ' ']].concat(),
+            [&sparkline::LEVELS[..], &['┄', '╌', PEAK, CURSOR, ' ']].concat(),
             // The timeline
             vec!['▁', '•', '▲', '✖', '┈', '─', '━', '◆', CURSOR, ' '],
         ];
