@@ -40,6 +40,10 @@ fn check(state: &mut State, name: &str) {
     let frame = text(state);
     let plain = with_colors(state, ColorSupport::None);
     assert_eq!(text(state), frame, "{name}: colors change no text");
+    let is_heading =
+        |line: &&str| ["%CPU", "conns", "r_await", "rKB/s", "KB/req", "backlog"].iter().any(|word| line.contains(word));
+    let cut = frame.lines().filter(is_heading).find(|line| line.contains('…'));
+    assert!(plain.area.width < 120 || cut.is_none(), "{name}: {cut:?}");
     state.setup.terminal.glyphs = GlyphSet::Ascii;
     let ascii = text(state);
     assert!(ascii.is_ascii(), "{name}: {ascii}");

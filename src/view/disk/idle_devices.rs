@@ -32,24 +32,29 @@ pub fn idle_devices(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let past = || state.graphs.history.iter().rev().filter(|summary| summary.at.boottime_ns <= at.boottime_ns);
     let kept: f64 = past().map(|summary| f64::from(summary.seconds)).sum();
     // Devices that did something come first.
-    let mut lines: Vec<(Option<u64>, &DiskSpan, SafeText)> = (interval.disks.iter())
+    let mut lines: Vec<(Option<u64>, &DiskSpan, [SafeText; 2])> = (interval.disks.iter())
         .map(|disk| match past().find_map(|summary| Some((summary.at, last_requests(summary, disk)?))) {
             Some((last, words)) => {
                 let ago = time::duration(at.seconds_since(last));
-                (Some(last.boottime_ns), disk, safe!("no I/O now; {ago} ago {words}"))
+                (Some(last.boottime_ns), disk, [safe!("no I/O now; {ago} ago {words}"), safe!("{ago} ago {words}")])
             }
-            None => (None, disk, safe!("no I/O in the last {}", time::duration(kept))),
+            None => {
+                let kept = time::duration(kept);
+                (None, disk, [safe!("no I/O in the last {kept}"), safe!("idle {kept}")])
+            }
         })
         .collect();
     lines.small_sort_by_key(|line| std::cmp::Reverse(line.0));
-    for (y, (_, disk, words)) in (0..pane.height()).zip(lines) {
+    for (y, (_, disk, ways)) in (0..pane.height()).zip(lines) {
         let mut line = SafeLine::new(wait_location::disk_name(&interval.newer, disk.id), StyleRole::Bold);
         line.pad_to(10);
         if let Some(facts) = disks.get(disk.index) {
             let size = facts.facts.size_bytes.map_or_else(String::new, |size| format::short_bytes(size as f64));
             line.push(safe!("{:<8}{size:>6}  ", device_kind(facts)), StyleRole::Dim);
         }
-        pane.line(y, line.with(words, StyleRole::Dim));
+        let room = usize::from(pane.width()).saturating_sub(line.width());
+        let words = ways.iter().find(|words| words.width() <= room).or(ways.last()).cloned();
+        pane.line(y, line.with(words.unwrap_or_default(), StyleRole::Dim));
     }
 }
 

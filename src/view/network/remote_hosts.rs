@@ -88,7 +88,7 @@ const LIMITED_BY_AND_PROCESS: Spec = Spec::text("limited by", 0, |row, cell| {
 .min_table_width(60);
 
 /// The round-trip time over time, logarithmic against the minimum.
-const HISTORY: Spec = Spec::graph("rtt ÷ min over time, log", 0, |row, cell| {
+const HISTORY: Spec = Spec::graph("rtt ÷ min, log", 0, |row, cell| {
     let minimum = findings::evaluated_rtt(row.host).and_then(|rtt| rtt.min_rtt).map(|rtt| rtt.0 as f32);
     let width = cell.width;
     let times = TimeCells::new(row.state, &GraphFigure::RoundTrip(row.host.address), width);

@@ -68,14 +68,9 @@ const STATES: Spec = Spec::graph("time goes to", 16, |line, cell| {
     let width = cell.width;
     cell.glyphs(StackedBar(&state_segments(&line.group.span.states, throttled_threads(line))).glyphs(width));
 });
-const NAME: Spec = Spec::text("container, pod, unit or cgroup", 0, |line, cell| match line.group.cgroup {
-    Some((_, path)) => {
-        let name = CgroupName::from_path(&line.evaluation.interval.newer, path);
-        cell.text(SafeText::sanitize(name.label()), StyleRole::Bold);
-    }
-    None => cell.text("- cannot be read", StyleRole::Dim),
-})
-.sorted_by(SortColumn::TASK_COMMAND);
+const NAME: Spec = Spec::text("container, pod, unit or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND);
+/// The same for a pane with less room.
+const SHORT_NAME: Spec = Spec::text("container or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND);
 const MEMBERS: Spec = Spec::text("processes", 34, |line, cell| cell.text(members(line.group), StyleRole::Dim));
 
 const PANE_COLUMNS: [Spec; 8] = [PROCESSES, THREADS, CPU, RUN_QUEUE, DISK, LOCK, STATES.min_table_width(64), NAME];
@@ -95,8 +90,21 @@ const LIST_COLUMNS: [Spec; 12] = [
     MEMBERS.min_table_width(MIN_MEMBERS_WIDTH),
 ];
 
+/// Columns of a pane from which its last heading has room for all kinds of cgroups.
+const MIN_NAME_WIDTH: u16 = 80;
+
 /// Columns from which the names of the processes are shown.
 const MIN_MEMBERS_WIDTH: u16 = 150;
+
+fn name_cell(line: &CgroupLine, cell: CellContent) {
+    match line.group.cgroup {
+        Some((_, path)) => {
+            let name = CgroupName::from_path(&line.evaluation.interval.newer, path);
+            cell.text(SafeText::sanitize(name.label()), StyleRole::Bold);
+        }
+        None => cell.text("- cannot be read", StyleRole::Dim),
+    }
+}
 
 fn byte_rate(cell: CellContent, rate: Option<PerSecond>) {
     let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
@@ -147,7 +155,13 @@ pub fn draw_list(state: &State, evaluation: &Evaluation, visible: &[VisibleRow],
 pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let note = SafeLine::new("active processes", StyleRole::Dim);
     let mut inner = pane.framed(("Cgroups: where their time goes", StyleRole::Bold), note);
-    let table = Columns::new(&PANE_COLUMNS, inner.width());
+    let mut columns = PANE_COLUMNS;
+    if inner.width() < MIN_NAME_WIDTH
+        && let Some(name) = columns.last_mut()
+    {
+        *name = SHORT_NAME;
+    }
+    let table = Columns::new(&columns, inner.width());
     let groups = active_cgroup_tasks(&evaluation.interval);
     let lines = groups.iter().map(|group| CgroupLine { evaluation, group });
     table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
