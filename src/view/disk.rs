@@ -314,6 +314,11 @@ pub fn latency_status(evaluation: &Evaluation, disk: DiskId, operation: Operatio
     baseline::find_status(&evaluation.latency_statuses, disk, operation)
 }
 
+/// The multiple of a baseline from which a latency is slow: `latency-multiple`.
+pub fn slow_multiple(evaluation: &Evaluation) -> f32 {
+    evaluation.thresholds().latency_multiple as f32
+}
+
 /// The latency as a multiple of its baseline, followed by the symbol of the device's active finding, if any. Without a finding
 /// a high multiple has no symbol: it is of few or cheap requests.
 pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) -> (SafeText, StyleRole) {

@@ -1,11 +1,13 @@
 //! Consistency between the parts of a frame, and no text is cut where it fits.
 
-use stalltop::findings::{Evidence, Kind, RULES, Severity, Subject, Value};
-use stalltop::state::{Event, Item, update};
+use std::sync::Arc;
 
-use crate::machine::{Machine, RUNNER, Strand, Worker, finding};
+use stalltop::findings::{Evidence, Kind, RULES, RuleConfig, Severity, Subject, Value};
+use stalltop::state::{Event, Item, Source, State, update};
+
+use crate::machine::{Machine, RUNNER, Thread, Worker, finding};
 use crate::scenes;
-use crate::screen::{buffer, live, press, text};
+use crate::screen::{buffer, live, press, setup, text};
 
 /// The row of the first device.
 fn device(frame: &str) -> &str {
@@ -16,8 +18,8 @@ fn device(frame: &str) -> &str {
 fn a_device_row_has_the_symbol_of_its_finding() {
     for screen in ["1", "3"] {
         let mut machine = scenes::saturated_disk();
-        for standing in &mut machine.standings {
-            standing.provisional = false;
+        for latency_status in &mut machine.latency_statuses {
+            latency_status.provisional = false;
         }
         let mut state = live(&machine, (80, 24));
         press(&mut state, screen);
@@ -34,7 +36,7 @@ fn a_device_row_has_the_symbol_of_its_finding() {
 #[test]
 fn the_latency_of_the_headline_is_in_the_table_and_in_the_graph() {
     let mut machine = scenes::lock_convoy();
-    machine.drives[0].writes = (601, 41);
+    machine.devices[0].writes = (601, 41);
     for size in [(80, 24), (100, 40), (120, 40), (200, 50)] {
         let frame = text(&live(&machine, size));
         let line_with = |word: &str| frame.lines().find(|line| line.contains(word)).unwrap_or_default();
@@ -45,6 +47,30 @@ fn the_latency_of_the_headline_is_in_the_table_and_in_the_graph() {
         assert_eq!(figure.as_deref(), Some("40.0"), "{frame}");
         assert!(size.0 < 120 || frame.contains("sdb flushes"), "{frame}");
     }
+}
+
+/// The line of a graph of latencies is where their finding begins.
+#[test]
+fn the_line_of_a_slow_latency_is_at_the_configured_multiple() {
+    let frames = |multiple: f64, keys: &str| {
+        let mut state = State::new(setup((200, 50), Source::Live));
+        for mut evaluation in scenes::lock_convoy().intervals(90, 50) {
+            let mut config = RuleConfig::default();
+            config.thresholds.latency_multiple = multiple;
+            evaluation.rule_config = Arc::new(config);
+            update(&mut state, Event::Evaluation(evaluation));
+        }
+        press(&mut state, keys);
+        text(&state)
+    };
+    let line = |frame: &str| frame.lines().position(|line| line.contains("╌╌╌╌")).expect("a line");
+    for keys in ["1", "3"] {
+        let (usual, other) = (frames(3.0, keys), frames(9.0, keys));
+        assert!(usual.contains("╌ 3×") && other.contains("╌ 9×") && !other.contains("3×,"), "{other}");
+        assert!(line(&other) < line(&usual), "{usual}{other}");
+    }
+    let page = frames(5.0, "3\n");
+    assert!(page.contains("39.0 ms"), "5 times 7.80 ms: {page}");
 }
 
 /// A number without its end is another number, and the words on a frame have a shorter form.
@@ -209,8 +235,8 @@ fn rows_stay_where_they_are_until_the_order_is_renewed() {
         machine.workers.extend(compiler);
         machine
     };
-    let strands = || vec![Strand { user_ms: 200, ..RUNNER }];
-    let busy = |pid| Some(Worker { pid, comm: b"cc1", cmdline: b"cc1\0", strands: strands() });
+    let threads = || vec![Thread { user_ms: 200, ..RUNNER }];
+    let busy = |pid| Some(Worker { pid, comm: b"cc1", cmdline: b"cc1\0", threads: threads() });
     let line_of = |frame: &str, word: &str| frame.lines().position(|line| line.contains(word));
     let next = |machine: &Machine, second: usize| Event::Evaluation(machine.intervals(95, 50).swap_remove(second - 1));
     let idle = Some(scenes::idle(9000, b"cc1"));

@@ -81,11 +81,11 @@ fn saturated_disk() {
 #[test]
 fn latencies_of_requests() {
     let mut machine = scenes::saturated_disk();
-    machine.drives[0].read_latencies = vec![(131, 20), (148, 50), (149, 60), (155, 10)];
+    machine.devices[0].read_latencies = vec![(131, 20), (148, 50), (149, 60), (155, 10)];
     let baseline = Quantiles { p50: Millis(7.9), p99: Millis(21.0) };
     let quantiles = Quantiles { p50: Millis(221.0), p99: Millis(386.0) };
     let window = RequestWindow { quantiles, requests: 140, lost_seconds_per_second: 29.0 };
-    machine.standings[0].requests = Some(RequestStatus { baseline, window: Some(window) });
+    machine.latency_statuses[0].requests = Some(RequestStatus { baseline, window: Some(window) });
     golden("latencies-disk", &machine, "3");
     golden("latencies-device", &machine, "3\n");
 }

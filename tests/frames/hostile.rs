@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use stalltop::sample::task::TaskState;
 
-use crate::machine::{Machine, Strand};
+use crate::machine::{Machine, Thread};
 use crate::scenes;
 use crate::screen::{buffer, live, press};
 
@@ -14,13 +14,13 @@ fn named(name: &'static [u8]) -> Machine {
     for worker in &mut machine.workers {
         worker.comm = name;
         worker.cmdline = name;
-        worker.strands.truncate(3);
-        for strand in &mut worker.strands {
-            *strand = Strand { channel: name, state: TaskState::Blocked, ..strand.clone() };
+        worker.threads.truncate(3);
+        for thread in &mut worker.threads {
+            *thread = Thread { channel: name, state: TaskState::Blocked, ..thread.clone() };
         }
     }
-    for drive in &mut machine.drives {
-        drive.name = name;
+    for device in &mut machine.devices {
+        device.name = name;
     }
     for link in &mut machine.links {
         link.name = name;

@@ -365,8 +365,8 @@ fn an_overdue_sample_is_reported() {
 #[test]
 fn keys_are_answered_while_no_sample_arrives() {
     let mut machine = scenes::lock_convoy();
-    let sleeper = machine.workers[1].strands[0].clone();
-    machine.workers[1].strands = vec![sleeper; 10_000];
+    let sleeper = machine.workers[1].threads[0].clone();
+    machine.workers[1].threads = vec![sleeper; 10_000];
     let mut state = State::new(setup((200, 50), Source::Live));
     for evaluation in machine.intervals(3, 1) {
         update(&mut state, Event::Evaluation(evaluation));

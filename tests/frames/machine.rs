@@ -32,14 +32,14 @@ pub struct Machine {
     pub cpus: Vec<[u64; 5]>,
     pub load: [f64; 3],
     pub workers: Vec<Worker>,
-    pub drives: Vec<Drive>,
+    pub devices: Vec<Device>,
     pub links: Vec<Link>,
     pub network: crate::network::Network,
     /// Threads of the first worker: blocked on storage, waiting for a lock
     pub stuck: (u16, u16),
     pub privileged: bool,
     pub findings: Vec<Finding>,
-    pub standings: Vec<LatencyStatus>,
+    pub latency_statuses: Vec<LatencyStatus>,
 }
 
 #[derive(Clone)]
@@ -47,11 +47,11 @@ pub struct Worker {
     pub pid: u32,
     pub comm: &'static [u8],
     pub cmdline: &'static [u8],
-    pub strands: Vec<Strand>,
+    pub threads: Vec<Thread>,
 }
 
 #[derive(Clone)]
-pub struct Strand {
+pub struct Thread {
     pub user_ms: u64,
     pub delay_ms: u64,
     pub state: TaskState,
@@ -62,7 +62,7 @@ pub struct Strand {
 }
 
 #[derive(Clone)]
-pub struct Drive {
+pub struct Device {
     pub name: &'static [u8],
     pub minor: u32,
     pub rotational: bool,
@@ -84,7 +84,7 @@ pub struct Link {
     pub tx: (u64, u64),
 }
 
-pub const SLEEPER: Strand = Strand {
+pub const SLEEPER: Thread = Thread {
     user_ms: 0,
     delay_ms: 0,
     state: TaskState::Sleeping,
@@ -94,7 +94,7 @@ pub const SLEEPER: Strand = Strand {
     processor: 0,
 };
 
-pub const RUNNER: Strand = Strand {
+pub const RUNNER: Thread = Thread {
     user_ms: 1000,
     delay_ms: 0,
     state: TaskState::Running,
@@ -153,7 +153,7 @@ impl Machine {
                     interval,
                     active: findings.into(),
                     ended: Vec::new(),
-                    latency_statuses: self.standings.clone().into(),
+                    latency_statuses: self.latency_statuses.clone().into(),
                     baselines: Baselines::default(),
                     observations: Arc::default(),
                 }
@@ -177,7 +177,7 @@ impl Machine {
             major_faults: Some(Counter(3 * k)),
             ..Memory::default()
         });
-        sample.disks = Ok(self.drives.iter().map(|drive| drive.at(k)).collect());
+        sample.disks = Ok(self.devices.iter().map(|device| device.at(k)).collect());
         sample.nics = Ok(self.links.iter().zip(1..).map(|(link, index)| link.at(index, k)).collect());
         sample.protocols.tcp = Ok(Tcp {
             segments_in: Counter(902 * k),
@@ -196,8 +196,8 @@ impl Machine {
         }
         sample.waits = self.waits(k);
         sample.stacks = self.stacks();
-        if self.drives.iter().any(|drive| !drive.read_latencies.is_empty()) {
-            let buckets = self.drives.iter().flat_map(|drive| drive.latencies_at(k)).collect();
+        if self.devices.iter().any(|device| !device.read_latencies.is_empty()) {
+            let buckets = self.devices.iter().flat_map(|device| device.latencies_at(k)).collect();
             sample.block_io = Ok(BlockIo { since_boottime_ns: instant(0).boottime_ns, buckets });
         }
         sample.user_stacks = Ok(self.user_stacks());
@@ -256,7 +256,7 @@ impl Machine {
 
     fn tasks_in_fsync(&self) -> impl Iterator<Item = TaskId> {
         self.workers.iter().flat_map(|worker| {
-            let places = worker.strands.iter().enumerate().filter(|(_, strand)| strand.channel == b"jbd2_log_wait_commit");
+            let places = worker.threads.iter().enumerate().filter(|(_, thread)| thread.channel == b"jbd2_log_wait_commit");
             places.map(|(at, _)| worker.task(at))
         })
     }
@@ -273,30 +273,30 @@ impl Machine {
                 SubSample {
                     boottime_ns: ((UPTIME_S as f64 + seconds) * 1e9) as u64,
                     cpu: Some(self.cpu(seconds).total),
-                    in_flight: Some(self.drives.iter().map(|drive| drive.in_flight).sum()),
+                    in_flight: Some(self.devices.iter().map(|device| device.in_flight).sum()),
                     waits,
                 }
             })
             .collect();
-        let task = |strand: usize| worker.task(strand);
-        let threads = (worker.strands.iter().enumerate())
-            .filter(|(_, strand)| strand.class != WaitClass::Poll)
-            .flat_map(|(at, strand)| synthetic::waits::thread(task(at), 0, &[(strand.class, 10)]))
+        let task = |thread: usize| worker.task(thread);
+        let threads = (worker.threads.iter().enumerate())
+            .filter(|(_, thread)| thread.class != WaitClass::Poll)
+            .flat_map(|(at, thread)| synthetic::waits::thread(task(at), 0, &[(thread.class, 10)]))
             .collect();
-        let blocked = (worker.strands.iter().enumerate())
-            .filter(|(_, strand)| strand.state == TaskState::Blocked)
-            .map(|(at, strand)| BlockedWait {
+        let blocked = (worker.threads.iter().enumerate())
+            .filter(|(_, thread)| thread.state == TaskState::Blocked)
+            .map(|(at, thread)| BlockedWait {
                 task: task(at),
                 group: 0,
                 comm: Name::from(worker.comm),
                 state: TaskState::Blocked,
-                wchan: self.privileged.then(|| Name::from(strand.channel)),
-                syscall: self.privileged.then_some(RawSyscall { number: strand.call, arguments: [3, 0, 0] }),
+                wchan: self.privileged.then(|| Name::from(thread.channel)),
+                syscall: self.privileged.then_some(RawSyscall { number: thread.call, arguments: [3, 0, 0] }),
                 seen_count: 10,
                 last_sub_sample: 9,
                 blocked_since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
                 file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
-                disk: self.privileged.then(|| self.drives.first().map(Drive::id)).flatten(),
+                disk: self.privileged.then(|| self.devices.first().map(Device::id)).flatten(),
                 mount: self.privileged.then(|| Name::from("/var/lib/pg")),
             })
             .collect();
@@ -315,14 +315,14 @@ impl Machine {
 }
 
 impl Worker {
-    pub fn task(&self, strand: usize) -> stalltop::ids::TaskId {
-        let tid = self.pid + u32::try_from(strand).unwrap();
+    pub fn task(&self, thread: usize) -> stalltop::ids::TaskId {
+        let tid = self.pid + u32::try_from(thread).unwrap();
         stalltop::ids::TaskId { pid: self.pid, tid, start_ticks: 100 }
     }
 
     fn at(&self, k: u64, at: Instant, privileged: bool) -> ProcessBuilder {
-        let used: u64 = self.strands.iter().map(|strand| strand.user_ms).sum();
-        let threads = self.strands.iter().zip(self.pid..).map(|(strand, tid)| strand.at(tid, self.comm, k, at, privileged));
+        let used: u64 = self.threads.iter().map(|thread| thread.user_ms).sum();
+        let threads = self.threads.iter().zip(self.pid..).map(|(thread, tid)| thread.at(tid, self.comm, k, at, privileged));
         synthetic::process(self.pid, self.comm)
             .started(100)
             .ran(used * k * 1_000_000)
@@ -337,7 +337,7 @@ impl Worker {
     }
 }
 
-impl Strand {
+impl Thread {
     fn at(&self, tid: u32, comm: &[u8], k: u64, at: Instant, privileged: bool) -> ThreadBuilder {
         let moves = self.class != WaitClass::Poll;
         let timeslices = if moves { 20 * k } else { 7 };
@@ -361,7 +361,7 @@ impl Strand {
     }
 }
 
-impl Drive {
+impl Device {
     pub fn id(&self) -> DiskId {
         DiskId { major: 8, minor: self.minor }
     }
@@ -442,7 +442,7 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
     }
 }
 
-pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64, provisional: bool) -> LatencyStatus {
+pub fn latency_status(disk: DiskId, operation: Operation, baseline: f64, multiple: f64, provisional: bool) -> LatencyStatus {
     LatencyStatus {
         disk,
         operation,

@@ -7,15 +7,15 @@ use stalltop::sample::Name;
 use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::WaitClass;
 
-use crate::machine::{Drive, Link, Machine, RUNNER, SLEEPER, Strand, Worker, finding, standing};
+use crate::machine::{Device, Link, Machine, RUNNER, SLEEPER, Thread, Worker, finding, latency_status};
 use crate::network::{Host, Network};
 
 fn eth0() -> Link {
     Link { name: b"eth0", speed_mbps: Some(1000), rx: (225, 905), tx: (176, 898) }
 }
 
-fn sdb() -> Drive {
-    Drive {
+fn sdb() -> Device {
+    Device {
         name: b"sdb",
         minor: 16,
         rotational: true,
@@ -28,8 +28,8 @@ fn sdb() -> Drive {
     }
 }
 
-fn nvme() -> Drive {
-    Drive {
+fn nvme() -> Device {
+    Device {
         name: b"nvme0n1",
         minor: 32,
         rotational: false,
@@ -43,12 +43,12 @@ fn nvme() -> Drive {
 }
 
 pub fn idle(pid: u32, comm: &'static [u8]) -> Worker {
-    Worker { pid, comm, cmdline: b"", strands: vec![SLEEPER] }
+    Worker { pid, comm, cmdline: b"", threads: vec![SLEEPER] }
 }
 
 /// 64 threads: 61 wait for a lock whose holder is in fsync.
 pub fn lock_convoy() -> Machine {
-    let in_fsync = Strand {
+    let in_fsync = Thread {
         user_ms: 4,
         delay_ms: 2,
         state: TaskState::Blocked,
@@ -57,7 +57,7 @@ pub fn lock_convoy() -> Machine {
         class: WaitClass::Disk,
         processor: 0,
     };
-    let behind = Strand {
+    let behind = Thread {
         user_ms: 6,
         delay_ms: 3,
         state: TaskState::Sleeping,
@@ -66,17 +66,17 @@ pub fn lock_convoy() -> Machine {
         class: WaitClass::Lock,
         processor: 0,
     };
-    let mut strands = vec![in_fsync];
-    strands.extend(std::iter::repeat_n(behind, 61));
+    let mut threads = vec![in_fsync];
+    threads.extend(std::iter::repeat_n(behind, 61));
     // Matches the busy time of the CPUs, so that no time is hidden from the tick.
-    strands.extend(std::iter::repeat_n(Strand { user_ms: 335, ..RUNNER }, 2));
+    threads.extend(std::iter::repeat_n(Thread { user_ms: 335, ..RUNNER }, 2));
     let sdb = sdb();
     Machine {
         hostname: b"db1",
         cpus: vec![[41, 11, 1, 0, 5], [40, 11, 1, 0, 5]],
         load: [65.2, 64.8, 60.1],
         workers: vec![
-            Worker { pid: 812, comm: b"postgres", cmdline: b"/usr/bin/postgres\0-D\0/var/lib/pg", strands },
+            Worker { pid: 812, comm: b"postgres", cmdline: b"/usr/bin/postgres\0-D\0/var/lib/pg", threads },
             idle(640, b"sshd"),
             idle(1, b"systemd"),
         ],
@@ -94,12 +94,12 @@ pub fn lock_convoy() -> Machine {
                 "sdb: writes 108 ms = 13.9× their 7.80 ms, queue 64.9",
             ),
         ],
-        standings: vec![
-            standing(sdb.id(), Operation::Write, 7.8, 13.9, false),
-            standing(sdb.id(), Operation::Flush, 12.0, 3.36, false),
-            standing(nvme().id(), Operation::Read, 1.0, 1.0, false),
+        latency_statuses: vec![
+            latency_status(sdb.id(), Operation::Write, 7.8, 13.9, false),
+            latency_status(sdb.id(), Operation::Flush, 12.0, 3.36, false),
+            latency_status(nvme().id(), Operation::Read, 1.0, 1.0, false),
         ],
-        drives: vec![sdb, nvme()],
+        devices: vec![sdb, nvme()],
         links: vec![eth0()],
         network: Network::default(),
         stuck: (1, 61),
@@ -108,7 +108,7 @@ pub fn lock_convoy() -> Machine {
 }
 
 pub fn saturated_disk() -> Machine {
-    let reader = Strand {
+    let reader = Thread {
         user_ms: 20,
         delay_ms: 0,
         state: TaskState::Blocked,
@@ -117,20 +117,20 @@ pub fn saturated_disk() -> Machine {
         class: WaitClass::Disk,
         processor: 0,
     };
-    let sdb = Drive { reads: (140, 230), writes: (0, 0), flushes: (0, 0), in_flight: 32, ..sdb() };
+    let sdb = Device { reads: (140, 230), writes: (0, 0), flushes: (0, 0), in_flight: 32, ..sdb() };
     Machine {
         hostname: b"files",
         cpus: vec![[2, 3, 0, 0, 60]; 8],
         load: [32.1, 30.0, 21.4],
-        workers: vec![Worker { pid: 4711, comm: b"rsync", cmdline: b"rsync\0-a\0/srv\0/backup", strands: vec![reader; 8] }],
+        workers: vec![Worker { pid: 4711, comm: b"rsync", cmdline: b"rsync\0-a\0/srv\0/backup", threads: vec![reader; 8] }],
         findings: vec![finding(
             Kind::DiskLatency,
             Severity::Warning,
             Subject::Disk { id: sdb.id(), name: Name::from("sdb") },
             "sdb: reads 230 ms = 28.8× their provisional 8.00 ms, queue 32.2",
         )],
-        standings: vec![standing(sdb.id(), Operation::Read, 8.0, 28.8, true)],
-        drives: vec![sdb],
+        latency_statuses: vec![latency_status(sdb.id(), Operation::Read, 8.0, 28.8, true)],
+        devices: vec![sdb],
         links: vec![eth0()],
         network: Network::default(),
         stuck: (8, 0),
@@ -152,7 +152,7 @@ pub fn hot_core() -> Machine {
                 pid: 8841,
                 comm: b"gzip",
                 cmdline: b"gzip\0-9\0dump.sql",
-                strands: vec![Strand { processor: 48, ..RUNNER }],
+                threads: vec![Thread { processor: 48, ..RUNNER }],
             },
             idle(1, b"systemd"),
         ],
@@ -162,8 +162,8 @@ pub fn hot_core() -> Machine {
             Subject::Cpu(CpuId(48)),
             "one core at its limit: cpu48 is 100 % busy, the host 0.43 %; gzip/8841 uses 100.0 % of one CPU",
         )],
-        standings: Vec::new(),
-        drives: vec![Drive { reads: (0, 0), writes: (3, 1), flushes: (0, 0), in_flight: 0, busy_ms: 3, ..nvme() }],
+        latency_statuses: Vec::new(),
+        devices: vec![Device { reads: (0, 0), writes: (3, 1), flushes: (0, 0), in_flight: 0, busy_ms: 3, ..nvme() }],
         links: vec![eth0()],
         network: Network::default(),
         stuck: (0, 0),
@@ -179,11 +179,11 @@ pub fn quiet() -> Machine {
         workers: vec![
             idle(1, b"systemd"),
             idle(640, b"sshd"),
-            Worker { pid: 900, comm: b"nginx", cmdline: b"", strands: vec![SLEEPER; 4] },
+            Worker { pid: 900, comm: b"nginx", cmdline: b"", threads: vec![SLEEPER; 4] },
         ],
         findings: Vec::new(),
-        standings: Vec::new(),
-        drives: vec![Drive { reads: (0, 0), writes: (0, 0), flushes: (0, 0), in_flight: 0, busy_ms: 0, ..nvme() }],
+        latency_statuses: Vec::new(),
+        devices: vec![Device { reads: (0, 0), writes: (0, 0), flushes: (0, 0), in_flight: 0, busy_ms: 0, ..nvme() }],
         links: vec![eth0()],
         network: Network::default(),
         stuck: (0, 0),

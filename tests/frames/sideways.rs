@@ -4,7 +4,7 @@ use stalltop::state::{ClickTarget, Event, Key, State, update};
 use stalltop::view;
 use stalltop::view::hit_area::{list_end_offset, target_at};
 
-use crate::machine::{Drive, Machine};
+use crate::machine::{Device, Machine};
 use crate::scenes;
 use crate::screen::{live, press, send, text};
 
@@ -111,8 +111,8 @@ fn a_click_on_a_sign_moves_the_list_and_a_heading_sorts_where_it_stands() {
 #[test]
 fn a_list_of_graphs_with_a_scroll_bar_does_not_go_on() {
     let mut machine = machine();
-    let drive = machine.drives[0].clone();
-    machine.drives = (0..20).map(|at| Drive { minor: 16 + at, ..drive.clone() }).collect();
+    let device = machine.devices[0].clone();
+    machine.devices = (0..20).map(|at| Device { minor: 16 + at, ..device.clone() }).collect();
     let mut state = live(&machine, (100, 24));
     press(&mut state, "3");
     let frame = text(&state);

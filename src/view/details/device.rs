@@ -15,7 +15,7 @@ use crate::state::{Item, State};
 use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
-use crate::view::disk::{latency_map, latency_status};
+use crate::view::disk::{latency_map, latency_status, slow_multiple};
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
@@ -45,7 +45,7 @@ pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page)
     waiters(evaluation, id, page);
 }
 
-/// One operation: rate, latency, baseline, and a graph with a line at three times the baseline.
+/// One operation: rate, latency, baseline, and a graph with a line at the multiple of the baseline from which it is slow.
 fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
     page.heading(match operation {
         Operation::Read => "READS",
@@ -83,7 +83,8 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         page.labelled("their baseline", requests_against_baseline(&requests));
     }
     let baseline = status.map(|status| status.baseline.0 as f32);
-    graph(state, page, baseline.map(|base| base * 3.0), latency_label, &GraphFigure::DiskAwait(span.id, operation));
+    let slow = baseline.map(|base| base * slow_multiple(evaluation));
+    graph(state, page, slow, latency_label, &GraphFigure::DiskAwait(span.id, operation));
 }
 
 /// The distribution of the latencies, and of the parts of it before and after the driver got the requests.

@@ -1,4 +1,5 @@
-//! The latency of an operation over time, on a logarithmic axis with lines at its baseline and at three times that.
+//! The latency of an operation over time, on a logarithmic axis with lines at its baseline and at the multiple from which it is
+//! slow.
 
 use crate::findings::{Evaluation, Severity, limiting_operation};
 use crate::interval::disk::{DiskSpan, Operation};
@@ -7,7 +8,7 @@ use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::units::format;
 use crate::units::{Millis, SmallSort};
-use crate::view::disk::{latency_finding_severity, latency_status};
+use crate::view::disk::{latency_finding_severity, latency_status, slow_multiple};
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, graph_title, shown_time};
 use crate::view::safe_line::SafeLine;
@@ -55,9 +56,6 @@ pub fn in_steady_order<'a>(state: &State, evaluation: &Evaluation, disks: &[&'a 
 /// How many times the lower end of the axis the lowest value is, at least.
 const MIN_ABOVE_AXIS: f32 = 1.5;
 
-/// The second line of the graph, as a multiple of the baseline.
-const SLOW: f32 = 3.0;
-
 /// Latency over time, with its title and axis.
 pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&DiskSpan, Operation), pane: &mut Pane) {
     let name = wait_location::disk_name(&evaluation.interval.newer, disk.id);
@@ -69,11 +67,12 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let peaks = if columns.has_peaks { "  │ max" } else { "" };
     let what = safe!("{name} {}", operation.plural());
+    let slow = slow_multiple(evaluation);
     let lines = |baseline: f32| {
         let time = format::latency(Millis(f64::from(baseline)));
-        let lines = safe!("  ┄ baseline {time}  ╌ 3×");
+        let lines = safe!("  ┄ baseline {time}  ╌ {slow}×");
         let fits = what.width() + lines.width() <= usize::from(pane.width());
-        if fits { lines } else { safe!("  ┄ {time}  ╌ 3×") }
+        if fits { lines } else { safe!("  ┄ {time}  ╌ {slow}×") }
     };
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [
@@ -89,7 +88,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
             .flat_map(|spread| [spread.mean, spread.max])
             .filter(|&time| time > 0.0)
             .chain(baseline)
-            .chain(baseline.map(|baseline| baseline * SLOW))
+            .chain(baseline.map(|baseline| baseline * slow))
     };
     let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
     if highest <= 0.0 || lowest <= 0.0 || !lowest.is_finite() {
@@ -102,7 +101,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let level = |times: f32, glyph| {
         baseline.map(|baseline| Level { value: baseline * times, glyph, style: theme.style(StyleRole::Dim) })
     };
-    let levels: Vec<Level> = [level(1.0, '┄'), level(SLOW, '╌')].into_iter().flatten().collect();
+    let levels: Vec<Level> = [level(1.0, '┄'), level(slow, '╌')].into_iter().flatten().collect();
     let queues = columns.maxima(&GraphFigure::DiskQueue(disk.id));
     let severity = |column: usize, time: f32| -> Option<Severity> {
         let queue = queues.get(column).copied().flatten().map(f64::from);

@@ -2,7 +2,7 @@
 
 use super::await_graph::{draw_graph, in_steady_order};
 use super::idle_devices::idle_devices;
-use super::{latency_map, latency_status};
+use super::{latency_map, latency_status, slow_multiple};
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
@@ -202,6 +202,7 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
     let note = latency_map::obstacle(evaluation).filter(|_| !is_off).map(|why| SafeLine::new(why, StyleRole::Dim));
     let mut inner = pane.framed(title, note.unwrap_or_default());
     let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
+    let slow = slow_multiple(evaluation);
     let (first, last) = (seconds.iter().position(|&time| time > 0.0), seconds.iter().rposition(|&time| time > 0.0));
     let (Some(first), Some(last)) = (first, last) else { return };
     // As many classes as there are rows, the longest ones first.
@@ -218,7 +219,7 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
         let below = if class == 0 { 0.0 } else { EDGES.get(class - 1).copied().unwrap_or(0.0) };
         let within = |value: f32| value > below && value <= edge;
         let role = match baseline {
-            Some(baseline) if below >= baseline * 3.0 => StyleRole::Warning,
+            Some(baseline) if below >= baseline * slow => StyleRole::Warning,
             _ => StyleRole::Good,
         };
         let mut line =
@@ -227,8 +228,8 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
         if baseline.is_some_and(within) {
             line.push(" baseline", StyleRole::Dim);
         }
-        if baseline.is_some_and(|baseline| within(baseline * 3.0)) {
-            line.push(" 3×", StyleRole::Dim);
+        if baseline.is_some_and(|baseline| within(baseline * slow)) {
+            line.push(safe!(" {slow}×"), StyleRole::Dim);
         }
         inner.line(y, line);
     }
