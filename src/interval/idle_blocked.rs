@@ -160,7 +160,7 @@ impl IdleBlocked {
             group.lock_holder = holder_of_group(&locks.futex_holders, index).or(kernel).cloned();
             group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             if !group.waits_for_no_block_device() {
-                group.holder_device = holder_device(group.holder.as_ref(), only_busy);
+                group.holder_device = holder_device(group.thread_on_storage(), only_busy);
             }
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);

@@ -1,13 +1,15 @@
-//! Locks that name their owner, what the owners do, and the locks for which they wait themselves: futex locks and locks inside the
-//! kernel. docs/metrics.md, "Lock holders".
+//! Locks that name their owner, what the owners do, and the locks and processes for which they wait themselves: futex locks and locks
+//! inside the kernel. docs/metrics.md, "Lock holders".
 
 use std::net::SocketAddr;
 
+use rustc_hash::FxHashMap;
+
 use super::blocked_threads::BlockedThread;
-use super::remote_waits::awaits_answer;
+use super::holder_activity::HolderActivity;
+use super::owner_peers::{Peer, asked_hosts, owner_peers};
 use crate::ids::TaskId;
 use crate::sample::Host;
-use crate::sample::task::TaskState;
 use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks, class};
 use crate::units::reaches_threshold;
 
@@ -20,63 +22,6 @@ pub enum LockId {
     SharedFutex { group: u16, address: u64 },
     /// `KernelLockOwner::lock`
     Kernel(u32),
-}
-
-/// What the holder of a lock does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HolderActivity {
-    /// On storage
-    Storage,
-    /// In memory reclaim
-    Memory,
-    /// In D for another reason: a lock or an operation of the kernel
-    Uninterruptible,
-    /// Asleep for a fixed time
-    Timer,
-    /// Asleep until this host answers its request
-    RemoteHost(SocketAddr),
-    /// Asleep until a child process ends
-    Child,
-    /// Asleep until another lock is released, whose holder does not wait for an event
-    Lock,
-    /// Asleep for a lock of a deadlock
-    Deadlock,
-    /// Asleep until there is room in a pipe, which its reader does not read
-    FullPipe,
-    /// Asleep until there is room in the send buffer of a socket, whose other end does not read
-    FullSocket,
-    /// Stopped, traced or frozen
-    Stopped,
-    /// Runnable, on a CPU or not
-    Running,
-    /// Asleep until an event or data comes: a thread that waits for work under the lock, while the others have none (leader and
-    /// followers), looks the same
-    Event,
-}
-
-impl HolderActivity {
-    /// Of one thread; that of `Lock` is decided by `LockGraph::chain_end`.
-    fn new(owner: &BlockedThread, call: Option<Syscall>, waits: &Waits) -> HolderActivity {
-        let is_in = |of_channel: fn(&[u8]) -> bool| owner.wchan.as_ref().is_some_and(|wchan| of_channel(wchan.as_bytes()));
-        match (owner.state, owner.class) {
-            (TaskState::Running, _) => HolderActivity::Running,
-            (TaskState::Stopped | TaskState::Traced, _) | (_, WaitClass::Frozen) => HolderActivity::Stopped,
-            (_, WaitClass::Disk) => HolderActivity::Storage,
-            (_, WaitClass::Memory) => HolderActivity::Memory,
-            (_, WaitClass::Child | WaitClass::Vfork) => HolderActivity::Child,
-            (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
-            (_, WaitClass::Timer) => HolderActivity::Timer,
-            (_, WaitClass::Lock) => HolderActivity::Lock,
-            (_, WaitClass::Futex) if call.is_some_and(Syscall::is_likely_mutex) => HolderActivity::Lock,
-            (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
-            (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
-            (_, WaitClass::Net | WaitClass::Poll) => {
-                let asked = waits.socket_waiters.iter().find(|waiter| waiter.task == owner.task && awaits_answer(waiter));
-                asked.map_or(HolderActivity::Event, |waiter| HolderActivity::RemoteHost(waiter.remote))
-            }
-            _ => HolderActivity::Event,
-        }
-    }
 }
 
 /// The owner of a lock in one of its waits, and the threads of one group that wait for the lock.
@@ -96,7 +41,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    fn of_futex(host: &Host, waits: &Waits, row: &LockOwner) -> Owner {
+    fn of_futex(host: &Host, waits: &Waits, awaited: &Awaited, row: &LockOwner) -> Owner {
         let machine = host.machine.as_bytes();
         let thread = BlockedThread::new(machine, &row.owner);
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
@@ -109,13 +54,13 @@ impl Owner {
             group: row.group,
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
-            activity: HolderActivity::new(&thread, call, waits),
+            activity: awaited.owner_activity(&thread, call),
             thread,
             wanted: wanted.or(row.kernel_lock.map(LockId::Kernel)),
         }
     }
 
-    fn of_kernel_lock(host: &Host, waits: &Waits, row: &KernelLockOwner) -> Owner {
+    fn of_kernel_lock(host: &Host, waits: &Waits, awaited: &Awaited, row: &KernelLockOwner) -> Owner {
         let thread = BlockedThread::new(host.machine.as_bytes(), &row.owner);
         let readings = f64::from(waits.kernel_lock_readings.max(1));
         Owner {
@@ -124,9 +69,32 @@ impl Owner {
             group: row.group,
             waiters: f64::from(row.waiters) / readings,
             seen_share: f64::from(row.owner.seen_count) / readings,
-            activity: HolderActivity::new(&thread, None, waits),
+            activity: awaited.owner_activity(&thread, None),
             thread,
             wanted: row.waits_for.map(LockId::Kernel),
+        }
+    }
+}
+
+/// For what owners of locks wait in sockets and pipes, by owner.
+struct Awaited {
+    hosts: FxHashMap<TaskId, Option<SocketAddr>>,
+    peers: FxHashMap<TaskId, Peer>,
+}
+
+impl Awaited {
+    /// What the owner of a lock does; where that leads is decided by `LockGraph::chain_end`.
+    fn owner_activity(&self, owner: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
+        let activity = HolderActivity::of_wait(owner, call);
+        let may_be_socket = || owner.wchan.as_ref().is_some_and(|wchan| class::may_be_socket(wchan.as_bytes()));
+        let may_await_answer = matches!(owner.class, WaitClass::Net | WaitClass::Poll | WaitClass::Pipe) || may_be_socket();
+        if activity != HolderActivity::Event || !may_await_answer {
+            return activity;
+        }
+        match self.hosts.get(&owner.task) {
+            Some(Some(remote)) => HolderActivity::RemoteHost(*remote),
+            None if self.peers.get(&owner.task).is_some_and(|peer| peer.may_answer) => HolderActivity::LocalProcess,
+            _ => HolderActivity::Event,
         }
     }
 }
@@ -150,41 +118,88 @@ pub fn is_believed(field: OwnerField) -> bool {
     made >= MIN_CHECKS && reaches_threshold(f64::from(confirmed) / f64::from(made), MIN_CONFIRMED)
 }
 
-/// Where a chain of locks leads.
+/// Why a thread is the next one of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainStep {
+    /// It holds the lock for which the thread before it waits.
+    Lock(OwnerField),
+    /// Its process is at the other end of the pipe or socket in which the thread before it waits.
+    Peer { is_pipe: bool },
+}
+
+/// A thread for which another one waits.
+#[derive(Clone, Copy)]
+pub struct ChainedThread<'a> {
+    pub thread: &'a BlockedThread,
+    pub activity: HolderActivity,
+    pub step: ChainStep,
+    /// The lock that it holds
+    pub lock: Option<LockId>,
+    wanted: Option<LockId>,
+}
+
+impl<'a> ChainedThread<'a> {
+    fn of_lock(owner: &'a Owner) -> ChainedThread<'a> {
+        let Owner { thread, activity, field, lock, wanted, .. } = owner;
+        let step = ChainStep::Lock(*field);
+        ChainedThread { thread, activity: *activity, step, lock: Some(*lock), wanted: *wanted }
+    }
+
+    fn of_peer(peer: &'a Peer) -> ChainedThread<'a> {
+        let Peer { is_pipe, thread, activity, wanted_futex, .. } = peer;
+        let step = ChainStep::Peer { is_pipe: *is_pipe };
+        let wanted = wanted_futex.map(|address| LockId::Futex { pid: thread.task.pid, address });
+        ChainedThread { thread, activity: *activity, step, lock: None, wanted }
+    }
+}
+
+/// Where a chain of locks, pipes and sockets leads.
 pub enum ChainEnd<'a> {
-    /// To a holder that does not wait for such a lock: the holders after the first one, up to it
-    Holder(Vec<&'a Owner>),
+    /// To a thread that waits neither for such a lock nor for a process: the threads after the first holder, up to it
+    Holder(Vec<ChainedThread<'a>>),
     /// To a thread of a deadlock
     Deadlock,
-    /// To a lock whose holder is not known, over too many locks, or back to a thread of the chain, which then took its locks one after the
-    /// other
+    /// To a lock whose holder is not known, over too many threads, or back to a thread of the chain, which then took its locks one after
+    /// the other
     Unknown,
 }
 
-/// Locks that are followed from one holder to the next.
+/// Threads that are followed from one to the next.
 const MAX_CHAIN: usize = 8;
 
 /// All owners of one sample.
 pub struct LockGraph {
     pub owners: Vec<Owner>,
+    awaited: Awaited,
 }
 
 impl LockGraph {
     pub fn new(host: &Host, waits: &Waits) -> LockGraph {
-        let futexes =
-            waits.lock_owners.iter().filter(|row| is_believed(row.field)).map(|row| Owner::of_futex(host, waits, row));
+        let awaited = Awaited { hosts: asked_hosts(waits), peers: owner_peers(host, waits) };
+        let believed = waits.lock_owners.iter().filter(|row| is_believed(row.field));
+        let futexes = believed.map(|row| Owner::of_futex(host, waits, &awaited, row));
         let known = waits.kernel_lock_owners.iter().filter(|row| row.field.is_of_kernel());
-        let kernel_locks = known.map(|row| Owner::of_kernel_lock(host, waits, row));
-        LockGraph { owners: futexes.chain(kernel_locks).collect() }
+        let kernel_locks = known.map(|row| Owner::of_kernel_lock(host, waits, &awaited, row));
+        LockGraph { owners: futexes.chain(kernel_locks).collect(), awaited }
     }
 
-    /// Follows the locks from a holder to the holder of the lock for which it waits, and so on. `deadlocked`: threads of deadlocks.
+    /// Follows the locks from a holder to the holder of the lock for which it waits, or to the process for which it waits, and so on.
+    /// `deadlocked`: threads of deadlocks.
     pub fn chain_end<'a>(&'a self, first: &'a Owner, deadlocked: &[TaskId]) -> ChainEnd<'a> {
-        let (mut last, mut path) = (first, Vec::new());
+        let (mut last, mut path) = (ChainedThread::of_lock(first), Vec::new());
         for _ in 0..MAX_CHAIN {
-            let Some(wanted) = last.wanted else { return ChainEnd::Holder(path) };
-            let next = self.owners.iter().filter(|owner| owner.lock == wanted).max_by_key(|owner| owner.thread.seen_count);
-            let Some(next) = next else { return ChainEnd::Unknown };
+            let next = match last.wanted {
+                Some(wanted) => self.holder_of(wanted).map(ChainedThread::of_lock),
+                None => match self.awaited.peers.get(&last.thread.task).filter(|_| last.activity.awaits_peer()) {
+                    Some(peer) => Some(ChainedThread::of_peer(peer)),
+                    None => return ChainEnd::Holder(path),
+                },
+            };
+            let Some(next) = next else {
+                // The process at the other end of a pipe or socket waits for a lock all the same.
+                let is_peer = matches!(last.step, ChainStep::Peer { .. });
+                return if is_peer { ChainEnd::Holder(path) } else { ChainEnd::Unknown };
+            };
             if deadlocked.contains(&next.thread.task) {
                 return ChainEnd::Deadlock;
             }
@@ -192,5 +207,9 @@ impl LockGraph {
             path.push(next);
         }
         ChainEnd::Unknown
+    }
+
+    fn holder_of(&self, lock: LockId) -> Option<&Owner> {
+        self.owners.iter().filter(|owner| owner.lock == lock).max_by_key(|owner| owner.thread.seen_count)
     }
 }

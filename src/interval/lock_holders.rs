@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
 use super::deadlocks::Deadlock;
-use super::lock_graph::{ChainEnd, LockGraph, Owner};
-pub use super::lock_graph::{HolderActivity, is_believed};
+pub use super::holder_activity::HolderActivity;
+use super::lock_graph::{ChainEnd, ChainedThread, LockGraph, Owner};
+pub use super::lock_graph::{ChainStep, is_believed};
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
 use crate::sample::waits::{FutexWait, OwnerField, Waits};
@@ -27,28 +28,30 @@ pub struct LockHolder {
     pub activity: HolderActivity,
     /// The holder of the lock with most waiters, in that activity
     pub thread: BlockedThread,
-    /// Of a holder that waits for another lock: the holder of that lock, and so on to the end of the chain
+    /// Of a holder that waits for another lock, or for a process of this host: the holder of that lock, or the thread of that process, and
+    /// so on to the end of the chain
     pub chain: Vec<ChainedHolder>,
     /// Different threads that were seen in that activity with that lock held
     pub holders: u32,
     pub field: OwnerField,
 }
 
-/// A holder of a lock for which the holder before it waits.
+/// A thread for which the one before it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainedHolder {
     pub thread: BlockedThread,
     pub activity: HolderActivity,
-    pub field: OwnerField,
+    /// Why
+    pub step: ChainStep,
 }
 
 impl LockHolder {
-    /// The thread at the end of the chain of locks: the holder itself, or one for which it waits
+    /// The thread at the end of the chain: the holder itself, or one for which it waits
     pub fn last_thread(&self) -> &BlockedThread {
         self.chain.last().map_or(&self.thread, |end| &end.thread)
     }
 
-    /// What the thread at the end of the chain of locks does
+    /// What the thread at the end of the chain does
     pub fn last_activity(&self) -> HolderActivity {
         self.chain.last().map_or(self.activity, |end| end.activity)
     }
@@ -79,7 +82,7 @@ pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts,
     let is_blocked = |owner: &Owner| {
         // Threads behind a leader that waits for work, at whatever distance, are followers.
         let is_no_leader = match graph.chain_end(owner, &deadlocked) {
-            ChainEnd::Holder(path) => path.last().map_or(owner, |end| end).activity != HolderActivity::Event,
+            ChainEnd::Holder(path) => path.last().map_or(owner.activity, |end| end.activity) != HolderActivity::Event,
             ChainEnd::Deadlock => true,
             ChainEnd::Unknown => false,
         };
@@ -127,9 +130,9 @@ fn holders_by_group(
         let holders: BTreeSet<TaskId> =
             there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.task).collect();
         let chained =
-            |owner: &&Owner| ChainedHolder { thread: owner.thread.clone(), activity: owner.activity, field: owner.field };
+            |next: &ChainedThread| ChainedHolder { thread: next.thread.clone(), activity: next.activity, step: next.step };
         let (activity, chain) = match graph.chain_end(most, deadlocked) {
-            ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != most.lock) => {
+            ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != Some(most.lock)) => {
                 (activity, path.iter().map(chained).collect())
             }
             ChainEnd::Deadlock => (HolderActivity::Deadlock, Vec::new()),

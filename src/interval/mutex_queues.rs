@@ -86,6 +86,7 @@ fn is_off_cpu(activity: HolderActivity) -> bool {
     match activity {
         HolderActivity::Timer
         | HolderActivity::RemoteHost(_)
+        | HolderActivity::LocalProcess
         | HolderActivity::Child
         | HolderActivity::FullPipe
         | HolderActivity::FullSocket

@@ -1,4 +1,5 @@
-//! What is read of the threads that wait at a sample: the files that they wait for, their stacks, and the senders to full unix sockets.
+//! What is read of the threads that wait at a sample: the files and processes that they wait for, their stacks, and the senders to
+//! full unix sockets.
 
 use super::network::unix_senders::UnixSenderReader;
 use super::root::Root;
@@ -6,7 +7,9 @@ use super::scan::TaskScanner;
 use super::stacks::{self, StackReader, StuckThread};
 use super::system_readers::SystemReaders;
 use super::user_stacks::UserStackReader;
-use super::waits::{IntervalWaits, blocked};
+use super::waits::owner_namespaces::OwnerNamespaces;
+use super::waits::owner_peers::OwnerPeerReader;
+use super::waits::{IntervalWaits, blocked, remote_waits};
 use crate::ids::CgroupId;
 use crate::sample::Sample;
 
@@ -16,6 +19,7 @@ pub struct WaitReaders {
     stacks: StackReader,
     user_stacks: UserStackReader,
     unix_senders: UnixSenderReader,
+    owner_peers: OwnerPeerReader,
 }
 
 /// The waits of an interval.
@@ -31,6 +35,7 @@ impl WaitReaders {
             stacks: StackReader::new(root),
             user_stacks: UserStackReader::new(root),
             unix_senders: UnixSenderReader::default(),
+            owner_peers: OwnerPeerReader::default(),
         }
     }
 
@@ -48,6 +53,11 @@ impl WaitReaders {
         let throttled: Vec<&CgroupId> = system.cgroup.throttled().collect();
         let known = blocked::SampleReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
         sample.waits = blocked::resolve_files(seen.interval, root, scanner.files(), machine, known);
+        let namespaces = system.network.known_namespaces();
+        let mut namespaces = OwnerNamespaces::new(&sample.waits, scanner.network_namespaces(), namespaces);
+        remote_waits::read_other_namespaces(&mut sample.waits, &mut namespaces, root, scanner.files(), machine);
+        let tasks = sample.tasks.as_ref().ok();
+        self.owner_peers.read(&mut sample.waits, tasks, (root, machine), scanner.files(), &mut namespaces);
         if let Ok(tasks) = &sample.tasks {
             let stuck = stacks::candidates(seen.stuck, &sample.waits, tasks);
             // Another thread reads them while this one reads the kernel stacks and what follows.

@@ -46,6 +46,11 @@ pub struct Waits {
     pub kernel_lock_owners: Vec<KernelLockOwner>,
     /// Sub-samples that read the owners of locks inside the kernel
     pub kernel_lock_readings: u32,
+    /// Processes at the other ends of the pipes and sockets in which owners of locks wait; sorted by owner
+    pub owner_peers: Vec<OwnerPeer>,
+    /// What the threads of these processes do that do not wait for others: a row for each wait of a thread, sorted by task. `group` is that
+    /// of the threads behind the lock.
+    pub peer_waits: Vec<BlockedWait>,
     /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
     pub socket_waiters: Vec<SocketWaiter>,
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
@@ -130,6 +135,20 @@ pub struct SocketWaiter {
     pub last_data_sent_ms: u32,
     /// tcpi_last_data_recv: ms since data was last received
     pub last_data_received_ms: u32,
+}
+
+/// The process at the other end of the pipe or socket in which the owner of a lock waits: the only other one that has that end open;
+/// /proc/PID/fd and sock_diag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerPeer {
+    pub owner: TaskId,
+    /// Pid of the process at the other end
+    pub peer: u32,
+    /// It is a pipe; otherwise a Unix socket, or a TCP connection of this host
+    pub is_pipe: bool,
+    /// The other end may have a request to answer: of a Unix socket, it did not open the connection; of a pipe, its process reads another
+    /// pipe into which the owner's process writes. Always false of TCP: `SocketWaiter` says it.
+    pub may_answer: bool,
 }
 
 /// Two processes of which one has the write end of a pipe open and the other one the read end; /proc/PID/fd.

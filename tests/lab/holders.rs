@@ -14,7 +14,7 @@ use stalltop::sample::waits::OwnerField;
 
 use crate::attempt::{Attempt, agree};
 use crate::check_result::{CheckResult, check as stalltop_check};
-use crate::disk_load::{Load, link};
+use crate::disk_load::{DiskLoad, Load, link};
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::Lab;
@@ -30,16 +30,32 @@ fn compile(folder: &Path) -> PathBuf {
 /// 12 threads in this mode. `verify` also gets the threads that held a lock, by what the load wrote itself.
 fn check(mode: &str, words: &[&str], mut verify: impl FnMut(&mut CheckResult, &[String])) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    check_load(mode, words, |said, written| verify(said, &lines_after(written, "holder ")));
+}
+
+/// The same within a lab. `verify` also gets what the load wrote.
+fn check_load(mode: &str, words: &[&str], verify: impl FnMut(&mut CheckResult, &str)) {
+    check_started_by(|program| Command::new(program), mode, words, verify);
+}
+
+fn check_started_by(
+    start: impl Fn(&Path) -> Command,
+    mode: &str,
+    words: &[&str],
+    mut verify: impl FnMut(&mut CheckResult, &str),
+) {
     let state = tempfile::tempdir().expect("a folder");
     let (program, truth) = (compile(state.path()), state.path().join("truth"));
-    let mut command = Command::new(program);
+    let mut command = start(&program);
     command.args([mode, "12", "60"]).args(words).env("TRUTH", &truth);
     let _load = Load::start(command);
     Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-{mode}"), state.path()) }.check(|_, said| {
-        let written = std::fs::read_to_string(&truth).expect("what the load wrote");
-        let holders: Vec<String> = written.lines().filter_map(|line| Some(line.strip_prefix("holder ")?.to_owned())).collect();
-        verify(said, &holders);
+        verify(said, &std::fs::read_to_string(&truth).expect("what the load wrote"));
     });
+}
+
+fn lines_after(written: &str, word: &str) -> Vec<String> {
+    written.lines().filter_map(|line| Some(line.strip_prefix(word)?.to_owned())).collect()
 }
 
 /// A thread of this name that held the lock.
@@ -177,17 +193,87 @@ fn slow_server(time: Duration) -> String {
     port
 }
 
+/// The server is a thread of this test.
+fn waits_for_this_process(port: &str) -> String {
+    let pid = std::process::id();
+    let name = std::fs::read_to_string("/proc/self/comm").expect("its name");
+    format!("which waits for an answer of 127.0.0.1:{port}, that is of {} ({pid})", name.trim_end())
+}
+
 #[test]
 fn a_holder_that_waits_for_an_answer() {
     let port = slow_server(Duration::from_secs(1));
-    held("answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (recvfrom)"));
+    held("answer", &["127.0.0.1", &port], "critical", &waits_for_this_process(&port));
 }
 
 /// As clients with a timeout do; it has not run since before the first sample.
 #[test]
 fn a_holder_that_polls_for_an_answer() {
     let port = slow_server(Duration::from_secs(300));
-    held("poll-answer", &["127.0.0.1", &port], "critical", &format!("which waits for an answer of 127.0.0.1:{port} (poll)"));
+    held("poll-answer", &["127.0.0.1", &port], "critical", &waits_for_this_process(&port));
+}
+
+/// The holders wait for an answer of the process that the load names, over this, and that process does this.
+fn waits_for_a_process(said: &mut CheckResult, written: &str, over: &str, does: &str) {
+    let found = said.must("idle-but-blocked", "host", "critical");
+    let [server] = lines_after(written, "server ").try_into().expect("one server");
+    let asks = format!(", which waits over a {over} for an answer of server ({server})");
+    said.says(&found, &[" threads wait for a lock (one mutex, by the futex call) behind worker/", &asks, does]);
+    names_a_holder(said, &found, "worker/", &lines_after(written, "holder "));
+    said.word(&found, "chain_confidence", "medium");
+    if !found.is_null() {
+        link(said, &found, &asks, GLIBC_FIELD);
+        link(said, &found, &format!("server/{server} "), "inference");
+    }
+    said.must_not("deadlock");
+}
+
+#[test]
+fn a_holder_that_asks_a_process_over_a_unix_socket() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    check_load("socket-answer", &[], |said, written| {
+        waits_for_a_process(said, written, "socket", ", which sleeps for a fixed time (clock_nanosleep)");
+    });
+}
+
+#[test]
+fn a_holder_that_asks_a_process_on_storage_over_pipes() {
+    let Some(disk) = DiskLoad::open() else { return };
+    let folder = disk.file("");
+    check_load("pipe-answer", &[&folder], |said, written| {
+        waits_for_a_process(said, written, "pipe", ", which is in fsync");
+        let found = said.must("idle-but-blocked", "host", "critical");
+        if !found.is_null() {
+            link(said, &found, "/answers", "the file descriptor of its system call");
+            link(said, &found, &format!("{}: ", disk.device), "the mount of that file");
+        }
+    });
+}
+
+/// The load has a network namespace of its own, as in a container.
+#[test]
+fn a_holder_that_asks_a_process_of_its_container() {
+    if !long() {
+        return;
+    }
+    let Some(_lab) = Lab::open(&["gcc", "unshare", "ip"]) else { return };
+    let start = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["-n", "sh", "-c", r#"ip link set lo up && exec "$0" "$@""#]).arg(program);
+        command
+    };
+    check_started_by(start, "tcp-answer", &[], |said, written| {
+        let found = said.must("idle-but-blocked", "host", "critical");
+        let [server] = lines_after(written, "server ").try_into().expect("one server");
+        let of = format!(", that is of server ({server}), which sleeps for a fixed time (clock_nanosleep)");
+        said.says(&found, &[" behind worker/", ", which waits for an answer of 127.0.0.1:", &of]);
+        names_a_holder(said, &found, "worker/", &lines_after(written, "holder "));
+    });
+}
+
+#[test]
+fn threads_that_wait_for_requests_on_unix_sockets() {
+    nothing_is_wrong("requests");
 }
 
 #[test]
@@ -196,14 +282,28 @@ fn a_holder_of_a_robust_mutex() {
     held_by("robust", &[], "critical", ("worker/", field), "in turn), which sleeps for a fixed time (clock_nanosleep)");
 }
 
+/// The holder waits for room in this, which a stopped process does not read.
+fn full(mode: &str, what: &str, known_by: &str) {
+    check(mode, &[], |said, holders| {
+        let found = said.must("idle-but-blocked", "host", "critical");
+        let waits = format!(", which waits for room in a {what} that mutexes (");
+        said.says(&found, &[" behind worker/", &waits, ") reads, which is stopped (SIGSTOP)"]);
+        names_a_holder(said, &found, "worker/", holders);
+        if !found.is_null() {
+            link(said, &found, &waits, GLIBC_FIELD);
+            link(said, &found, " is stopped (SIGSTOP)", known_by);
+        }
+    });
+}
+
 #[test]
 fn a_holder_that_writes_to_a_stopped_process() {
-    held("full-pipe", &[], "critical", " reads, which is stopped (SIGSTOP)");
+    full("full-pipe", "pipe", "the descriptors of both processes");
 }
 
 #[test]
 fn a_holder_that_sends_to_a_stopped_process() {
-    held("full-socket", &[], "critical", "which waits until the other end of a socket reads (write)");
+    full("full-socket", "socket", "the other end of the socket (sock_diag)");
 }
 
 /// Another process holds the mutex, which is in shared memory.

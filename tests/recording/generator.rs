@@ -39,8 +39,8 @@ use stalltop::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits, WakerChecks,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
+    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits, WakerChecks,
 };
 use stalltop::sample::{Absent, Host, Instant, Name, ReadDelays, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
@@ -268,6 +268,8 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 owner: blocked_wait(d),
             }),
             kernel_lock_readings: d.u32(),
+            owner_peers: d.list(2, |d| OwnerPeer { owner: task(d), peer: d.u32(), is_pipe: d.bool(), may_answer: d.bool() }),
+            peer_waits: d.list(2, blocked_wait),
             socket_waiters: d.list(2, |d| SocketWaiter {
                 task: task(d),
                 group: d.u16(),

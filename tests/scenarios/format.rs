@@ -247,6 +247,33 @@ pub struct Owner {
     pub pid: Option<u32>,
     /// Its name, if it is not that of the process
     pub name: Option<String>,
+    /// The address and port to which it sent a request last
+    pub remote: Option<String>,
+    /// The process at the other end of the pipe or socket in which it waits
+    pub peer: Option<OwnerPeer>,
+}
+
+/// A process for which the owner of a lock waits, and what its only thread does
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OwnerPeer {
+    pub pid: u32,
+    /// They are connected by pipes
+    #[serde(default)]
+    pub pipe: bool,
+    /// It only sends requests or data: it opened the connection, or reads no pipe of the owner's process
+    #[serde(default)]
+    pub only_sends: bool,
+    /// State letter
+    pub state: String,
+    pub channel: Option<String>,
+    /// Number on x86_64
+    pub call: Option<i64>,
+    /// The lock for which it waits
+    pub waits_for: Option<u64>,
+    /// The device of the file of its system call
+    pub disk: Option<String>,
+    pub file: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -21,8 +21,8 @@ use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConn
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
+    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Instant, Name, Reading, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -839,6 +839,35 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
                 disk: None,
                 mount: None,
             };
+            if let Some(remote) = &owner.remote {
+                waits.socket_waiters.push(SocketWaiter {
+                    task: wait.task,
+                    group,
+                    remote: remote.parse().expect("address and port of the remote host"),
+                    local_port_listens: false,
+                    last_data_sent_ms: 100,
+                    last_data_received_ms: 200,
+                });
+            }
+            if let Some(peer) = &owner.peer {
+                let row = OwnerPeer { owner: wait.task, peer: peer.pid, is_pipe: peer.pipe, may_answer: !peer.only_sends };
+                waits.owner_peers.push(row);
+                let call = peer.call.map(|number| RawSyscall { number, arguments: [0; 3] });
+                waits.peer_waits.push(BlockedWait {
+                    task: TaskId { pid: peer.pid, tid: peer.pid, start_ticks: 1 },
+                    comm: phase
+                        .process
+                        .iter()
+                        .find(|process| process.pid == peer.pid)
+                        .map_or_else(Name::default, |process| Name::from(process.name.as_str())),
+                    state: TaskState::from_stat_char(peer.state.as_bytes()[0]),
+                    wchan: peer.channel.as_deref().map(Name::from),
+                    syscall: peer.waits_for.map(futex).or(call),
+                    disk: peer.disk.as_deref().map(|name| disk_id(phase, name)),
+                    file: peer.file.as_deref().map(Name::from),
+                    ..wait.clone()
+                });
+            }
             let Some(field) = &owner.field else {
                 waits.lock_owners.push(LockOwner {
                     group,

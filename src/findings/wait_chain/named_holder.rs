@@ -12,7 +12,7 @@ use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, LONG_WAIT_NS};
-use crate::interval::lock_holders::{ChainedHolder, HolderActivity, LockHolder};
+use crate::interval::lock_holders::{ChainStep, ChainedHolder, HolderActivity, LockHolder};
 use crate::interval::runnable::RunnableThread;
 use crate::interval::stuck_servers::Halt;
 use crate::interval::throttling::Throttling;
@@ -34,33 +34,70 @@ pub fn known_by(field: OwnerField) -> &'static str {
     }
 }
 
-/// A link for each lock of the chain: the first one is held by `holder`. Each says how its holder is known.
+/// A link for each thread of the chain: the first one is `holder`. Each says how it is known.
 pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> {
-    let Some((last, before)) = holder.chain.split_last() else {
+    if holder.chain.is_empty() {
         let what = format!("held by {}", describe_named_holder(interval, holder));
         return vec![ChainLink { what, known_by: known_by_checks(holder.field) }];
-    };
-    let mut links = vec![ChainLink {
-        what: format!("held by {}, which waits for another lock", describe_holders(interval, holder)),
-        known_by: known_by_checks(holder.field),
-    }];
-    links.extend(before.iter().map(|next| ChainLink {
-        what: format!("that lock is held by {}, which waits for another lock", holder_name(interval, &next.thread)),
-        known_by: known_by_checks(next.field),
-    }));
-    let does = activity_words(interval, &last.thread, last.activity);
-    links.push(ChainLink {
-        what: format!("that lock is held by {}, which {does}", holder_name(interval, &last.thread)),
-        known_by: known_by_checks(last.field),
-    });
+    }
+    let held_by = format!("held by {}", describe_holders(interval, holder));
+    let mut links = vec![link_to_next(interval, holder, 0, held_by, known_by_checks(holder.field))];
+    for (at, next) in holder.chain.iter().enumerate() {
+        let name = holder_name(interval, &next.thread);
+        let (who, known_by) = match next.step {
+            ChainStep::Lock(field) => (format!("that lock is held by {name}"), known_by_checks(field)),
+            ChainStep::Peer { .. } => (name, peer_known_by(activity_before(holder, at), next.step).into()),
+        };
+        links.push(link_to_next(interval, holder, at + 1, who, known_by));
+    }
     links
 }
 
-/// Whether any of the holders is inferred: a hint, or by wake-ups; or whether what the last one waits for is.
+/// `held by app/4650, which waits for another lock`: the thread before `holder.chain[next]`, or the last one of the chain.
+fn link_to_next(interval: &Interval, holder: &LockHolder, next: usize, who: String, known_by: Cow<'static, str>) -> ChainLink {
+    let does = match (holder.chain.get(next), holder.chain.last()) {
+        (Some(ChainedHolder { step: ChainStep::Lock(_), .. }), _) => "waits for another lock".to_owned(),
+        (Some(peer), _) => waits_for(interval, activity_before(holder, next), peer),
+        (None, Some(last)) => end_words(interval, last),
+        (None, None) => String::new(),
+    };
+    // A process at the other end of a socket does it itself.
+    let is_peer = next.checked_sub(1).and_then(|at| holder.chain.get(at)).is_some_and(|link| is_peer(link.step));
+    ChainLink { what: format!("{who}{} {does}", if is_peer { "" } else { ", which" }), known_by }
+}
+
+/// What the thread before `holder.chain[next]` does.
+fn activity_before(holder: &LockHolder, next: usize) -> HolderActivity {
+    next.checked_sub(1).and_then(|at| holder.chain.get(at)).map_or(holder.activity, |before| before.activity)
+}
+
+fn is_peer(step: ChainStep) -> bool {
+    matches!(step, ChainStep::Peer { .. })
+}
+
+/// How it is known that a process is waited for, and that it is this one.
+fn peer_known_by(waits: HolderActivity, step: ChainStep) -> &'static str {
+    match (waits, step) {
+        (HolderActivity::FullPipe, _) => "the wait channel, and the descriptors of both processes",
+        (HolderActivity::FullSocket, _) => "the wait channel, and the other end of the socket (sock_diag)",
+        (HolderActivity::RemoteHost(_), _) => "the other end of the connection (sock_diag), on which its client sent last",
+        (_, ChainStep::Peer { is_pipe: true }) => {
+            "the descriptors of both processes, and inference: it reads a pipe of the process that waits, too"
+        }
+        _ => {
+            "the other end of the socket (sock_diag), and inference: it did not open the connection, and waits for no request there"
+        }
+    }
+}
+
+/// Whether any of the holders is inferred: a hint, or by wake-ups; or whether it is that a request is to be answered.
 pub fn is_inferred(holder: &LockHolder) -> bool {
-    let fields = std::iter::once(holder.field).chain(holder.chain.iter().map(|next| next.field));
-    let is_inferred = |field: OwnerField| field.is_hint() || matches!(field, OwnerField::Waker(_));
-    fields.into_iter().any(is_inferred) || matches!(holder.last_activity(), HolderActivity::RemoteHost(_))
+    let steps = std::iter::once(ChainStep::Lock(holder.field)).chain(holder.chain.iter().map(|next| next.step));
+    let activities = std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity));
+    let is_by_inference =
+        |step| matches!(step, ChainStep::Lock(field) if field.is_hint() || matches!(field, OwnerField::Waker(_)));
+    let awaits_answer = |activity| matches!(activity, HolderActivity::RemoteHost(_) | HolderActivity::LocalProcess);
+    steps.into_iter().any(is_by_inference) || activities.into_iter().any(awaits_answer)
 }
 
 /// `known_by`; with wake-ups how many of the checks confirmed it.
@@ -94,19 +131,55 @@ pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Ev
     std::iter::once(basis).chain(waker_evidence(holder.field)).chain(stack).chain(user_stack).collect()
 }
 
-/// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`
+/// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`. Of locks that are held one
+/// behind the other only the last holder is named.
 pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String {
-    let does = match holder.chain.last() {
-        Some(ChainedHolder { thread, activity, .. }) => {
-            let end_does = activity_words(interval, thread, *activity);
-            format!("waits for a lock that {} holds, which {end_does}", holder_name(interval, thread))
+    let mut words = describe_holders(interval, holder);
+    for (at, next) in holder.chain.iter().enumerate() {
+        let is_last_lock = holder.chain.get(at + 1).is_none_or(|after| is_peer(after.step));
+        if is_peer(next.step) || is_last_lock {
+            words.push_str(&format!(", which {}", waits_for(interval, activity_before(holder, at), next)));
         }
+    }
+    let does = match holder.chain.last() {
+        Some(last) => end_words(interval, last),
         None if holder.field.is_of_kernel() && holder.activity == HolderActivity::Running => {
-            runnable_words(interval, &holder.thread, "runs with the lock held")
+            runnable_words(interval, &holder.thread, "runs with the lock held", WITH_LOCK)
         }
         None => activity_words(interval, &holder.thread, holder.activity),
     };
-    format!("{}, which {does}", describe_holders(interval, holder))
+    format!("{words}, which {does}")
+}
+
+/// `waits for a lock that app/4651 holds`, `waits over a socket for an answer of server (4711)`
+fn waits_for(interval: &Interval, activity: HolderActivity, next: &ChainedHolder) -> String {
+    let is_pipe = match next.step {
+        ChainStep::Lock(_) => return format!("waits for a lock that {} holds", holder_name(interval, &next.thread)),
+        ChainStep::Peer { is_pipe } => is_pipe,
+    };
+    let process = match interval.process(next.thread.task.pid) {
+        Some(process) => format!("{} ({})", lossy_name(&process.comm), process.pid),
+        None => format!("process {}", next.thread.task.pid),
+    };
+    match (activity, is_pipe) {
+        (HolderActivity::FullPipe, _) => format!("waits for room in a pipe that {process} reads"),
+        (HolderActivity::FullSocket, _) => format!("waits for room in a socket that {process} reads"),
+        (HolderActivity::RemoteHost(address), _) => format!("waits for an answer of {address}, that is of {process}"),
+        (_, true) => format!("waits over a pipe for an answer of {process}"),
+        (_, false) => format!("waits over a socket for an answer of {process}"),
+    }
+}
+
+/// What the last thread of a chain does. A process at the other end of a pipe or socket need not hold a lock.
+fn end_words(interval: &Interval, last: &ChainedHolder) -> String {
+    match (last.step, last.activity) {
+        (ChainStep::Peer { .. }, HolderActivity::Running) => runnable_words(interval, &last.thread, "computes", ""),
+        (ChainStep::Peer { .. }, HolderActivity::Stopped) => {
+            let halt = interval.process(last.thread.task.pid).and_then(|process| Halt::of_process(process));
+            format!("is {}", halt.map_or("stopped", describe_halt))
+        }
+        (_, activity) => activity_words(interval, &last.thread, activity),
+    }
 }
 
 /// `worker/4650 (one of 9 in turn)`
@@ -137,6 +210,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::Memory => "is in memory reclaim".into(),
         HolderActivity::Timer => format!("sleeps for a fixed time{}{}", call(), since()),
         HolderActivity::RemoteHost(remote) => format!("waits for an answer of {remote}{}{}", call(), since()),
+        HolderActivity::LocalProcess => format!("waits for an answer of a process of this host{}{}", call(), since()),
         HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),
         HolderActivity::FullPipe => {
             let readers = pipe_readers(interval, thread.task.pid);
@@ -147,20 +221,23 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::Stopped => format!("is stopped{}", since()),
-        HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock"),
+        HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock", WITH_LOCK),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
     }
 }
 
-/// What a runnable holder does: `computes while it holds the lock`, `waits for a CPU with the lock held`
-fn runnable_words(interval: &Interval, thread: &BlockedThread, runs: &str) -> String {
+/// What a runnable holder waits for a CPU with.
+const WITH_LOCK: &str = " with the lock held";
+
+/// What a runnable thread does: `computes while it holds the lock`, `waits for a CPU with the lock held`
+fn runnable_words(interval: &Interval, thread: &BlockedThread, runs: &str, with_lock: &str) -> String {
     match RunnableThread::new(interval, thread.task) {
         RunnableThread::Runs => runs.to_owned(),
-        RunnableThread::WaitsForCpu => "waits for a CPU with the lock held".to_owned(),
+        RunnableThread::WaitsForCpu => format!("waits for a CPU{with_lock}"),
         RunnableThread::Throttled(Throttling { quota_cpus: Some(quota), .. }) => {
-            format!("is throttled by its CPU quota of {quota:.2} with the lock held")
+            format!("is throttled by its CPU quota of {quota:.2}{with_lock}")
         }
-        RunnableThread::Throttled(_) => "is throttled by its CPU quota with the lock held".to_owned(),
+        RunnableThread::Throttled(_) => format!("is throttled by its CPU quota{with_lock}"),
     }
 }
 

@@ -81,6 +81,12 @@ impl BlockedGroup {
         on_storage < MIN_ON_STORAGE_THREADS && self.lock_holder.as_ref().is_some_and(LockHolder::is_off_storage)
     }
 
+    /// The thread on storage at the end of its chain: the holder, or the one for which the holder of its lock waits in the end.
+    pub fn thread_on_storage(&self) -> Option<&BlockedThread> {
+        let is_behind = |holder: &&LockHolder| holder.last_activity() == HolderActivity::Storage;
+        self.holder.as_ref().or_else(|| self.lock_holder.as_ref().filter(is_behind).map(LockHolder::last_thread))
+    }
+
     /// Connections beyond the blocked threads: those that no blocked thread serves.
     pub fn connections_behind(&self) -> f64 {
         (self.waiting_connections.map_or(0.0, f64::from) - self.blocked_threads()).max(0.0)

@@ -82,6 +82,11 @@ impl NamespaceReader {
         self.known.values_mut().filter_map(|known| known.socket.as_mut()?.unix.as_mut())
     }
 
+    /// The same in the namespace with this inode.
+    pub fn diag_socket(&mut self, inode: u64) -> Option<&mut Netlink> {
+        self.known.get_mut(&inode)?.socket.as_mut()?.unix.as_mut()
+    }
+
     /// The connections of each namespace in which a socket could be opened, as last scanned.
     pub fn connection_tables(&self) -> impl Iterator<Item = &ConnectionTable> {
         let scans = self.known.values().filter_map(|known| known.socket.as_ref()?.connections.as_ref());

@@ -151,16 +151,21 @@ pub fn search_threads(
 
 /// The sockets of which a thread sleeps until one can be read: that of its receive call, or those of its poll call for few descriptors.
 pub fn sockets_to_read(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Vec<u32> {
+    let descriptors = descriptors_to_read(task, files, machine);
+    descriptors.into_iter().filter_map(|descriptor| socket_of(task.pid, descriptor, files)).collect()
+}
+
+/// Their descriptors, and those of other files in which it sleeps so.
+pub fn descriptors_to_read(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Vec<u64> {
     let TaskId { pid, tid, .. } = task;
-    let descriptors: Vec<u64> = match sleeping_call(pid, tid, files, machine) {
+    match sleeping_call(pid, tid, files, machine) {
         Ok(Some((SocketCall::Receive, [descriptor, _]))) => vec![descriptor],
         Ok(Some((SocketCall::Poll, [address, count]))) if count <= MAX_POLLED_BY_CLIENT => {
             let (polled, _) = read_polled(pid, address, count).unwrap_or_default();
             polled.into_iter().filter(|(_, events)| events & libc::POLLIN != 0).map(|(descriptor, _)| descriptor).collect()
         }
         _ => Vec::new(),
-    };
-    descriptors.into_iter().filter_map(|descriptor| socket_of(pid, descriptor, files)).collect()
+    }
 }
 
 /// What a thread sleeps in.
@@ -222,21 +227,27 @@ fn parse_polled(bytes: &[u8]) -> Vec<(u64, i16)> {
 /// `None` if they are not readable.
 fn read_writable_watches(root: &Root, pid: u32, descriptor: u64) -> Option<FxHashSet<u32>> {
     let text = root.read_once(format!("proc/{pid}/fdinfo/{descriptor}"));
-    text.map(|text| parse_writable_watches(&text)).ok()
+    text.map(|text| parse_watches(&text, libc::EPOLLOUT)).ok()
 }
 
-/// The inodes that an epoll instance watches for EPOLLOUT. Before Linux 4.13 the file has no inodes: none.
+/// The inodes that an epoll instance watches until they can be read; none if they are not known.
+pub fn readable_watches(root: &Root, pid: u32, descriptor: u64) -> FxHashSet<u32> {
+    let text = root.read_once(format!("proc/{pid}/fdinfo/{descriptor}"));
+    text.map(|text| parse_watches(&text, libc::EPOLLIN)).unwrap_or_default()
+}
+
+/// The inodes that an epoll instance watches for one of these events. Before Linux 4.13 the file has no inodes: none.
 ///
 /// ```text
 /// tfd:        5 events: 8000201d data:                5  pos:0 ino:2c14f sdev:8
 /// ```
-fn parse_writable_watches(text: &[u8]) -> FxHashSet<u32> {
+fn parse_watches(text: &[u8], wanted: libc::c_int) -> FxHashSet<u32> {
     let hexadecimal = |word: &[u8]| u32::try_from(parse_hexadecimal(word)?).ok();
     let watch = |line: &[u8]| {
         let mut words = words(line.strip_prefix(b"tfd:")?);
         let events = hexadecimal(words.nth(2)?)?;
         let inode = words.find_map(|word| word.strip_prefix(b"ino:"))?;
-        (events & libc::EPOLLOUT.cast_unsigned() != 0).then(|| hexadecimal(inode))?
+        (events & wanted.cast_unsigned() != 0).then(|| hexadecimal(inode))?
     };
     lines(text).filter_map(watch).collect()
 }
@@ -369,6 +380,7 @@ mod tests {
             tfd:        6 events:       19 data:                6  pos:0 ino:2c150 sdev:8\n\
             tfd:        7 events: 8000201f data:     7f00aabbccdd  pos:0 ino:2c151 sdev:8\n\
             tfd:        8 events:       1d data:                5\n";
-        assert_eq!(parse_writable_watches(text), FxHashSet::from_iter([0x2c14f, 0x2c151]));
+        assert_eq!(parse_watches(text, libc::EPOLLOUT), FxHashSet::from_iter([0x2c14f, 0x2c151]));
+        assert_eq!(parse_watches(text, libc::EPOLLIN), FxHashSet::from_iter([0x2c14f, 0x2c150, 0x2c151]));
     }
 }

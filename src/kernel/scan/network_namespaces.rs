@@ -63,6 +63,11 @@ impl NetworkNamespaceMembers {
         namespaces
     }
 
+    /// The inode of the namespace of a process that is in another one than stalltop.
+    pub fn other_namespace(&self, pid: u32) -> Option<u64> {
+        self.inodes.get(&pid).copied()
+    }
+
     /// Number of processes whose namespace this user may not read.
     pub fn hidden_count(&self) -> usize {
         self.hidden.len()

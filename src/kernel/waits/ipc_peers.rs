@@ -83,20 +83,32 @@ fn read_syscall(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<
     Ok(Syscall::from_number(machine, call))
 }
 
-fn is_receive(call: Syscall) -> bool {
+/// Whether it waits for data.
+pub(super) fn is_receive(call: Syscall) -> bool {
     matches!(call.name, "read" | "readv" | "recvfrom" | "recvmsg")
 }
 
 /// The end of a pipe or socket that the thread reads or writes, by the descriptor of its system call.
 pub(super) fn read_endpoint(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<Endpoint>> {
-    let TaskId { pid, .. } = task;
-    let Some(call) = read_syscall(task, files, machine)? else { return Ok(None) };
+    match read_syscall(task, files, machine)? {
+        Some(call) => endpoint_of_call(task.pid, call, files),
+        None => Ok(None),
+    }
+}
+
+/// The end that a system call of a process reads or writes.
+pub(super) fn endpoint_of_call(pid: u32, call: Syscall, files: &TaskFiles) -> Reading<Option<Endpoint>> {
     let reads = is_receive(call);
     let writes = matches!(call.name, "write" | "writev" | "sendto" | "sendmsg");
     if !(reads || writes) {
         return Ok(None);
     }
-    let target = files.read_link(format_args!("{pid}/fd/{}", call.arguments[0]))?;
+    endpoint_of_descriptor(pid, call.arguments[0], reads, files)
+}
+
+/// The end that a descriptor is if it is used so.
+pub(super) fn endpoint_of_descriptor(pid: u32, descriptor: u64, reads: bool, files: &TaskFiles) -> Reading<Option<Endpoint>> {
+    let target = files.read_link(format_args!("{pid}/fd/{descriptor}"))?;
     Ok(match (parse_inode(target.as_bytes(), b"pipe:["), parse_inode(target.as_bytes(), b"socket:[")) {
         (Some(pipe), _) if reads => Some(Endpoint::PipeRead(pipe)),
         (Some(pipe), _) => Some(Endpoint::PipeWrite(pipe)),

@@ -4,6 +4,7 @@
 //! those in recv and similar calls (read(2) may read a terminal), and only while this host has few sockets. Owners of locks are read
 //! however long they have slept, and in poll for few descriptors, too: clients with a timeout poll.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
@@ -14,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::IpcThread;
 use super::ipc_peers::receiving_socket;
+use super::owner_namespaces::OwnerNamespaces;
 use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::network::inet_diag;
@@ -24,7 +26,7 @@ use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::Reading;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedWait, SocketWaiter, WaitClass, Waits};
+use crate::sample::waits::{BlockedWait, SocketWaiter, WaitClass, Waits, class};
 use crate::units::SmallSort;
 
 /// Threads examined an interval.
@@ -46,16 +48,56 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
     }
     let is_owner = |task: TaskId| owners.iter().any(|&(owner, _)| owner == task);
     let sleepers = sleepers.filter(|thread| !is_owner(thread.task)).map(|thread| (thread.task, thread.group));
-    let mut receivers: Vec<(TaskId, u16, u32)> =
+    let mut receivers: Vec<Receiver> =
         sleepers.filter_map(|(task, group)| Some((task, group, receiving_socket(task, files, machine)?))).collect();
     for &(task, group) in &owners {
         receivers.extend(sockets_to_read(task, files, machine).into_iter().map(|inode| (task, group, inode)));
     }
-    let wanted: FxHashSet<u32> = receivers.iter().map(|&(.., inode)| inode).collect();
+    let wanted = inodes(&receivers);
     if wanted.is_empty() {
         return;
     }
     let Ok(connections) = tcp_sockets(|socket| wanted.contains(&socket.inode)) else { return };
+    waits.socket_waiters = socket_waiters(receivers, &connections);
+}
+
+/// Adds the owners of locks that are asleep so in other network namespaces, by dumps over sockets that were opened there.
+pub fn read_other_namespaces(
+    waits: &mut Waits,
+    namespaces: &mut OwnerNamespaces<'_>,
+    root: &Root,
+    files: &mut TaskFiles,
+    machine: &[u8],
+) {
+    let mut by_namespace: BTreeMap<u64, Vec<Receiver>> = BTreeMap::new();
+    for (task, group) in sleeping_lock_owners(waits) {
+        let Some(namespace) = namespaces.of_process(task.pid) else { continue };
+        let sockets = sockets_to_read(task, files, machine);
+        by_namespace.entry(namespace).or_default().extend(sockets.into_iter().map(|inode| (task, group, inode)));
+    }
+    for (namespace, receivers) in by_namespace {
+        let wanted = inodes(&receivers);
+        let Some((owner, ..)) = receivers.first() else { continue };
+        if !has_few_sockets(root, &format!("proc/{}/net", owner.pid)) {
+            continue;
+        }
+        let Some(netlink) = namespaces.diag_socket(namespace) else { continue };
+        if let Ok(connections) = tcp_sockets_over(netlink, |socket| wanted.contains(&socket.inode)) {
+            waits.socket_waiters.extend(socket_waiters(receivers, &connections));
+        }
+    }
+    waits.socket_waiters.small_sort_by_key(|waiter| waiter.task);
+}
+
+/// A thread that waits for data, the group of its row, and the inode of the socket.
+type Receiver = (TaskId, u16, u32);
+
+fn inodes(receivers: &[Receiver]) -> FxHashSet<u32> {
+    receivers.iter().map(|&(.., inode)| inode).collect()
+}
+
+/// Those that receive from one of these connections.
+fn socket_waiters(receivers: Vec<Receiver>, connections: &FxHashMap<u32, (Connection, bool)>) -> Vec<SocketWaiter> {
     let waiter = |(task, group, inode)| {
         let (socket, local_port_listens) = connections.get(&inode)?;
         Some(SocketWaiter {
@@ -67,7 +109,7 @@ pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &
             last_data_received_ms: socket.tcp_info.last_data_received_ms,
         })
     };
-    waits.socket_waiters = with_one_connection(receivers.into_iter().filter_map(waiter).collect());
+    with_one_connection(receivers.into_iter().filter_map(waiter).collect())
 }
 
 /// Sorted by thread; without threads that poll several connections, of which it is not known which one they wait for.
@@ -81,13 +123,14 @@ fn with_one_connection(mut rows: Vec<SocketWaiter>) -> Vec<SocketWaiter> {
 fn sleeping_lock_owners(waits: &Waits) -> Vec<(TaskId, u16)> {
     let of_futexes = waits.lock_owners.iter().map(|row| (&row.owner, row.group));
     let of_kernel_locks = waits.kernel_lock_owners.iter().map(|row| (&row.owner, row.group));
-    let class = |owner: &BlockedWait| {
-        let wchan = owner.wchan.as_ref().filter(|_| owner.state == TaskState::Sleeping)?;
-        WaitClass::classify(owner.state, Some(wchan.as_bytes()), None)
+    let may_receive = |owner: &BlockedWait| {
+        let Some(wchan) = owner.wchan.as_ref().filter(|_| owner.state == TaskState::Sleeping) else { return false };
+        let class = WaitClass::classify(owner.state, Some(wchan.as_bytes()), None);
+        matches!(class, Some(WaitClass::Net | WaitClass::Poll)) || class::may_be_socket(wchan.as_bytes())
     };
     let mut owners: Vec<(TaskId, u16)> = of_futexes
         .chain(of_kernel_locks)
-        .filter(|(owner, _)| matches!(class(owner), Some(WaitClass::Net | WaitClass::Poll)))
+        .filter(|(owner, _)| may_receive(owner))
         .map(|(owner, group)| (owner.task, group))
         .collect();
     owners.small_sort_by_key(|&(task, _)| task);
@@ -115,7 +158,14 @@ pub(super) fn has_few_sockets(root: &Root, directory: &str) -> bool {
 
 /// The wanted connections and listening sockets by inode, and whether a socket listens at their local port.
 pub(super) fn tcp_sockets(wanted: impl Fn(&Connection) -> bool) -> Reading<FxHashMap<u32, (Connection, bool)>> {
-    let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
+    tcp_sockets_over(&mut Netlink::open(SockProtocol::NetlinkSockDiag)?, wanted)
+}
+
+/// Those of the network namespace of a sock_diag socket.
+pub(super) fn tcp_sockets_over(
+    netlink: &mut Netlink,
+    wanted: impl Fn(&Connection) -> bool,
+) -> Reading<FxHashMap<u32, (Connection, bool)>> {
     let (mut listening, mut found) = (FxHashSet::default(), Vec::new());
     for (family, id) in [(AF_INET, SocketId::new_v4 as fn() -> SocketId), (AF_INET6, SocketId::new_v6)] {
         let mut request = inet_diag::request(

@@ -41,6 +41,26 @@ pub fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> 
     Ok(peers)
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPeer {
+    pub inode: u32,
+    /// The other end opened the connection; of a pair of sockets neither did.
+    pub is_client: bool,
+}
+
+/// The other ends of those of these Unix sockets that are connections, by one dump.
+pub fn dump_stream_peers(netlink: &mut Netlink, wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, StreamPeer>> {
+    let mut peers = FxHashMap::default();
+    dump(netlink, UDIAG_SHOW_NAME | UDIAG_SHOW_PEER, |socket| {
+        if let Some(inode) = socket.peer.filter(|_| socket.kind != SOCK_DGRAM && wanted.contains(&socket.inode)) {
+            // The end that accepted it has the name of the listening socket.
+            peers.insert(socket.inode, StreamPeer { inode, is_client: socket.has_name });
+        }
+    })?;
+    Ok(peers)
+}
+
 /// Stream sockets of servers, by inode: connections with unread data, and listening sockets with an accept queue. A connection has
 /// the name of the listening socket at the server's end, and none at the client's. Datagrams have no connection that waits.
 pub fn dump_unserved_sockets() -> Reading<FxHashMap<u32, ServerSocket>> {
@@ -213,6 +233,29 @@ mod tests {
             Ok(peers) => assert_eq!(peers, FxHashMap::from_iter([(number(&one), number(&other))])),
             Err(why) => println!("skipped: this kernel has no UNIX_DIAG ({why})"),
         }
+    }
+
+    #[test]
+    fn the_end_that_opened_a_connection_is_its_client() {
+        use std::os::unix::net::UnixListener;
+        let folder = tempfile::tempdir().unwrap();
+        let server = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let client = UnixStream::connect(folder.path().join("socket")).unwrap();
+        let accepted = server.accept().unwrap().0;
+        let (one, other) = UnixStream::pair().unwrap();
+        let number = |stream: &UnixStream| {
+            let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
+            parse_inode(link.as_os_str().as_bytes(), b"socket:[").unwrap()
+        };
+        let wanted = [&client, &accepted, &one].map(number).into_iter().collect();
+        let peers = match open_unix_diag().and_then(|mut socket| dump_stream_peers(&mut socket, &wanted)) {
+            Ok(peers) => peers,
+            Err(why) => return println!("skipped: this kernel has no UNIX_DIAG ({why})"),
+        };
+        let of = |stream| peers.get(&number(stream)).copied();
+        assert_eq!(of(&client), Some(StreamPeer { inode: number(&accepted), is_client: false }));
+        assert_eq!(of(&accepted), Some(StreamPeer { inode: number(&client), is_client: true }));
+        assert_eq!(of(&one), Some(StreamPeer { inode: number(&other), is_client: false }));
     }
 
     #[test]

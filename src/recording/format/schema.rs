@@ -27,7 +27,7 @@ use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::stacks::{ThreadStack, UserStack};
 use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, PipeLink, ServerSocket,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerPeer, PipeLink, ServerSocket,
     SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
 };
 use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
@@ -157,6 +157,8 @@ pub const LISTS: &[List] = lists! {
     36 "groups whose sockets were not read": UnreadServer, keys 1, steps 1, |s| Ok(&s.waits.unread_servers), |s| Ok(&mut s.waits.unread_servers);
     60 "owners of futex locks": LockOwner, keys 2, steps 3, |s| Ok(&s.waits.lock_owners), |s| Ok(&mut s.waits.lock_owners);
     61 "owners of kernel locks": KernelLockOwner, keys 2, steps 2, |s| Ok(&s.waits.kernel_lock_owners), |s| Ok(&mut s.waits.kernel_lock_owners);
+    66 "processes for which owners of locks wait": OwnerPeer, keys 3, steps 4, |s| Ok(&s.waits.owner_peers), |s| Ok(&mut s.waits.owner_peers);
+    67 "waits of these processes": BlockedWait, keys 3, steps 6, |s| Ok(&s.waits.peer_waits), |s| Ok(&mut s.waits.peer_waits);
     40 "SYN queues": SynQueue, keys 6, steps 6, |s| s.protocols.syn_queues.as_ref(), |s| s.protocols.syn_queues.as_mut();
     41 "waiting connections": WaitingConnections, keys 8, steps 8, |s| s.protocols.waiting_connections.as_ref(), |s| s.protocols.waiting_connections.as_mut();
     50 "CPU weights of cgroups": CgroupWeight, keys 2, steps 2, |s| Ok(&s.cgroup_weights), |s| Ok(&mut s.cgroup_weights);
@@ -204,7 +206,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65..=67)
     }
 }
 

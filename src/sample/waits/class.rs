@@ -190,6 +190,11 @@ pub fn is_full_socket(channel: &[u8]) -> bool {
     NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
 }
 
+/// Whether a thread there may wait for data of a socket: TCP, terminals and inotify wait there alike.
+pub fn may_be_socket(channel: &[u8]) -> bool {
+    strip_compiler_suffix(channel) == b"wait_woken"
+}
+
 /// Whether a thread there is frozen by its cgroup.
 pub fn is_freezer(channel: &[u8]) -> bool {
     const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];

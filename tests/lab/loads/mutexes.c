@@ -9,10 +9,15 @@
 // 20 µs, with pauses of 5 ms: nothing is wrong).
 // robust (the holder of a robust mutex sleeps 100 ms at a time); full-pipe, full-socket (the holder writes to a child process that is
 // stopped); shared (a child process holds a mutex in shared memory, and is stopped).
+// socket-answer (the holder asks a child process over a Unix socket, which sleeps 300 ms before it answers), tcp-answer (the same over
+// TCP on loopback), pipe-answer (it asks one over a
+// pipe, which makes a write durable in the folder HOST and answers over another pipe); requests (half of the threads wait on Unix sockets
+// without a lock; of the others the holder waits for a request of a client, which sleeps between its requests: nothing is wrong).
 // Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps, and "held BEGIN
-// END TID" (CLOCK_REALTIME, ns) when it releases it.
+// END TID" (CLOCK_REALTIME, ns) when it releases it, and "server PID" of the process that is asked.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +28,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +40,9 @@ static const char *mode, *host;
 static int port, waiters, seconds, listener;
 static FILE *truth;
 static pthread_mutex_t *lock = locks;
-static int to_child[2];
+static int to_child[2], from_child[2];
+#define LONE 6
+static int lone[LONE][2];
 
 static void holds(void)
 {
@@ -80,6 +88,7 @@ static void ask(void)
 
 static void while_held(void)
 {
+	char byte = '?';
 	if (!strcmp(mode, "sleep") || !strcmp(mode, "robust"))
 		sleep_ms(100);
 	else if (!strncmp(mode, "full-", 5)) {
@@ -102,6 +111,12 @@ static void while_held(void)
 			_exit(0);
 		}
 		waitpid(child, NULL, 0);
+	} else if (strstr(mode, "-answer")) {
+		if (write(to_child[1], &byte, 1) != 1 || read(from_child[0], &byte, 1) != 1)
+			exit(1);
+	} else if (!strcmp(mode, "requests")) {
+		if (recv(from_child[0], &byte, 1, 0) != 1)
+			exit(1);
 	} else if (!strcmp(mode, "followers")) {
 		int fd = accept(listener, NULL, NULL);
 		close(fd);
@@ -115,6 +130,11 @@ static void *worker(void *number)
 		pthread_mutex_lock(&locks[0]);
 		for (;;)
 			pthread_cond_wait(&work, &locks[0]);
+	}
+	if (!strcmp(mode, "requests") && (long)number < LONE) {
+		char byte;
+		while (recv(lone[(long)number][0], &byte, 1, 0) == 1)
+			;
 	}
 	for (;;) {
 		pthread_mutex_lock(lock);
@@ -164,6 +184,96 @@ static void stopped_child(int takes_lock)
 	waitpid(child, NULL, WUNTRACED);
 }
 
+// Listens at first; then makes the connection of this process to the other one, which either end opens.
+static void connect_socket(int child_opens, int is_child)
+{
+	static int server;
+	struct sockaddr_storage name = {0};
+	socklen_t length = sizeof name;
+	if (!server) {
+		struct sockaddr_un path = {.sun_family = AF_UNIX};
+		struct sockaddr_in loopback = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		int is_tcp = !strcmp(mode, "tcp-answer");
+		snprintf(path.sun_path + 1, sizeof path.sun_path - 1, "mutexes-%d", getpid());
+		server = socket(is_tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+		if (is_tcp ? bind(server, (struct sockaddr *)&loopback, sizeof loopback) : bind(server, (struct sockaddr *)&path, sizeof path))
+			exit(1);
+		if (listen(server, 1))
+			exit(1);
+		return;
+	}
+	int end;
+	getsockname(server, (struct sockaddr *)&name, &length);
+	if (child_opens != is_child)
+		end = accept(server, NULL, NULL);
+	else {
+		end = socket(name.ss_family, SOCK_STREAM, 0);
+		if (connect(end, (struct sockaddr *)&name, length))
+			exit(1);
+	}
+	close(server);
+	if (is_child)
+		to_child[0] = from_child[1] = end;
+	else
+		from_child[0] = to_child[1] = end;
+}
+
+// The process that is asked, or the client that asks; until the end of this process.
+static void other_process(void)
+{
+	int is_socket = strcmp(mode, "pipe-answer"), is_client = !strcmp(mode, "requests");
+	if (is_socket)
+		connect_socket(is_client, 0);
+	else if (pipe(to_child) || pipe(from_child))
+		exit(1);
+	for (int number = 0; is_client && number < LONE; number++)
+		socketpair(AF_UNIX, SOCK_STREAM, 0, lone[number]);
+	pid_t child = fork();
+	if (child) {
+		if (truth)
+			fprintf(truth, "server %d\n", child);
+		if (is_socket)
+			connect_socket(is_client, 0);
+		else {
+			close(to_child[0]);
+			close(from_child[1]);
+		}
+		for (int number = 0; is_client && number < LONE; number++)
+			close(lone[number][1]);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, is_client ? "client" : "server");
+	if (is_socket)
+		connect_socket(is_client, 1);
+	else {
+		close(to_child[1]);
+		close(from_child[0]);
+	}
+	for (int number = 0; is_client && number < LONE; number++)
+		close(lone[number][0]);
+	static char block[4096];
+	char path[4096], byte = '!';
+	int file = -1;
+	if (!is_socket) {
+		snprintf(path, sizeof path, "%s/answers", host);
+		file = open(path, O_CREAT | O_WRONLY, 0600);
+	}
+	for (;;) {
+		if (is_client || is_socket) {
+			if (!is_client && read(to_child[0], &byte, 1) != 1)
+				_exit(0);
+			sleep_ms(300);
+		} else if (read(to_child[0], &byte, 1) != 1 || pwrite(file, block, sizeof block, 0) < 0 || fsync(file))
+			_exit(1);
+		if (write(from_child[1], &byte, 1) != 1)
+			_exit(0);
+		for (int number = 0; is_client && number < LONE; number++)
+			if (write(lone[number][1], &byte, 1) != 1)
+				_exit(0);
+	}
+}
+
 int main(int count, char **words)
 {
 	pthread_t thread;
@@ -171,10 +281,10 @@ int main(int count, char **words)
 	mode = words[1];
 	waiters = atoi(words[2]);
 	seconds = atoi(words[3]);
-	if (count > 5) {
+	if (count > 4)
 		host = words[4];
+	if (count > 5)
 		port = atoi(words[5]);
-	}
 	if (getenv("TRUTH")) {
 		truth = fopen(getenv("TRUTH"), "w");
 		setvbuf(truth, NULL, _IOLBF, 0);
@@ -193,7 +303,10 @@ int main(int count, char **words)
 		lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		pthread_mutex_init(lock, &kind);
 	}
-	if (!strcmp(mode, "full-socket"))
+	if (!strcmp(mode, "socket-answer") || !strcmp(mode, "pipe-answer") || !strcmp(mode, "tcp-answer") ||
+	    !strcmp(mode, "requests"))
+		other_process();
+	else if (!strcmp(mode, "full-socket"))
 		socketpair(AF_UNIX, SOCK_STREAM, 0, to_child);
 	else if (pipe(to_child))
 		exit(1);
@@ -210,8 +323,8 @@ int main(int count, char **words)
 		pthread_create(&thread, NULL, knot, (void *)number);
 	if (knots)
 		sleep_ms(200);
-	for (int number = 0; number < waiters; number++)
-		pthread_create(&thread, NULL, worker, NULL);
+	for (long number = 0; number < waiters; number++)
+		pthread_create(&thread, NULL, worker, (void *)number);
 	sleep_ms(200);
 	puts("ready");
 	fflush(stdout);

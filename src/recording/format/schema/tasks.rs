@@ -16,8 +16,8 @@ use crate::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
+    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
@@ -194,6 +194,8 @@ columns! { Waits: 4 {
     kernel_lock_owners,
     kernel_lock_readings,
     traced,
+    owner_peers,
+    peer_waits,
 } }
 
 columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
@@ -220,6 +222,7 @@ columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_l
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { UserStack: 12 { task, functions } }
+columns! { OwnerPeer: 8 { owner, peer, is_pipe, may_answer } }
 columns! { PipeLink: 4 { writer, reader, is_full } }
 columns! { TracedProcess: 4 { pid, tracer } }
 columns! { UnreadServer: 3 { group, reason } }

@@ -1,0 +1,402 @@
+//! Finds the processes at the other ends of the pipes and sockets in which owners of locks wait. `peer_waits` reads what they do.
+//!
+//! The pipe or socket is that of the owner's system call, or of its poll call for few descriptors. Which process has the other end open
+//! is searched in the descriptors of all processes: only for ends that are not known yet, and so seldom that it takes 1 % of a CPU at
+//! most. `interval::owner_peers` decides which owners wait for an answer.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::time::ClockId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, parse_inode, read_open_endpoints};
+use super::owner_namespaces::OwnerNamespaces;
+use super::peer_waits::peer_waits;
+use super::remote_waits::{has_few_sockets, tcp_sockets_over};
+use super::unix_sockets::{dump_stream_peers, open_unix_diag};
+use crate::ids::{ProcessId, TaskId};
+use crate::kernel::clock::clock_ns;
+use crate::kernel::fields::parse_u32;
+use crate::kernel::network::netlink::Netlink;
+use crate::kernel::network::remote_hosts::Connection;
+use crate::kernel::network::sleeping_threads::descriptors_to_read;
+use crate::kernel::root::Root;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::task::{Process, TaskState, Tasks};
+use crate::sample::waits::{BlockedWait, OwnerPeer, Syscall, WaitClass, Waits, class};
+use crate::units::SmallSort;
+
+/// Bounds of an interval: owners examined, and threads read of the processes at the other ends, of a process all or none.
+const MAX_OWNERS: usize = 16;
+const MAX_PEER_THREADS: usize = 64;
+/// A search of all processes ends without a result after this many descriptors, about 30 ms.
+const MAX_DESCRIPTORS: usize = 20_000;
+/// Descriptors of a process whose pipes are compared with those of another one.
+const MAX_COMPARED: usize = 1024;
+/// The next search comes after this many times the cost of the last: at most 1 % of one CPU.
+const INTERVAL_PER_COST: u32 = 100;
+/// A result, also that no process was found, is used for this time: another process may inherit the end meanwhile.
+const CACHE_TTL: Duration = Duration::from_secs(30);
+
+/// An end of a pipe or socket, and the process of the owner that waits at it.
+type AwaitedEnd = (u32, Endpoint);
+
+/// Keeps which processes were found.
+#[derive(Debug, Default)]
+pub struct OwnerPeerReader {
+    known: FxHashMap<AwaitedEnd, KnownPeer>,
+    next_search: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct KnownPeer {
+    found_at: Instant,
+    peer: Option<Peer>,
+}
+
+/// The process at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peer {
+    process: ProcessId,
+    end: Endpoint,
+    may_answer: bool,
+}
+
+impl OwnerPeerReader {
+    /// Adds these processes, and the waits of their threads, to waits that have the owners of locks.
+    pub fn read(
+        &mut self,
+        waits: &mut Waits,
+        tasks: Option<&Tasks>,
+        (root, machine): (&Root, &[u8]),
+        files: &mut TaskFiles,
+        namespaces: &mut OwnerNamespaces<'_>,
+    ) {
+        let owners = waiting_owners(waits, machine);
+        let Some(tasks) = tasks.filter(|_| !owners.is_empty()) else { return };
+        let last = u16::try_from(waits.sub_samples.len().saturating_sub(1)).unwrap_or(u16::MAX);
+        let ends: Vec<(TaskId, u16, Vec<AwaitedEnd>)> = owners
+            .iter()
+            .map(|owner| {
+                let ends = awaited_ends(owner, owner.last_sub_sample == last, files, machine);
+                (owner.task, owner.group, ends.into_iter().map(|end| (owner.task.pid, end)).collect())
+            })
+            .collect();
+        self.search(ends.iter().flat_map(|(.., ends)| ends).copied(), tasks, root, files, namespaces);
+        let mut processes: Vec<(&Arc<Process>, u16, FxHashSet<Endpoint>)> = Vec::new();
+        for (owner, group, ends) in ends {
+            let mut found = ends.iter().filter_map(|end| self.known.get(end)?.peer);
+            // In poll for several it is not known which one the thread waits for.
+            let (Some(peer), None) = (found.next(), found.next()) else { continue };
+            let Some(process) = tasks.process(peer.process.pid).filter(|process| process.id() == peer.process) else {
+                continue;
+            };
+            match processes.iter_mut().find(|(known, ..)| known.pid == process.pid) {
+                Some((.., ends)) => {
+                    ends.insert(peer.end);
+                }
+                None => processes.push((process, group, FxHashSet::from_iter([peer.end]))),
+            }
+            let is_pipe = !matches!(peer.end, Endpoint::Socket(_));
+            waits.owner_peers.push(OwnerPeer { owner, peer: process.pid, is_pipe, may_answer: peer.may_answer });
+        }
+        let mut left = MAX_PEER_THREADS;
+        for (process, group, ends) in processes {
+            let Some(rest) = left.checked_sub(process.threads.len()) else { continue };
+            left = rest;
+            let rows = peer_waits(waits, (process, group), &ends, (root, machine), files);
+            waits.peer_waits.extend(rows);
+        }
+        waits.owner_peers.small_sort_by_key(|peer| peer.owner);
+        waits.peer_waits.small_sort_by_key(|wait| wait.task);
+    }
+
+    /// Searches for the processes at the other ends that are not known.
+    fn search(
+        &mut self,
+        awaited: impl Iterator<Item = AwaitedEnd>,
+        tasks: &Tasks,
+        root: &Root,
+        files: &mut TaskFiles,
+        namespaces: &mut OwnerNamespaces<'_>,
+    ) {
+        self.known.retain(|_, known| known.found_at.elapsed() < CACHE_TTL);
+        let unknown: FxHashSet<AwaitedEnd> = awaited.filter(|end| !self.known.contains_key(end)).collect();
+        let begin = Instant::now();
+        if unknown.is_empty() || self.next_search.is_some_and(|at| begin < at) {
+            return;
+        }
+        let cpu_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let mut sockets: BTreeMap<Option<u64>, Vec<(u32, u32)>> = BTreeMap::new();
+        for &(pid, end) in unknown.iter().filter(|_| root.is_host()) {
+            if let Endpoint::Socket(inode) = end {
+                sockets.entry(namespaces.of_process(pid)).or_default().push((pid, inode));
+            }
+        }
+        let mut peers = FxHashMap::default();
+        for (namespace, sockets) in sockets {
+            peers.extend(match namespace {
+                None => open_unix_diag().map(|mut netlink| socket_peers(&mut netlink, &sockets, root)).unwrap_or_default(),
+                Some(inode) => {
+                    let netlink = namespaces.diag_socket(inode);
+                    netlink.map(|netlink| socket_peers(netlink, &sockets, root)).unwrap_or_default()
+                }
+            });
+        }
+        // What is to be found, and whether that may answer; of pipes that is read later.
+        let other_end = |end: Endpoint| match end {
+            Endpoint::PipeRead(pipe) => Some((Endpoint::PipeWrite(pipe), None)),
+            Endpoint::PipeWrite(pipe) => Some((Endpoint::PipeRead(pipe), None)),
+            Endpoint::Socket(socket) => {
+                peers.get(&socket).map(|&(peer, may_answer)| (Endpoint::Socket(peer), Some(may_answer)))
+            }
+        };
+        let wanted: FxHashSet<Endpoint> = unknown.iter().filter_map(|(_, end)| Some(other_end(*end)?.0)).collect();
+        let holders = find_holders(tasks, &wanted, root, files);
+        for (pid, end) in unknown {
+            let found = other_end(end).and_then(|(other, may_answer)| {
+                let mut others = holders.get(&other)?.iter().filter(|holder| holder.pid != pid);
+                // With several it is not known which of them is to act.
+                let (Some(&process), None) = (others.next(), others.next()) else { return None };
+                let may_answer = may_answer.unwrap_or_else(|| reads_pipe_of(process.pid, pid, root, files));
+                Some(Peer { process, end: other, may_answer })
+            });
+            self.known.insert((pid, end), KnownPeer { found_at: begin, peer: found });
+        }
+        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(cpu_ns));
+        self.next_search = Some(begin + cost.saturating_mul(INTERVAL_PER_COST));
+    }
+}
+
+/// The last wait of each owner of a lock that sleeps in a pipe, a socket or poll, those seen last first.
+fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
+    let rows = waits.lock_owners.iter().map(|row| &row.owner).chain(waits.kernel_lock_owners.iter().map(|row| &row.owner));
+    let is_waiting = |wait: &&BlockedWait| {
+        let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
+        let wchan = wait.wchan.as_ref().map(|wchan| wchan.as_bytes());
+        let class = WaitClass::classify(wait.state, wchan, call);
+        wait.state == TaskState::Sleeping
+            && (matches!(class, Some(WaitClass::Pipe | WaitClass::Net | WaitClass::Poll))
+                || wchan.is_some_and(class::may_be_socket))
+    };
+    let mut owners: Vec<BlockedWait> = rows.filter(is_waiting).cloned().collect();
+    owners.small_sort_by_key(|wait| (wait.task, Reverse(wait.last_sub_sample)));
+    owners.dedup_by_key(|wait| wait.task);
+    owners.small_sort_by_key(|wait| (Reverse(wait.last_sub_sample), wait.task));
+    owners.truncate(MAX_OWNERS);
+    owners
+}
+
+/// The ends at which an owner waits. `is_there`: the last sub-sample saw it there, so that its poll call can be read.
+fn awaited_ends(owner: &BlockedWait, is_there: bool, files: &mut TaskFiles, machine: &[u8]) -> Vec<Endpoint> {
+    let pid = owner.task.pid;
+    let Some(call) = owner.syscall.and_then(|call| Syscall::from_number(machine, call)) else { return Vec::new() };
+    match call.name {
+        "poll" | "ppoll" if is_there => {
+            let descriptors = descriptors_to_read(owner.task, files, machine);
+            descriptors.into_iter().filter_map(|at| endpoint_of_descriptor(pid, at, true, files).ok()?).collect()
+        }
+        _ => endpoint_of_call(pid, call, files).ok().flatten().into_iter().collect(),
+    }
+}
+
+/// The other ends of Unix sockets, and of TCP connections within this host, and whether these may have a request to answer, by the sockets
+/// alone. `awaited`: pids and inodes in the network namespace of `netlink`, a sock_diag socket.
+fn socket_peers(netlink: &mut Netlink, awaited: &[(u32, u32)], root: &Root) -> FxHashMap<u32, (u32, bool)> {
+    let sockets: FxHashSet<u32> = awaited.iter().map(|&(_, inode)| inode).collect();
+    let unix = dump_stream_peers(netlink, &sockets).unwrap_or_default();
+    let mut peers: FxHashMap<u32, (u32, bool)> =
+        unix.into_iter().map(|(socket, peer)| (socket, (peer.inode, !peer.is_client))).collect();
+    let Some((pid, _)) = awaited.iter().find(|(_, inode)| !peers.contains_key(inode)) else { return peers };
+    if !has_few_sockets(root, &format!("proc/{pid}/net")) {
+        return peers;
+    }
+    let is_wanted = |socket: &Connection| socket.is_local || sockets.contains(&socket.inode);
+    let Ok(connections) = tcp_sockets_over(netlink, is_wanted) else { return peers };
+    for socket in &sockets {
+        let Some((one, _)) = connections.get(socket) else { continue };
+        if let Some((other, _)) = connections.values().find(|(other, _)| is_other_end(one, other)) {
+            peers.insert(*socket, (other.inode, false));
+        }
+    }
+    peers
+}
+
+fn is_other_end(one: &Connection, other: &Connection) -> bool {
+    let is_mirrored = one.ports == (other.ports.1, other.ports.0);
+    is_mirrored && one.local_address == other.remote_address && one.remote_address == other.local_address
+}
+
+/// The processes that have these ends open; none of any if there are too many descriptors.
+fn find_holders(
+    tasks: &Tasks,
+    wanted: &FxHashSet<Endpoint>,
+    root: &Root,
+    files: &mut TaskFiles,
+) -> FxHashMap<Endpoint, FxHashSet<ProcessId>> {
+    let mut holders: FxHashMap<Endpoint, FxHashSet<ProcessId>> = FxHashMap::default();
+    let mut left = if wanted.is_empty() { return holders } else { MAX_DESCRIPTORS };
+    let is_wanted_pipe = |pipe: u32| wanted.contains(&Endpoint::PipeRead(pipe)) || wanted.contains(&Endpoint::PipeWrite(pipe));
+    for process in tasks.processes.iter().filter(|process| !process.kernel_thread) {
+        let pid = process.pid;
+        let Ok(descriptors) = root.list_directory(format!("proc/{pid}/fd")) else { continue };
+        let Some(rest) = left.checked_sub(descriptors.len()) else { return FxHashMap::default() };
+        left = rest;
+        for descriptor in descriptors.iter().filter_map(|name| parse_u32(name.as_bytes())) {
+            let Ok(target) = files.read_link(format_args!("{pid}/fd/{descriptor}")) else { continue };
+            let socket = parse_inode(target.as_bytes(), b"socket:[").map(Endpoint::Socket);
+            let ends = match parse_inode(target.as_bytes(), b"pipe:[") {
+                Some(pipe) if is_wanted_pipe(pipe) => read_open_endpoints(pid, descriptor, files),
+                _ => socket.into_iter().collect(),
+            };
+            for end in ends.into_iter().filter(|end| wanted.contains(end)) {
+                holders.entry(end).or_default().insert(process.id());
+            }
+        }
+    }
+    holders
+}
+
+/// Whether a process reads a pipe into which another one writes.
+fn reads_pipe_of(reader: u32, writer: u32, root: &Root, files: &mut TaskFiles) -> bool {
+    let mut open_ends = |pid: u32| -> FxHashSet<Endpoint> {
+        let descriptors = root.list_directory(format!("proc/{pid}/fd")).unwrap_or_default();
+        let numbers = descriptors.iter().filter_map(|name| parse_u32(name.as_bytes())).take(MAX_COMPARED);
+        numbers.flat_map(|descriptor| read_open_endpoints(pid, descriptor, files)).collect()
+    };
+    let (read, written) = (open_ends(reader), open_ends(writer));
+    written.iter().any(|end| matches!(*end, Endpoint::PipeWrite(pipe) if read.contains(&Endpoint::PipeRead(pipe))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+    use crate::kernel::network::namespaces::NamespaceReader;
+    use crate::kernel::scan::NetworkNamespaceMembers;
+    use crate::sample::Name;
+    use crate::sample::task::RawSyscall;
+    use crate::sample::waits::{LockOwner, OwnerField, SubSample};
+    use crate::synthetic;
+
+    const READ_ONLY: &str = "flags:\t0100000\n";
+    const WRITE_ONLY: &str = "flags:\t0100001\n";
+
+    /// A process with one thread asleep in clock_nanosleep, and the pipes that it has open: descriptor, inode, flags.
+    fn add_process(tree: &Path, pid: u32, pipes: &[(u32, u32, &str)]) {
+        let directory = tree.join(format!("proc/{pid}"));
+        let task = directory.join(format!("task/{pid}"));
+        for folder in [&task, &directory.join("fd"), &directory.join("fdinfo")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        // Start time 1, field 22.
+        fs::write(task.join("stat"), format!("{pid} (server) S{} 1{}\n", " 0".repeat(18), " 0".repeat(30))).unwrap();
+        fs::write(task.join("wchan"), "hrtimer_nanosleep").unwrap();
+        fs::write(task.join("syscall"), "230 0x0 0x0 0x7ffd0000 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n").unwrap();
+        for (descriptor, inode, flags) in pipes {
+            symlink(format!("pipe:[{inode}]"), directory.join(format!("fd/{descriptor}"))).unwrap();
+            fs::write(directory.join(format!("fdinfo/{descriptor}")), flags).unwrap();
+        }
+    }
+
+    fn task(pid: u32) -> TaskId {
+        TaskId { pid, tid: pid, start_ticks: 1 }
+    }
+
+    /// The owner of a lock, thread 100 of process 100, which reads descriptor 3, an empty pipe.
+    fn waits() -> Waits {
+        let owner = BlockedWait {
+            task: task(100),
+            group: 7,
+            comm: "app".into(),
+            state: TaskState::Sleeping,
+            wchan: Some(Name::from("anon_pipe_read")),
+            syscall: Some(RawSyscall { number: 0, arguments: [3, 0, 0] }),
+            seen_count: 10,
+            last_sub_sample: 9,
+            blocked_since_ns: 0,
+            file: None,
+            disk: None,
+            mount: None,
+        };
+        let row = LockOwner {
+            group: 7,
+            futex_address: 0x1000,
+            is_shared: false,
+            field: OwnerField::GlibcMutex,
+            waiters: 120,
+            owner,
+            kernel_lock: None,
+        };
+        let observed = synthetic::waits::observed();
+        Waits { lock_owners: vec![row], sub_samples: vec![SubSample::default(); 10], observed, ..Waits::default() }
+    }
+
+    /// A process, and the pipes that it has open: descriptor, inode, flags.
+    type Opened<'a> = (u32, &'a [(u32, u32, &'a str)]);
+
+    /// Reads them where these processes have these pipes open.
+    fn read(mut waits: Waits, processes: &[Opened<'_>]) -> Waits {
+        let folder = tempfile::tempdir().unwrap();
+        processes.iter().for_each(|(pid, pipes)| add_process(folder.path(), *pid, pipes));
+        let sampled =
+            |(pid, _): &(u32, _)| synthetic::process(*pid, "p").threads([synthetic::thread(*pid, "p")]).build().into();
+        let tasks = Tasks { processes: processes.iter().map(sampled).collect(), ..Tasks::default() };
+        let root = Root::at_directory(folder.path().to_owned());
+        let mut files = TaskFiles::open(&root).unwrap();
+        let mut reader = NamespaceReader::default();
+        let mut namespaces = OwnerNamespaces::new(&waits, &NetworkNamespaceMembers::default(), &mut reader);
+        OwnerPeerReader::default().read(&mut waits, Some(&tasks), (&root, b"x86_64"), &mut files, &mut namespaces);
+        waits
+    }
+
+    const ASKS: Opened<'_> = (100, &[(3, 11, READ_ONLY), (4, 12, WRITE_ONLY)]);
+    const ANSWERS: Opened<'_> = (200, &[(5, 11, WRITE_ONLY), (6, 12, READ_ONLY)]);
+
+    #[test]
+    fn the_process_that_writes_to_the_pipe_is_found_with_what_it_does() {
+        let waits = read(waits(), &[ASKS, ANSWERS, (300, &[(5, 13, WRITE_ONLY)])]);
+        assert_eq!(waits.owner_peers, [OwnerPeer { owner: task(100), peer: 200, is_pipe: true, may_answer: true }]);
+        let [wait] = waits.peer_waits.as_slice() else { panic!("{:?}", waits.peer_waits) };
+        assert_eq!((wait.task, wait.group, wait.seen_count), (task(200), 7, 10));
+        assert_eq!(wait.wchan, Some(Name::from("hrtimer_nanosleep")));
+        assert_eq!(wait.syscall.map(|call| call.number), Some(230));
+    }
+
+    #[test]
+    fn a_process_that_only_writes_has_no_request_to_answer() {
+        let waits = read(waits(), &[ASKS, (200, &[(5, 11, WRITE_ONLY)])]);
+        assert_eq!(waits.owner_peers, [OwnerPeer { owner: task(100), peer: 200, is_pipe: true, may_answer: false }]);
+    }
+
+    #[test]
+    fn with_several_writers_none_is_taken() {
+        let waits = read(waits(), &[ASKS, ANSWERS, (300, &[(5, 11, WRITE_ONLY)])]);
+        assert_eq!((waits.owner_peers, waits.peer_waits), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_sub_samples_saw_of_the_threads_is_used() {
+        let mut seen = waits();
+        seen.threads = synthetic::waits::thread(task(200), 0, &[(WaitClass::Timer, 7), (WaitClass::Running, 3)]);
+        let waits = read(seen, &[ASKS, ANSWERS]);
+        let mut counts: Vec<(TaskState, u16, bool)> =
+            waits.peer_waits.iter().map(|wait| (wait.state, wait.seen_count, wait.syscall.is_some())).collect();
+        counts.sort_by_key(|&(_, seen_count, _)| seen_count);
+        assert_eq!(counts, [(TaskState::Running, 3, false), (TaskState::Sleeping, 7, true)]);
+    }
+
+    #[test]
+    fn an_owner_that_does_something_else_has_no_peer() {
+        let mut sleeping = waits();
+        sleeping.lock_owners[0].owner.wchan = Some(Name::from("hrtimer_nanosleep"));
+        assert_eq!(read(sleeping, &[ASKS, ANSWERS]).owner_peers, []);
+    }
+}

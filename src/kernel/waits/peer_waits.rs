@@ -1,0 +1,150 @@
+//! What the threads of a process do for which the owner of a lock waits, without those that wait for others.
+
+use rustc_hash::FxHashSet;
+
+use super::holder_wait::read_holder_wait;
+use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, is_receive};
+use crate::kernel::network::sleeping_threads::{descriptors_to_read, readable_watches};
+use crate::kernel::root::Root;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::task::Process;
+use crate::sample::waits::{BlockedWait, Syscall, Waits};
+
+/// The waits of the threads of a process: those that the sub-samples saw, or the one in which a thread is that they did not read. Not of
+/// threads that wait for others than those at these ends. Their group is that of the threads behind the lock.
+pub(super) fn peer_waits(
+    waits: &Waits,
+    (process, group): (&Process, u16),
+    ends: &FxHashSet<Endpoint>,
+    (root, machine): (&Root, &[u8]),
+    files: &mut TaskFiles,
+) -> Vec<BlockedWait> {
+    let all = u16::try_from(waits.sub_samples.len().max(1)).unwrap_or(u16::MAX);
+    let mut found = Vec::new();
+    for thread in process.threads.iter() {
+        let task = process.task_id(thread);
+        let now = read_holder_wait(files, task.pid, task.tid, group);
+        let from = waits.threads.partition_point(|row| row.task < task);
+        let to = waits.threads.partition_point(|row| row.task <= task);
+        let rows = waits.threads.get(from..to).unwrap_or_default();
+        let most = rows.iter().max_by_key(|row| row.seen_count).and_then(|row| waits.observed_wait(row.wait));
+        let is_there = |now: &BlockedWait| most.is_none_or(|most| most.state == now.state && most.wchan == now.wchan);
+        if now.as_ref().is_some_and(|now| is_there(now) && waits_for_others(now, ends, (root, machine), files)) {
+            continue;
+        }
+        let before = found.len();
+        for row in rows {
+            let Some(seen) = waits.observed_wait(row.wait) else { continue };
+            let is_same = |wait: &&BlockedWait| wait.task == task && wait.state == seen.state && wait.wchan == seen.wchan;
+            // These have the arguments of the system call; of a blocked thread its file is known, too.
+            let read = waits.blocked.iter().find(is_same).or(now.as_ref().filter(is_same));
+            let wait = match read {
+                Some(read) => BlockedWait { group, seen_count: row.seen_count, ..read.clone() },
+                None => BlockedWait {
+                    task,
+                    group,
+                    comm: thread.comm.clone(),
+                    state: seen.state,
+                    wchan: seen.wchan.clone(),
+                    syscall: seen.syscall,
+                    seen_count: row.seen_count,
+                    last_sub_sample: 0,
+                    blocked_since_ns: 0,
+                    file: None,
+                    disk: None,
+                    mount: None,
+                },
+            };
+            found.push(wait);
+        }
+        if found.len() == before {
+            found.extend(now.map(|now| BlockedWait { seen_count: all, ..now }));
+        }
+    }
+    found
+}
+
+/// Whether a thread waits for a connection, or for data from elsewhere than these ends: it serves others.
+fn waits_for_others(
+    wait: &BlockedWait,
+    ends: &FxHashSet<Endpoint>,
+    (root, machine): (&Root, &[u8]),
+    files: &mut TaskFiles,
+) -> bool {
+    let pid = wait.task.pid;
+    let Some(call) = wait.syscall.and_then(|call| Syscall::from_number(machine, call)) else { return false };
+    // A request may come over another pipe than the answer goes.
+    let is_any_pipe = ends.iter().any(|end| !matches!(end, Endpoint::Socket(_)));
+    let is_there = |end: Endpoint| ends.contains(&end) || (is_any_pipe && matches!(end, Endpoint::PipeRead(_)));
+    match call.name {
+        "accept" | "accept4" => true,
+        "poll" | "ppoll" => {
+            let descriptors = descriptors_to_read(wait.task, files, machine);
+            let mut read = descriptors.iter().map(|&at| endpoint_of_descriptor(pid, at, true, files));
+            // Without any it polls too many.
+            !descriptors.is_empty() && read.all(|end| end.is_ok_and(|end| !end.is_some_and(is_there)))
+        }
+        "epoll_wait" | "epoll_pwait" => {
+            let watched = readable_watches(root, pid, call.arguments[0]);
+            let is_watched = |inode: u32| is_there(Endpoint::Socket(inode)) || is_there(Endpoint::PipeRead(inode));
+            !watched.is_empty() && !is_any_pipe && !watched.into_iter().any(is_watched)
+        }
+        _ => is_receive(call) && endpoint_of_call(pid, call, files).is_ok_and(|end| !end.is_some_and(is_there)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::ids::TaskId;
+    use crate::sample::task::{RawSyscall, TaskState};
+
+    /// Thread 100 asleep in the system call with this number.
+    fn asleep(number: i64, descriptor: u64) -> BlockedWait {
+        BlockedWait {
+            task: TaskId { pid: 100, tid: 100, start_ticks: 1 },
+            group: 0,
+            comm: "server".into(),
+            state: TaskState::Sleeping,
+            wchan: Some("unix_stream_data_wait".into()),
+            syscall: Some(RawSyscall { number, arguments: [descriptor, 0, 0] }),
+            seen_count: 10,
+            last_sub_sample: 9,
+            blocked_since_ns: 0,
+            file: None,
+            disk: None,
+            mount: None,
+        }
+    }
+
+    #[test]
+    fn threads_that_wait_for_others_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("proc/100");
+        for name in ["fd", "fdinfo"] {
+            fs::create_dir_all(directory.join(name)).unwrap();
+        }
+        for (descriptor, target) in [(5, "socket:[21]"), (6, "socket:[22]"), (7, "pipe:[13]")] {
+            symlink(target, directory.join(format!("fd/{descriptor}"))).unwrap();
+        }
+        fs::write(directory.join("fdinfo/9"), "tfd: 5 events: 19 data: 5  pos:0 ino:15 sdev:8\n").unwrap();
+        let root = Root::at_directory(folder.path().to_owned());
+        let mut files = TaskFiles::open(&root).unwrap();
+        let mut for_others = |number, descriptor, end| {
+            let ends = FxHashSet::from_iter([end]);
+            waits_for_others(&asleep(number, descriptor), &ends, (&root, b"x86_64"), &mut files)
+        };
+        let end = Endpoint::Socket(21);
+        assert!(!for_others(0, 5, end), "it reads the request");
+        assert!(for_others(0, 6, end), "that of another client");
+        assert!(for_others(43, 6, end), "it accepts connections");
+        assert!(!for_others(232, 9, end), "an event loop that watches this connection");
+        assert!(for_others(232, 9, Endpoint::Socket(22)), "one that watches another one");
+        assert!(!for_others(232, 8, end), "what it watches is not known");
+        assert!(!for_others(230, 0, end), "it sleeps");
+        assert!(!for_others(0, 7, Endpoint::PipeWrite(12)), "the request may come over that pipe");
+    }
+}
