@@ -26,6 +26,9 @@ fn alert(prometheus: &Prometheus) -> Option<Value> {
 
 #[test]
 fn prometheus_alerts_while_a_convoy_waits_and_not_afterwards() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = Lab::open(&[DISK_TOOLS, &["prometheus"]].concat()) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start_with("1s");

@@ -106,6 +106,9 @@ fn a_holder_that_sleeps() {
 
 #[test]
 fn a_holder_that_sleeps_without_the_types_of_the_kernel() {
+    if !crate::long() {
+        return;
+    }
     names_the_holders(Types::Hidden, "sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
 }
 

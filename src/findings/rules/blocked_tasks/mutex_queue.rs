@@ -16,7 +16,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
     kind: Kind::MutexQueue,
     title: "Queue for a mutex",
     meaning: "Threads of a program wait for a mutex, and the thread that holds it uses no CPU meanwhile: it sleeps for a fixed time \
-              (nanosleep, a poll interval, a back-off), waits for an answer of another host or for a child process, or is stopped. One \
+              (nanosleep, a poll interval, a back-off), waits for an answer of another host or process, or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
                (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), that thread is the holder, and what it does is read with it. Otherwise: several \
