@@ -122,11 +122,16 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             nic(&cause.subject)
                 .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
+        (Kind::AnswerBlocked, Kind::IdleButBlocked)
+            if blocked.is_some_and(|blocked| is_at_end_of_chain(blocked, &finding.subject)) =>
+        {
+            true
+        }
         (Kind::ListenOverflow, Kind::LimitReached) => {
             matches!(&cause.subject, Subject::Task { id, .. } if servers_of(context, finding).contains(&id.pid))
         }
         (
-            Kind::ListenOverflow | Kind::UdpOverflow | Kind::SendBlocked,
+            Kind::ListenOverflow | Kind::UdpOverflow | Kind::SendBlocked | Kind::AnswerBlocked,
             Kind::Deadlock
             | Kind::IdleButBlocked
             | Kind::KernelLockContention
@@ -292,6 +297,15 @@ fn is_throttled_by(context: &RuleContext, holder: &LockHolder, cgroup: &Subject)
             RunnableThread::Throttled(by) => matches!(cgroup, Subject::Cgroup(group) if group == by.cgroup),
             _ => false,
         }
+}
+
+/// Whether threads of a group wait for a lock whose holder waits for an answer of that remote host and port.
+fn is_at_end_of_chain(blocked: &IdleBlocked, server: &Subject) -> bool {
+    let Subject::RemoteHost(address) = server else { return false };
+    let holders = blocked.groups.iter().filter_map(|group| group.lock_holder.as_ref());
+    let mut activities = holders.map(LockHolder::last_activity);
+    activities
+        .any(|end| matches!(end, HolderActivity::RemoteHost(remote) if remote.to_string().as_bytes() == address.as_bytes()))
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {

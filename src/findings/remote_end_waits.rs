@@ -55,6 +55,23 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().filter(|row| row.owner.is_some()).filter_map(|row| row.threads).max().unwrap_or(0)
     }
 
+    /// The same without the processes that have fewer threads in it; `None` if there is no other.
+    pub fn of_processes_with(mut self, threads: f64) -> Option<RemoteEndWait<'a>> {
+        self.rows.retain(|row| row.owner.is_some() && f64::from(row.receiving_threads) >= threads);
+        (!self.rows.is_empty()).then_some(self)
+    }
+
+    /// Seconds that the longest of the earlier answers took, at most, if one was seen.
+    pub fn longest_answer(&self) -> Option<f64> {
+        let longest_ms = self.rows.iter().filter_map(|row| row.longest_answer_ms).max()?;
+        Some(f64::from(longest_ms) / 1000.0)
+    }
+
+    /// `app (4711)`, `app (3 processes), other (77)`; empty without a process.
+    pub fn processes(&self) -> String {
+        name_processes(self.rows.iter().filter_map(|row| row.owner.as_ref()))
+    }
+
     pub fn connections(&self) -> u32 {
         self.sum(|row| row.connections)
     }
@@ -128,7 +145,7 @@ impl<'a> RemoteEndWait<'a> {
     /// `8 threads of sender (4711)`, `20 threads of app (3 processes), other (77)`; connections instead of threads if no thread is
     /// in a send or connect call.
     pub fn describe_waiters(&self) -> String {
-        let labels = name_processes(self.rows.iter().filter_map(|row| row.owner.as_ref()));
+        let labels = self.processes();
         let of = if labels.is_empty() { String::new() } else { format!(" of {labels}") };
         match self.threads() {
             0 => format!("{}{of}", plural(f64::from(self.connections()), "connection", "connections")),

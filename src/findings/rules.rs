@@ -35,6 +35,7 @@ use crate::findings::rules::limits::limit_reached::LIMIT_REACHED;
 use crate::findings::rules::memory::oom_kill::OOM_KILL;
 use crate::findings::rules::memory::pressure::MEMORY_PRESSURE;
 use crate::findings::rules::memory::swapping::SWAPPING;
+use crate::findings::rules::network::answer_blocked::ANSWER_BLOCKED;
 use crate::findings::rules::network::connect_blocked::CONNECT_BLOCKED;
 use crate::findings::rules::network::listen_overflow::LISTEN_OVERFLOW;
 use crate::findings::rules::network::lookup_blocked::LOOKUP_BLOCKED;
@@ -77,6 +78,7 @@ pub const RULES: &[Rule] = &[
     SEND_BLOCKED,
     CONNECT_BLOCKED,
     LOOKUP_BLOCKED,
+    ANSWER_BLOCKED,
     LOAD_NOT_CPU,
     MEMORY_PRESSURE,
     SWAPPING,

@@ -42,12 +42,12 @@ fn is_blocked(context: &RuleContext, group: &GroupId) -> bool {
     groups.any(|blocked| reaches_threshold(blocked.blocked_threads(), MIN_BLOCKED_SERVER_THREADS))
 }
 
-/// The processes that a finding about an accept queue, a UDP socket or blocked senders waits for, as far as they are known.
+/// The processes that a finding about an accept queue, a UDP socket, blocked senders or an answer waits for, as far as they are known.
 pub fn servers_of(context: &RuleContext, finding: &Finding) -> Vec<u32> {
     let pids: Vec<Option<ProcessId>> = match finding.kind {
         Kind::ListenOverflow => listening_processes(context, &finding.subject),
         Kind::UdpOverflow => vec![udp_reader(context, &finding.subject)],
-        Kind::SendBlocked => vec![receiver(context, &finding.subject)],
+        Kind::SendBlocked | Kind::AnswerBlocked => vec![receiver(context, &finding.subject)],
         _ => Vec::new(),
     };
     pids.into_iter().flatten().map(|process| process.pid).collect()

@@ -166,6 +166,10 @@ thresholds! {
     lookup_blocked_seconds(LookupBlocked): Seconds = 2.0,
     /// Threads in name lookups from which it is a warning
     lookup_blocked_threads(LookupBlocked): Threads = 2.0,
+    /// Seconds that the longest of the threads has waited for an answer; 5 or more
+    answer_blocked_seconds(AnswerBlocked): Seconds = 5.0,
+    /// Threads of one process that wait for an answer of one address and port
+    answer_blocked_threads(AnswerBlocked): Threads = 4.0,
     /// Load average for each CPU
     load_per_cpu(LoadNotCpu): PerCpu = 2.0,
     /// Share of time in which tasks waited for memory

@@ -438,6 +438,25 @@ fn a_udp_socket_that_is_read_fast_enough() {
     });
 }
 
+/// loads/slow-answers.py. ss -tino: lastsnd and lastrcv of the connections of app grow; those of its twins are subscribers, three long
+/// polls and an idle pool, in which no thread, or too few, waits for an answer.
+#[test]
+fn threads_that_wait_for_an_answer_of_a_server() {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "slow-answers.py", &["120", "8", "18105", "1"]);
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    Attempt { seconds: 5, ..Attempt::new("answer-blocked", state.path()) }.check(|_, said| {
+        let blocked = said.must("answer-blocked", "127.0.0.1:18105", "note");
+        let words =
+            ["app (", "): 8 threads wait for an answer of 127.0.0.1:18105, database (", ") on this host, the longest for "];
+        said.says(&blocked, &words);
+        let sentence = blocked["sentence"].as_str().unwrap_or_default();
+        said.expect(!sentence.contains("twins"), || sentence.to_owned());
+        said.nothing_wrong_but(&[]);
+    });
+}
+
 /// Twenty threads in connect to an address that a route of this host drops. ss: SYN-SENT, requests sent again.
 /// loads/name-lookups.py. ss -uanp: 20 sockets to port 53 for seconds; strace -f: poll, then again after 5 s.
 #[test]

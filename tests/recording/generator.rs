@@ -499,8 +499,8 @@ fn socket_address(d: &mut Dice) -> SocketAddr {
 }
 
 fn waiting_connections(d: &mut Dice) -> WaitingConnections {
-    use ConnectionWait::{Acknowledgement, ClosedWindow, Connect, FullWindow, SendBuffer};
-    let waits = [Connect, Acknowledgement, ClosedWindow, FullWindow, SendBuffer];
+    use ConnectionWait::{Acknowledgement, Answer, ClosedWindow, Connect, FullWindow, NameServer, SendBuffer};
+    let waits = [Connect, Acknowledgement, ClosedWindow, FullWindow, SendBuffer, NameServer, Answer];
     WaitingConnections {
         remote_host: socket_address(d).ip(),
         remote_port: d.maybe(Dice::u16),
@@ -516,6 +516,7 @@ fn waiting_connections(d: &mut Dice) -> WaitingConnections {
         unread_bytes: d.u64(),
         receiving_threads: d.u32(),
         polling_threads: d.u32(),
+        longest_answer_ms: d.maybe(Dice::u32),
     }
 }
 

@@ -524,7 +524,7 @@ pub struct UdpSocket {
 pub struct Waiting {
     /// Address and port
     pub remote: std::net::SocketAddr,
-    /// connect, acknowledgement, closed-window, full-window, send-buffer
+    /// connect, name-server, acknowledgement, closed-window, full-window, send-buffer, answer
     pub wait: String,
     #[serde(default = "one_u32")]
     pub connections: u32,
@@ -546,6 +546,8 @@ pub struct Waiting {
     pub receiving_threads: u32,
     #[serde(default)]
     pub polling_threads: u32,
+    /// Of a connection that waits for an answer
+    pub longest_answer_ms: Option<u32>,
 }
 
 /// A limit of the kernel that is nearly used up.

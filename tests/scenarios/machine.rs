@@ -422,6 +422,7 @@ impl Machine {
                 "closed-window" => ConnectionWait::ClosedWindow,
                 "full-window" => ConnectionWait::FullWindow,
                 "send-buffer" => ConnectionWait::SendBuffer,
+                "answer" => ConnectionWait::Answer,
                 other => panic!("no wait {other}"),
             },
             connections: waiting.connections,
@@ -434,6 +435,7 @@ impl Machine {
             unread_bytes: waiting.unread_kb * 1024,
             receiving_threads: waiting.receiving_threads,
             polling_threads: waiting.polling_threads,
+            longest_answer_ms: waiting.longest_answer_ms,
         }
     }
 

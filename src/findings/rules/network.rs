@@ -1,5 +1,6 @@
 //! Rules about network interfaces, TCP, UDP and remote hosts.
 
+pub mod answer_blocked;
 pub mod connect_blocked;
 pub mod listen_overflow;
 pub mod lookup_blocked;

@@ -1,5 +1,5 @@
 //! Threads that wait for an answer from a remote host, by inference (`interval::remote_waits`). They are shown beside
-//! findings and raise none, since the other host may be slow.
+//! findings and raise none, since the other host may be slow. Many that wait for seconds are the finding `answer-blocked`.
 
 use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;

@@ -67,6 +67,7 @@ impl NameServerSocketReader {
                     since_ns: known.map_or(self.read_ns, |known| known.since_ns),
                     queued_bytes: 0,
                     retries: 0,
+                    longest_answer_ms: None,
                 });
             }
         }

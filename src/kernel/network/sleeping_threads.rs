@@ -35,6 +35,8 @@ pub struct SleepingThreads {
     pub sending: Vec<u32>,
     /// In a receive call, or in poll until the socket can be read
     pub receiving: Vec<u32>,
+    /// Those of `receiving` that wait for that socket: in a receive call, or in poll for few descriptors
+    pub receiving_few: Vec<u32>,
     /// In a poll or epoll call that returns when the socket can be written to; in select if it is the only thread of the process
     pub polling: Vec<u32>,
     /// Those of `polling` that serve no other connections meanwhile: in poll for few descriptors, or in select
@@ -88,7 +90,10 @@ pub fn search_threads(
                     let inode = socket_of(pid, descriptor, files).filter(|inode| wanted.contains(inode));
                     match (inode, call) {
                         (Some(inode), SocketCall::Send) => add(inode, |threads| &mut threads.sending),
-                        (Some(inode), _) => add(inode, |threads| &mut threads.receiving),
+                        (Some(inode), _) => {
+                            add(inode, |threads| &mut threads.receiving);
+                            add(inode, |threads| &mut threads.receiving_few);
+                        }
                         (None, _) => {}
                     }
                 }
@@ -127,6 +132,9 @@ pub fn search_threads(
                         }
                         if events & libc::POLLIN != 0 {
                             add(inode, |threads| &mut threads.receiving);
+                            if count <= MAX_POLLED_BY_CLIENT {
+                                add(inode, |threads| &mut threads.receiving_few);
+                            }
                         }
                     }
                 }

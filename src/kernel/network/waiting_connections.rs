@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::SocketOwners;
 use super::remote_hosts::{ConnectionTable, MAX_WAITING_SOCKETS, WaitingSocket};
-use super::sleeping_threads::{ThreadsBySocket, search_threads};
+use super::sleeping_threads::{SleepingThreads, ThreadsBySocket, search_threads};
 use crate::ids::ProcessId;
 use crate::kernel::clock::clock_ns;
 use crate::kernel::root::Root;
@@ -27,6 +27,9 @@ const INTERVAL_PER_COST: u32 = 100;
 /// Sockets to name servers that are searched for: most of many are kept open without a lookup.
 const MAX_LOOKUPS: usize = 128;
 
+/// The time since a request was sent has the resolution of a clock tick; the next one on the connection comes seconds later.
+const SAME_REQUEST_NS: u64 = 1_000_000_000;
+
 /// Process, remote host, reason and port of the receiver: the connections of one row.
 type RowKey = (Option<ProcessId>, IpAddr, ConnectionWait, Option<u16>);
 
@@ -37,6 +40,9 @@ pub struct WaitingConnectionReader {
     threads: ThreadsBySocket,
     /// By process with threads in poll: the ports at which sockets of its network namespace listen; `None` if that is not known
     listening_ports: FxHashMap<u32, Option<FxHashSet<u16>>>,
+    /// Sockets on which no thread slept when the threads that wait for the answer were searched for, with the time of the request: an
+    /// event loop has many of them for hours
+    unattended: FxHashMap<u32, u64>,
     next_search: Option<Instant>,
 }
 
@@ -51,7 +57,9 @@ impl WaitingConnectionReader {
         machine: &[u8],
     ) -> Vec<WaitingConnections> {
         let connections = tables.iter().flat_map(|table| table.waiting()).take(MAX_WAITING_SOCKETS);
-        let sockets: Vec<&WaitingSocket> = lookups.iter().copied().take(MAX_LOOKUPS).chain(connections).collect();
+        let answers = self.attended_answers(tables);
+        let sockets: Vec<&WaitingSocket> =
+            lookups.iter().copied().take(MAX_LOOKUPS).chain(connections).chain(answers).collect();
         if sockets.is_empty() {
             self.threads.clear();
             return Vec::new();
@@ -67,6 +75,7 @@ impl WaitingConnectionReader {
             let inodes = sockets.iter().map(|socket| socket.inode);
             self.threads = search_threads(&self.owners, inodes, root, files, machine);
             self.update_listening_ports(&sockets, root);
+            self.update_unattended(&sockets);
             let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
             self.next_search = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
         }
@@ -86,21 +95,19 @@ impl WaitingConnectionReader {
                 connections: 1,
                 owner,
                 threads: threads.as_ref().map(|threads| thread_count(&threads.sending)),
-                receiving_threads: threads
-                    .as_ref()
-                    .filter(|_| is_unanswered(socket.wait))
-                    .map_or(0, |threads| thread_count(&threads.receiving)),
+                receiving_threads: threads.as_ref().map_or(0, |threads| receiving_threads(threads, socket.wait)),
                 polling_threads: 0,
                 since_boottime_ns: socket.since_ns,
                 queued_bytes: u64::from(socket.queued_bytes),
                 retries: u32::from(socket.retries),
                 receiver,
                 unread_bytes: u64::from(unread),
+                longest_answer_ms: socket.longest_answer_ms.filter(|_| socket.wait == ConnectionWait::Answer),
             };
             let process = row.owner.as_ref().map(|(process, _)| *process);
             let key = (process, row.remote_host, row.wait, row.receiver_port());
-            // A program may keep a socket open without a lookup.
-            if socket.wait == ConnectionWait::NameServer && row.receiving_threads == 0 {
+            // A program may keep a socket open without a lookup, and a connection whose answer it reads later.
+            if matches!(socket.wait, ConnectionWait::NameServer | ConnectionWait::Answer) && row.receiving_threads == 0 {
                 continue;
             }
             // One thread may poll many sockets.
@@ -134,6 +141,31 @@ impl WaitingConnectionReader {
         rows
     }
 
+    /// The connections that wait for an answer, without those on which no thread slept since the request was sent.
+    fn attended_answers<'t>(&mut self, tables: &[&'t ConnectionTable]) -> Vec<&'t WaitingSocket> {
+        let before = std::mem::take(&mut self.unattended);
+        let mut attended = Vec::new();
+        for socket in tables.iter().flat_map(|table| table.awaited_answers()).take(MAX_WAITING_SOCKETS) {
+            match before.get(&socket.inode) {
+                Some(&since_ns) if since_ns.abs_diff(socket.since_ns) < SAME_REQUEST_NS => {
+                    self.unattended.insert(socket.inode, since_ns);
+                }
+                _ => attended.push(socket),
+            }
+        }
+        attended
+    }
+
+    /// Notes the connections on which no thread was found that waits for the answer.
+    fn update_unattended(&mut self, sockets: &[&WaitingSocket]) {
+        for socket in sockets.iter().filter(|socket| socket.wait == ConnectionWait::Answer) {
+            let threads = self.threads.get(&socket.inode).and_then(Option::as_ref);
+            if threads.is_none_or(|threads| threads.receiving_few.is_empty()) {
+                self.unattended.insert(socket.inode, socket.since_ns);
+            }
+        }
+    }
+
     /// Reads where the processes with threads in poll listen.
     fn update_listening_ports(&mut self, sockets: &[&WaitingSocket], root: &Root) {
         self.listening_ports.clear();
@@ -161,9 +193,13 @@ fn thread_count(tids: &[u32]) -> u32 {
     u32::try_from(tids.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether what a receiver waits for may be the answer to data that the remote host has not even acknowledged, or to a lookup.
-fn is_unanswered(wait: ConnectionWait) -> bool {
-    matches!(wait, ConnectionWait::Acknowledgement | ConnectionWait::NameServer)
+/// Threads that wait for the answer to data that the remote host has not even acknowledged, to a lookup, or to a request.
+fn receiving_threads(threads: &SleepingThreads, wait: ConnectionWait) -> u32 {
+    match wait {
+        ConnectionWait::Acknowledgement | ConnectionWait::NameServer => thread_count(&threads.receiving),
+        ConnectionWait::Answer => thread_count(&threads.receiving_few),
+        _ => 0,
+    }
 }
 
 /// Adds a row of one connection to the row of its process and remote host.
@@ -178,4 +214,5 @@ fn add(row: &mut WaitingConnections, one: WaitingConnections) {
     row.retries = row.retries.max(one.retries);
     row.receiver = row.receiver.take().or(one.receiver);
     row.unread_bytes = row.unread_bytes.saturating_add(one.unread_bytes);
+    row.longest_answer_ms = row.longest_answer_ms.max(one.longest_answer_ms);
 }

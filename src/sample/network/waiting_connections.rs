@@ -34,19 +34,26 @@ pub struct WaitingConnections {
     /// Bytes that it has not read: idiag_rqueue
     pub unread_bytes: u64,
     /// Threads of the process that wait for an answer: asleep in a receive call on one of the connections, or in poll until one can be
-    /// read. Counted where the remote host acknowledges nothing or is a name server, otherwise 0
+    /// read. Counted where the remote host acknowledges nothing, is a name server, or owes an answer (then only those in poll for few
+    /// descriptors), otherwise 0
     pub receiving_threads: u32,
     /// Threads of the process that sleep in poll, select or epoll until one of the connections can be written to. Counted where this
     /// host opened the connections and nothing is acknowledged, otherwise 0. Of connection requests only those in poll for few
     /// descriptors, or in select. Epoll's descriptors are in /proc/PID/fdinfo, poll's are read from its memory; select counts only in
     /// a process with one thread
     pub polling_threads: u32,
+    /// The longest that earlier answers on these connections took, at most, as scans saw them; milliseconds. Of connections that wait
+    /// for an answer alone
+    pub longest_answer_ms: Option<u32>,
 }
 
 impl WaitingConnections {
     /// The port of the receiver that they wait for, if the sender has connected to it: the port of a client is usually the higher one.
     /// `None` where the remote host as a whole, or the path, is waited for.
     pub fn receiver_port(&self) -> Option<u16> {
+        if self.wait == ConnectionWait::Answer {
+            return self.remote_port;
+        }
         let is_for_receiver = matches!(self.wait, ConnectionWait::ClosedWindow | ConnectionWait::FullWindow);
         let remote = self.remote_port.filter(|_| is_for_receiver)?;
         self.local_port.is_none_or(|local| remote < local).then_some(remote)
@@ -68,6 +75,8 @@ pub enum ConnectionWait {
     SendBuffer,
     /// The name server does not answer a lookup: a UDP socket that is connected to its port 53 (/proc/net/udp)
     NameServer,
+    /// The remote host has acknowledged a request some time ago and sent nothing since, on a connection on which it answered before
+    Answer,
 }
 
 #[cfg(test)]
@@ -91,6 +100,7 @@ mod tests {
             unread_bytes: 0,
             receiving_threads: 0,
             polling_threads: 0,
+            longest_answer_ms: None,
         };
         let closed = |remote_port, local_port| row(ConnectionWait::ClosedWindow, remote_port, local_port).receiver_port();
         assert_eq!(closed(Some(9000), Some(40_112)), Some(9000));

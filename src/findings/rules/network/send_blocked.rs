@@ -51,7 +51,7 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
     // A thread that waits is required: a server that waits in epoll serves its other clients meanwhile.
     waits.retain(|wait| {
         let long = wait.seconds(context.interval) >= context.thresholds.send_blocked_seconds;
-        let sends = !matches!(wait.wait, ConnectionWait::Connect | ConnectionWait::NameServer);
+        let sends = !matches!(wait.wait, ConnectionWait::Connect | ConnectionWait::NameServer | ConnectionWait::Answer);
         sends && wait.threads() > 0 && long
     });
     // One finding for each host, or for each receiver at it: the reason with most threads.
@@ -115,6 +115,7 @@ fn describe_cause(wait: &RemoteEndWait) -> String {
         }
         ConnectionWait::Connect => "the connection is not established".into(),
         ConnectionWait::NameServer => "the name server does not answer".into(),
+        ConnectionWait::Answer => "the remote host does not answer".into(),
     }
 }
 
@@ -125,7 +126,9 @@ fn times(count: u32) -> String {
 
 fn evidence(wait: &RemoteEndWait, seconds: f64) -> Vec<Evidence> {
     let cause = match wait.wait {
-        ConnectionWait::Connect | ConnectionWait::Acknowledgement | ConnectionWait::NameServer => "answers",
+        ConnectionWait::Connect | ConnectionWait::Acknowledgement | ConnectionWait::NameServer | ConnectionWait::Answer => {
+            "answers"
+        }
         ConnectionWait::ClosedWindow | ConnectionWait::FullWindow => "receiver",
         ConnectionWait::SendBuffer => "send buffer",
     };

@@ -56,7 +56,8 @@ impl ConnectionScan {
         }
         let may_wait = self.scan_until.is_some_and(|until| begin < until);
         let is_due = self.next_scan.is_none_or(|at| at <= begin);
-        if !is_due || !may_wait && self.connections().waiting().is_empty() {
+        let none_waits = || self.connections().waiting().is_empty() && self.connections().awaited_answers().next().is_none();
+        if !is_due || !may_wait && none_waits() {
             return Ok(());
         }
         self.reader.scan_connections()?;

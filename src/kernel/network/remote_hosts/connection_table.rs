@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::connection::{Connection, TcpInfo};
 use super::unanswered_requests::UnansweredRequests;
-use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket};
+use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket, owes_answer};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::sample::network::waiting_connections::ConnectionWait;
 use crate::units::{Counter, SmallSort};
@@ -35,6 +35,9 @@ const MIN_SEGMENTS_FOR_RTT: u32 = 8;
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
 /// A dump may miss a connection if its neighbours in the kernel's table close meanwhile: it is kept for this many dumps.
 const MAX_MISSED_DUMPS: u32 = 3;
+/// Connections with one remote address and port that wait for an answer, from which their threads are searched for. A server, whose
+/// clients have ports of their own, has one with each.
+const MIN_AWAITED_CONNECTIONS: usize = 4;
 
 /// The connections and the sums by host.
 #[derive(Debug, Default)]
@@ -45,6 +48,7 @@ pub struct ConnectionTable {
     last_dump_ns: u64,
     connection_count: u32,
     waiting: Vec<WaitingSocket>,
+    awaited: Vec<WaitingSocket>,
     receivers: FxHashMap<(SocketAddr, SocketAddr), (u32, u32)>,
     unanswered: UnansweredRequests,
 }
@@ -91,17 +95,31 @@ impl ConnectionTable {
         self.last_dump_ns = now_ns;
         self.connection_count = 0;
         self.waiting.clear();
+        self.awaited.clear();
         self.receivers.clear();
         DumpUpdate { now_ns, elapsed_us: if first { 0 } else { elapsed_ns / 1000 }, is_first: first, table: self }
     }
 
-    /// The connections of the last dump that wait for their remote end, at most `MAX_WAITING_SOCKETS`.
+    /// The connections of the last dump that wait for their remote end, at most `MAX_WAITING_SOCKETS`; without those that wait for an
+    /// answer.
     pub fn waiting(&self) -> &[WaitingSocket] {
         &self.waiting
     }
 
-    /// The sockets of this machine with unread data whose other end is on this machine, too: by local and remote address, inode
-    /// and unread bytes; at most `MAX_WAITING_SOCKETS`.
+    /// Those that wait for an answer, `MIN_AWAITED_CONNECTIONS` or more with one remote address and port.
+    pub fn awaited_answers(&self) -> impl Iterator<Item = &WaitingSocket> {
+        let mut counts: FxHashMap<SocketAddr, usize> = FxHashMap::default();
+        for socket in &self.awaited {
+            let count = counts.entry(socket.remote).or_default();
+            *count = count.saturating_add(1);
+        }
+        self.awaited
+            .iter()
+            .filter(move |socket| counts.get(&socket.remote).is_some_and(|&count| count >= MIN_AWAITED_CONNECTIONS))
+    }
+
+    /// The sockets of this machine with unread data, or with a request that is not answered, whose other end is on this machine, too:
+    /// by local and remote address, inode and unread bytes; at most `MAX_WAITING_SOCKETS`.
     pub fn receivers(&self) -> &FxHashMap<(SocketAddr, SocketAddr), (u32, u32)> {
         &self.receivers
     }
@@ -181,7 +199,8 @@ impl DumpUpdate<'_> {
         let elapsed_us = if in_a_row.is_some() { self.elapsed_us } else { 0 };
         let progress = self.add_waiting(connection, in_a_row.as_ref(), elapsed_us);
         let table = &mut *self.table;
-        if connection.is_local && connection.unread_bytes > 0 && table.receivers.len() < MAX_WAITING_SOCKETS {
+        let is_behind = connection.is_local && connection.unread_bytes > 0 || owes_answer(connection);
+        if is_behind && table.receivers.len() < MAX_WAITING_SOCKETS {
             let ends = (connection.local(), connection.remote());
             table.receivers.insert(ends, (connection.inode, connection.unread_bytes));
         }
@@ -229,10 +248,10 @@ impl DumpUpdate<'_> {
             }
             (own, None) => own,
         };
-        if let Some((wait, since_ns)) = waiting
-            && self.table.waiting.len() < MAX_WAITING_SOCKETS
-        {
-            self.table.waiting.push(WaitingSocket {
+        let Some((wait, since_ns)) = waiting else { return progress };
+        let list = if wait == ConnectionWait::Answer { &mut self.table.awaited } else { &mut self.table.waiting };
+        if list.len() < MAX_WAITING_SOCKETS {
+            list.push(WaitingSocket {
                 local: connection.local(),
                 remote: connection.remote(),
                 inode: connection.inode,
@@ -240,6 +259,7 @@ impl DumpUpdate<'_> {
                 since_ns,
                 queued_bytes: connection.queued_bytes,
                 retries: connection.retries,
+                longest_answer_ms: progress.longest_answer_ms,
             });
         }
         progress

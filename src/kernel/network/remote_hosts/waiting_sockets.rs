@@ -1,6 +1,8 @@
-//! Selects the connections that wait for their remote end: by state and timer, and by the growth of their counters since the previous
-//! scan. The limits here decide what a sample keeps; the rules of `findings` decide what is reported.
+//! Selects the connections that wait for their remote end: by state and timer, by the growth of their counters since the previous
+//! scan, and by the times at which data was last sent and received. The limits here decide what a sample keeps; the rules of
+//! `findings` decide what is reported.
 
+use std::cmp::Ordering;
 use std::net::SocketAddr;
 
 use super::connection::{Connection, TcpInfo, TcpTimer};
@@ -12,6 +14,10 @@ pub const MAX_WAITING_SOCKETS: usize = 512;
 const MIN_FULL_SHARE: f64 = 0.8;
 /// The window of a receiver that reads slowly is closed for shorter times.
 const MIN_CLOSED_WINDOW_NS: u64 = 4_000_000_000;
+/// A request that was sent so long ago waits for its answer: most queries and calls of services take less.
+const MIN_AWAITED_MS: u32 = 5_000;
+/// Segments with data received for each one sent from which the remote host answers requests: a receiver of logs sends none.
+const MIN_ANSWERED_SHARE: f64 = 0.5;
 
 /// A connection that waits for its remote end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +30,8 @@ pub struct WaitingSocket {
     pub since_ns: u64,
     pub queued_bytes: u32,
     pub retries: u8,
+    /// `Progress::longest_answer_ms`
+    pub longest_answer_ms: Option<u32>,
 }
 
 /// The history of a connection over the scans, CLOCK_BOOTTIME nanoseconds.
@@ -33,6 +41,8 @@ pub struct Progress {
     pub acknowledged_ns: u64,
     /// What it waits for, and since when
     pub waiting: Option<(ConnectionWait, u64)>,
+    /// The longest that an answer took, at most; falls by an eighth with each shorter one that a scan sees. `None`: no scan saw one
+    pub longest_answer_ms: Option<u32>,
 }
 
 /// The previous scan of a connection.
@@ -52,12 +62,16 @@ impl Progress {
             Some(_) => now_ns,
             None => ms_ago(u64::from(now.tcp_info.last_data_sent_ms)),
         };
-        let wait = connection_wait(before, now, now_ns.saturating_sub(acknowledged_ns));
+        let longest_answer_ms = longest_answer_ms(before, now);
+        let is_awaited = || awaits_answer(now) && (longest_answer_ms.is_some() || is_answered(&now.tcp_info));
+        let wait = connection_wait(before, now, now_ns.saturating_sub(acknowledged_ns))
+            .or_else(|| is_awaited().then_some(ConnectionWait::Answer));
         let since_ns = |wait: ConnectionWait| {
             let waited = before.and_then(|before| before.progress.waiting);
             let started_ns = match wait {
                 ConnectionWait::Connect => ms_ago(min_connect_seconds(now.retries).saturating_mul(1000)),
                 ConnectionWait::Acknowledgement | ConnectionWait::ClosedWindow => acknowledged_ns,
+                ConnectionWait::Answer => ms_ago(u64::from(now.tcp_info.last_data_sent_ms)),
                 ConnectionWait::FullWindow | ConnectionWait::SendBuffer | ConnectionWait::NameServer => now_ns,
             };
             // A receiver that reads slowly closes its window now and then.
@@ -66,8 +80,56 @@ impl Progress {
             };
             waited.filter(|(other, _)| is_same(*other)).map_or(started_ns, |(_, since_ns)| since_ns.min(started_ns))
         };
-        Progress { acknowledged_ns, waiting: wait.map(|wait| (wait, since_ns(wait))) }
+        Progress { acknowledged_ns, waiting: wait.map(|wait| (wait, since_ns(wait))), longest_answer_ms }
     }
+}
+
+/// Whether data was last sent long ago, is acknowledged, and no data came since.
+fn awaits_answer(now: &Connection) -> bool {
+    let info = &now.tcp_info;
+    let has_asked = match info.last_data_sent_ms.cmp(&info.last_data_received_ms) {
+        Ordering::Less => true,
+        // Both in one clock tick: a client that is answered and asks again at once, or one that was answered and is idle.
+        Ordering::Equal => info.data_segments_out > info.data_segments_in,
+        Ordering::Greater => false,
+    };
+    has_asked && now.can_send() && now.queued_bytes == 0 && now.unread_bytes == 0 && info.last_data_sent_ms >= MIN_AWAITED_MS
+}
+
+/// Whether a request of the other end, which is on this machine, has been read and not been answered for that time.
+pub fn owes_answer(now: &Connection) -> bool {
+    let info = &now.tcp_info;
+    // The port of a client is usually the higher one.
+    let is_server = now.is_local && now.ports.0 < now.ports.1;
+    is_server && info.last_data_received_ms <= info.last_data_sent_ms && info.last_data_received_ms >= MIN_AWAITED_MS - 100
+}
+
+/// Whether the connection carried about one answer for each request.
+fn is_answered(info: &TcpInfo) -> bool {
+    let segments = info.data_segments_in.zip(info.data_segments_out);
+    segments.is_some_and(|(received, sent)| received > 0 && f64::from(received) >= f64::from(sent) * MIN_ANSWERED_SHARE)
+}
+
+/// The longest that an answer took, with the one that this scan shows, if it shows one.
+fn longest_answer_ms(before: Option<PreviousScan<'_>>, now: &Connection) -> Option<u32> {
+    let earlier = before.and_then(|before| before.progress.longest_answer_ms);
+    let info = &now.tcp_info;
+    let grew = |of: fn(&TcpInfo) -> Option<u32>| before.is_none_or(|before| of(before.tcp_info) != of(info));
+    let has_received = grew(|info| info.data_segments_in) && info.data_segments_in.is_some_and(|received| received > 0);
+    let since_sent_ms = info.last_data_sent_ms.checked_sub(info.last_data_received_ms).filter(|&ms| ms > 0);
+    let took_ms = match (since_sent_ms, before) {
+        _ if !has_received => return earlier,
+        (Some(took_ms), _) => took_ms,
+        // It was answered between the scans, and asked again.
+        (None, Some(before)) if grew(|info| info.data_segments_out) => {
+            let older = before.tcp_info;
+            let has_waited = older.last_data_sent_ms <= older.last_data_received_ms;
+            let elapsed_ms = u32::try_from(before.elapsed_us / 1000).unwrap_or(u32::MAX);
+            elapsed_ms.saturating_add(if has_waited { older.last_data_sent_ms } else { 0 })
+        }
+        _ => return earlier,
+    };
+    Some(earlier.map_or(took_ms, |earlier| took_ms.max(earlier - earlier / 8)))
 }
 
 /// What a connection waits for; `None` if it makes progress.
@@ -166,6 +228,68 @@ mod tests {
             (0..4_u64).map(|n| connection(TcpTimer::WindowProbe, 0, n, [n * 1_000_000, n * 990_000, 0])).collect();
         let full = |seconds| Some((ConnectionWait::FullWindow, seconds));
         assert_eq!(waits(&scans), [None, full(0), full(1), full(2)]);
+    }
+
+    /// A connection with so many milliseconds since data was sent and received, and so many segments sent and received.
+    fn asked((sent_ms, received_ms): (u32, u32), (sent, received): (u32, u32)) -> Connection {
+        let idle = connection(TcpTimer::Other, 0, 5, [0; 3]);
+        let tcp_info = TcpInfo {
+            last_data_sent_ms: sent_ms,
+            last_data_received_ms: received_ms,
+            data_segments_out: Some(sent),
+            data_segments_in: Some(received),
+            ..idle.tcp_info
+        };
+        Connection { queued_bytes: 0, tcp_info, ..idle }
+    }
+
+    #[test]
+    fn an_answer_is_awaited_from_a_host_that_answered_before() {
+        let answer = |seconds| Some((ConnectionWait::Answer, seconds));
+        let waiting = [asked((4_000, 4_300), (10, 9)), asked((5_000, 5_300), (10, 9)), asked((6_000, 6_300), (10, 9))];
+        assert_eq!(waits(&waiting), [None, answer(5), answer(6)]);
+        // Received last: an idle pool, a subscriber.
+        assert_eq!(waits(&[asked((9_000, 8_990), (10, 10))]), [None]);
+        // Answered in the same tick, and idle; asked again in the same tick.
+        assert_eq!(waits(&[asked((9_000, 9_000), (10, 10)), asked((9_000, 9_000), (11, 10))]), [None, answer(9)]);
+        // Sends logs, and never got more than the handshake of TLS.
+        assert_eq!(waits(&[asked((9_000, 90_000), (1_000, 4))]), [None]);
+        let unread = Connection { unread_bytes: 7, ..asked((9_000, 9_300), (10, 9)) };
+        let sent = Connection { queued_bytes: 7, ..asked((9_000, 9_300), (10, 9)) };
+        assert_eq!(waits(&[unread, sent]), [None, None]);
+    }
+
+    #[test]
+    fn the_longest_answer_is_known_from_the_scans_and_forgotten_slowly() {
+        let scans = [
+            (asked((700, 900), (10, 9)), None),
+            // Answered after 800 ms, 100 ms ago.
+            (asked((900, 100), (10, 10)), Some(800)),
+            (asked((1_900, 1_100), (10, 10)), Some(800)),
+            // Answered and asked again.
+            (asked((300, 400), (11, 11)), Some(1_000)),
+            (asked((100, 1_400), (12, 11)), Some(1_000)),
+            (asked((50, 10), (13, 12)), Some(875)),
+        ];
+        let mut before: Option<(TcpInfo, Progress)> = None;
+        for (second, (now, longest)) in (100..).zip(&scans) {
+            let previous = before.as_ref().map(|(tcp_info, progress)| PreviousScan {
+                tcp_info,
+                progress: *progress,
+                elapsed_us: 1_000_000,
+            });
+            let progress = Progress::update(previous, now, second * SECOND);
+            assert_eq!(progress.longest_answer_ms, *longest, "at {second} s");
+            before = Some((now.tcp_info, progress));
+        }
+    }
+
+    #[test]
+    fn the_end_on_this_machine_that_owes_an_answer_is_the_server() {
+        let server = Connection { ports: (80, 40_000), ..asked((9_300, 9_000), (9, 10)) };
+        assert!(owes_answer(&server));
+        assert!(!owes_answer(&Connection { ports: (40_000, 80), ..server.clone() }), "an idle client");
+        assert!(!owes_answer(&Connection { is_local: false, ..server }));
     }
 
     #[test]

@@ -68,6 +68,7 @@ columns! { WaitingConnections: 32 {
     unread_bytes,
     receiving_threads,
     polling_threads,
+    longest_answer_ms,
 } }
 
 columns! { UnixSenders: 32 {
@@ -93,6 +94,7 @@ impl Columns for ConnectionWait {
             ConnectionWait::FullWindow => 3,
             ConnectionWait::SendBuffer => 4,
             ConnectionWait::NameServer => 5,
+            ConnectionWait::Answer => 6,
         };
         number.put(row, names);
     }
@@ -105,6 +107,7 @@ impl Columns for ConnectionWait {
             3 => Ok(ConnectionWait::FullWindow),
             4 => Ok(ConnectionWait::SendBuffer),
             5 => Ok(ConnectionWait::NameServer),
+            6 => Ok(ConnectionWait::Answer),
             _ => Err(Malformed("a connection waits for something unknown")),
         }
     }

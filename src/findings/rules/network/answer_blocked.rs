@@ -1,0 +1,87 @@
+//! Rule answer-blocked: many threads of a process wait for an answer of one remote host that takes unusually long.
+
+use crate::findings::finding::{Kind, Severity};
+use crate::findings::formatting::{duration, lossy_name, plural};
+use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::sample::network::waiting_connections::ConnectionWait;
+
+pub const ANSWER_BLOCKED: Rule = Rule {
+    kind: Kind::AnswerBlocked,
+    title: "Threads that wait for an answer of a remote host",
+    meaning: "Threads of a process have sent a request to one remote host, a database for instance, which has acknowledged it and does not \
+              answer for seconds. Nothing on this host is busy, and what these threads serve waits with them. The server is slow, behind \
+              a lock, or waits itself.",
+    computed: "Connections on which data was last sent at least 5 s ago, all of it is acknowledged, and nothing was received since \
+               (tcpi_last_data_sent, tcpi_last_data_recv; in one clock tick, with more data segments out than in). The host has answered \
+               on them before: scans saw it, or they received at least one segment with data for two sent. Threads: those in a receive \
+               call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, \
+               unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
+               another host (BLPOP, a long poll) looks the same. Follows from what stops the server if that is on this host, and \
+               from idle-but-blocked where threads wait for a lock whose holder waits for the same answer.",
+    caveats: "Consumers that ask for work and wait until there is some. An idle pool, a subscriber and a thread in epoll are not counted: \
+              they have received last, or are an event loop. Workers with a connection and a process each are not added up. Network namespaces \
+              of containers are seen at first, and while their counters of retransmits grow. Threads of other users need privilege.",
+    next_steps: &[
+        "the connections: ss -tino dst ADDRESS (lastsnd, lastrcv: milliseconds since data was sent, received; unacked)",
+        "what the server does: its own stalltop, its list of queries (pg_stat_activity, SHOW PROCESSLIST, SLOWLOG GET)",
+        "where the threads are in the program: screen 5, T, Enter; gdb -p PID, thread apply all bt",
+        "the program: its timeout for requests, and the size of its pool",
+    ],
+    reference: "TCP and UDP",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: answer_blocked,
+};
+
+/// A wait is unusual from this multiple of the longest answer that was seen. docs/metrics.md, "Fixed thresholds".
+const MIN_ANSWER_MULTIPLE: f64 = 4.0;
+
+/// Servers that are reported one by one.
+const MAX_REPORTED_SERVERS: usize = 3;
+
+fn answer_blocked(context: &RuleContext) -> Vec<Candidate> {
+    let threads = context.thresholds.answer_blocked_threads;
+    let waits = remote_end_waits(context.interval).into_iter().filter(|wait| wait.wait == ConnectionWait::Answer);
+    let is_unusual = |wait: &RemoteEndWait| {
+        let seconds = wait.seconds(context.interval);
+        let longest = wait.longest_answer().unwrap_or(0.0);
+        seconds >= context.thresholds.answer_blocked_seconds && seconds >= longest * MIN_ANSWER_MULTIPLE
+    };
+    let of_large_processes = waits.filter_map(|wait| wait.of_processes_with(threads)).filter(is_unusual);
+    of_large_processes.take(MAX_REPORTED_SERVERS).map(|wait| candidate(context, &wait)).collect()
+}
+
+fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
+    let seconds = wait.seconds(context.interval);
+    let earlier = match wait.longest_answer() {
+        Some(longest) => format!("; its earlier answers took at most {}", duration(longest)),
+        None => String::new(),
+    };
+    let server = wait.local_receiver().and_then(|row| row.receiver.as_ref());
+    let whose =
+        server.map_or_else(String::new, |(process, name)| format!(", {} ({}) on this host", lossy_name(name), process.pid));
+    Candidate {
+        severity: Severity::Note,
+        subject: wait.subject(),
+        value: seconds,
+        threshold: context.thresholds.answer_blocked_seconds,
+        unit: "seconds",
+        sentence: format!(
+            "{}: {} for an answer of {}{whose}, the longest for {}{earlier}",
+            wait.processes(),
+            plural(f64::from(wait.threads()), "thread waits", "threads wait"),
+            wait.address(),
+            duration(seconds),
+        ),
+        evidence: vec![
+            evidence_number("threads", f64::from(wait.threads())),
+            evidence_number("connections", f64::from(wait.connections())),
+            evidence_number("blocked_seconds", seconds),
+            evidence_optional("longest_earlier_answer_seconds", wait.longest_answer()),
+            evidence_text("processes", wait.describe_waiters().as_str()),
+            server.map_or(evidence_optional("server", None), |(_, name)| evidence_text("server", name.clone())),
+        ],
+        explained_share: 0.0,
+    }
+}
