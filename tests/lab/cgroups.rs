@@ -5,6 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use stalltop::app::evaluation::SampleEvaluator;
+use stalltop::baseline::Baselines;
+use stalltop::findings::{Evaluator, Kind, Severity};
+use stalltop::recording::Replayer;
+
 use crate::attempt::{Attempt, Window};
 use crate::check_result::CheckResult;
 use crate::long;
@@ -72,6 +77,38 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
             said.must_not(kind);
         }
         said.nothing_wrong_but(&["memory-pressure", "idle-but-blocked"]);
+    });
+}
+
+/// The kind and severity of the first finding at each sample, from so many seconds on.
+fn first_findings(recording: &Path, from_seconds: usize) -> Vec<(Kind, Severity)> {
+    let mut replayer = Replayer::open(recording).expect("its recording");
+    let mut evaluator = SampleEvaluator::new(replayer.host(0), Evaluator::new(Baselines::default()));
+    let samples: Vec<_> = (0..replayer.len()).map(|at| replayer.sample(at).expect("a sample")).collect();
+    let evaluations = samples.into_iter().map(|sample| evaluator.evaluate(sample)).skip(from_seconds);
+    evaluations.filter_map(|evaluation| evaluation?.active.first().map(|first| (first.kind, first.severity))).collect()
+}
+
+/// The same for 17 s, at constant load: one incident, told as one, and steady.
+#[test]
+fn a_cgroup_at_its_memory_limit_is_one_steady_incident() {
+    let Some((_lab, scenario, state)) = start_mappers() else { return };
+    let device = scenario.device();
+    Attempt { seconds: 17, ..Attempt::new("memory-steady", state.path()) }.check(|_, said| {
+        said.first("memory-pressure", "lab-memory-thrash");
+        let memory = said.must("memory-pressure", "lab-memory-thrash", "warning");
+        said.follows(&memory, "none");
+        let blocked = said.must("idle-but-blocked", "host", "warning");
+        said.follows(&blocked, "memory-pressure");
+        let disks = said.about_subject(&device);
+        said.expect(!disks.is_empty(), || format!("nothing is said of {device}"));
+        for disk in &disks {
+            said.follows(disk, "memory-pressure");
+        }
+        let first = first_findings(said.recording(), 5);
+        let changes = first.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        said.expect(changes <= 1, || format!("the first finding changes {changes} times: {first:?}"));
+        said.expect(first.len() >= 10, || format!("only {} evaluations", first.len()));
     });
 }
 

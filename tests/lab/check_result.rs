@@ -106,6 +106,12 @@ impl CheckResult {
         self.expect(finding.is_null() || cause == kind, || format!("{} follows from `{cause}`, not `{kind}`", finding["kind"]));
     }
 
+    /// The findings about this subject.
+    pub fn about_subject(&self, subject: &str) -> Vec<Value> {
+        let findings = self.json["findings"].as_array().into_iter().flatten();
+        findings.filter(|finding| about(finding).contains(subject)).cloned().collect()
+    }
+
     /// No finding of this kind at all.
     pub fn must_not(&mut self, kind: &str) {
         let count = self.of_kind(kind).count();
