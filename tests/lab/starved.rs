@@ -1,4 +1,5 @@
-//! Threads that get far less CPU time than others (loads/sched.c): cgroup weights, SCHED_DEADLINE, timers, sched_yield.
+//! Threads that get far less CPU time than others (loads/sched.c): cgroup weights, SCHED_DEADLINE, SCHED_FIFO, timers, sched_yield; and
+//! work that may wait, at low priority.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::process::Command;
 
 use crate::attempt::Attempt;
 use crate::disk_load::Load;
+use crate::proc::cpus;
 use crate::scenario::Lab;
 
 const V1_CPU: &str = "/sys/fs/cgroup/cpu";
@@ -60,9 +62,9 @@ fn weights(name: &str, light: u32, words: &[&str]) {
     }
     let state = tempfile::tempdir().expect("a folder");
     compiled(state.path());
-    let cpus = std::thread::available_parallelism().map_or(2, |number| u32::try_from(number.get()).unwrap_or(2));
-    let _light = Group::start(state.path(), "lab-light", light, 2 * cpus);
-    let _heavy = Group::start(state.path(), "lab-heavy", 4096, 2 * cpus);
+    let threads = 2 * cpus() as u32;
+    let _light = Group::start(state.path(), "lab-light", light, threads);
+    let _heavy = Group::start(state.path(), "lab-heavy", 4096, threads);
     Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.95, 1.0);
         let full = said.must("cpu-saturated", "host", "warning");
@@ -75,6 +77,66 @@ fn weights(name: &str, light: u32, words: &[&str]) {
 #[test]
 fn a_cgroup_with_little_weight() {
     weights("starved-weight", 20, &["cgroup /lab-light has cpu.shares 20 beside 4096 of cgroup /lab-heavy"]);
+}
+
+/// Loops with each of these four programs before them, two for each CPU together.
+fn loops(name: &str, before: &[&[&str]; 4], severity: &str, verify: impl Fn(&str) -> bool) {
+    let Some(_lab) = Lab::open(&["gcc", "nice", "chrt"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let sched = compiled(state.path());
+    let count = (cpus() / 2.0).ceil().to_string();
+    let start = |words: &&[&str]| {
+        Load::start_silent(Command::new(words[0]).args(&words[1..]).arg(&sched).args(["spin", &count, "120"]))
+    };
+    let _loads: Vec<Load> = before.iter().map(start).collect();
+    Attempt { seconds: 6, ..Attempt::new(name, state.path()) }.check(|window, said| {
+        window.known("busy", window.ticks("cpu").busy(), 0.95, 1.0);
+        let full = said.must("cpu-saturated", "host", severity);
+        let sentence = full["sentence"].as_str().unwrap_or_default();
+        said.expect(full.is_null() || full["severity"] == severity, || format!("{}: {sentence}", full["severity"]));
+        said.expect(verify(sentence), || sentence.to_owned());
+        said.nothing_wrong_but(if severity == "note" { &[] } else { &["cpu-saturated"] });
+    });
+}
+
+const LOW_PRIORITY: &str = "by work at low priority (nice 10 or more, SCHED_BATCH or SCHED_IDLE)";
+
+#[test]
+fn loops_at_low_priority_alone() {
+    let policies: [&[&str]; 4] =
+        [&["nice", "-n", "10"], &["nice", "-n", "19"], &["chrt", "--batch", "0"], &["chrt", "--idle", "0"]];
+    loops("low-priority", &policies, "note", |sentence| sentence.contains(LOW_PRIORITY));
+}
+
+#[test]
+fn the_same_loops_at_nice_0() {
+    loops("usual-priority", &[&["nice", "-n", "0"][..]; 4], "warning", |sentence| !sentence.contains(LOW_PRIORITY));
+}
+
+/// A SCHED_FIFO loop on CPU 1, and a normal one that may run only there: the kernel leaves it 5 % (sched_rt_runtime_us).
+#[test]
+fn a_fifo_loop_and_the_process_that_it_starves() {
+    let Some(_lab) = Lab::open(&["gcc", "chrt", "taskset"]) else { return };
+    let may = Command::new("chrt").args(["--fifo", "50", "true"]).output().expect("chrt").status.success();
+    if !may || cpus() < 2.0 {
+        return println!("skipped: SCHED_FIFO is not permitted, or one CPU");
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    let sched = compiled(state.path());
+    let start = |name: &str, before: &[&str]| {
+        let program = state.path().join(name);
+        fs::copy(&sched, &program).expect("a copy");
+        Load::start_silent(Command::new("taskset").args(["-c", "1"]).args(before).arg(program).args(["spin", "1", "120"]))
+    };
+    let _victim = start("victim", &[]);
+    let _hog = start("hog", &["chrt", "--fifo", "50"]);
+    Attempt { crowded: true, seconds: 6, ..Attempt::new("fifo-hog", state.path()) }.check(|window, said| {
+        window.known("CPU of the hog", window.used("hog"), 0.9, 1.0);
+        window.known("CPU of the victim", window.used("victim"), 0.0, 0.1);
+        let full = said.must("cpu-saturated", "", "note");
+        said.says(&full, &["victim", "% of the time and gets", "SCHED_FIFO, runs before it and uses 9", "of CPU 1"]);
+        said.evidence(&full, "starved_wait_ratio", 0.85, 1.0);
+    });
 }
 
 #[test]
