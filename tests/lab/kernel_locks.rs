@@ -118,6 +118,49 @@ fn threads_behind_the_lock_of_a_directory() {
     contention("rename-list", "renamer", folder.path(), &["the lock of a directory", "in rename ("]);
 }
 
+/// A cgroup for the loads, removed with those in it when dropped.
+struct CgroupTree(PathBuf);
+
+impl CgroupTree {
+    fn make(name: &str) -> Option<CgroupTree> {
+        let roots = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
+        let folder = roots.into_iter().find(|root| root.join("cgroup.procs").exists())?.join(name);
+        std::fs::create_dir_all(&folder).expect("a cgroup");
+        Some(CgroupTree(folder))
+    }
+}
+
+impl Drop for CgroupTree {
+    fn drop(&mut self) {
+        let groups = std::fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
+        for group in groups.filter(|path| path.is_dir()) {
+            let _ = std::fs::remove_dir(group.join("sub"));
+            let _ = std::fs::remove_dir(group);
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// 20 threads that make and remove cgroups, each in one of its own: they wait for cgroup_mutex.
+#[test]
+fn threads_behind_the_cgroup_mutex() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let Some(tree) = CgroupTree::make("lab-klock") else { return println!("skipped: no cgroup hierarchy is mounted") };
+    let state = tempfile::tempdir().expect("a folder");
+    let load = start_in(state.path(), &tree.0, "cgroup-apart", 20, 0);
+    Attempt { seconds: 5, ..Attempt::new("klock-cgroup", state.path()) }.check(|window, said| {
+        let waits = |place: &Place| place.comm == "subgrouper" && place.state == 'D';
+        window.known("threads in D", window.mean(waits), 10.0, 20.0);
+        let ticks = window.ticks("cpu");
+        window.known("available", ticks.share(ticks.available), 0.2, 1.0);
+        let found = said.must("kernel-lock-contention", "host", "note");
+        said.says(&found, &[&format!("klock ({})", load.pid()), "the cgroup locks (cgroup_mutex)", "in mkdir (", "in rmdir ("]);
+        said.says_one_of(&found, &ONE_HOLDER);
+        said.must_not("hung-task");
+    });
+    drop(load);
+}
+
 /// Threads that make and delete interfaces in one network namespace.
 #[test]
 fn threads_behind_the_network_configuration() {

@@ -195,6 +195,15 @@ static void *grouper(void *a) {
     return a;
 }
 static void cgroups(void) { many(grouper); }
+/* Each in a cgroup of its own: cgroup_mutex. */
+static void *subgrouper(void *a) {
+    name("subgrouper"); char x[4096], y[4096];
+    snprintf(x, sizeof x, "%s/klock%ld", folder, (long)a); snprintf(y, sizeof y, "%s/sub", x);
+    mkdir(x, 0755);
+    for (;;) { if (mkdir(y, 0755)) die(y); if (rmdir(y)) die(y); rest(); }
+    return a;
+}
+static void cgroups_apart(void) { many(subgrouper); }
 static void *spacer(void *a) { name("spacer"); for (;;) { if (unshare(CLONE_NEWNET)) die("unshare"); rest(); } return a; }
 static void net_namespaces(void) { many(spacer); }
 
@@ -213,7 +222,7 @@ int main(int c, char **v) {
     if (getenv("PAUSE_US")) pause_us = atol(getenv("PAUSE_US"));
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
-        {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"netns", net_namespaces},
+        {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"cgroup-apart", cgroups_apart}, {"netns", net_namespaces},
         {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
