@@ -70,7 +70,7 @@ pub struct Sample {
     /// Operations counted by `record --ops`; `Absent::NotRead` without that option.
     pub operations: Reading<operations::Operations>,
     pub cost: SamplingCost,
-    /// CPU weights of the cgroups with runnable tasks, sorted by id; empty unless more tasks are runnable than there are CPUs
+    /// CPU weights of the cgroups with runnable tasks, sorted by id; empty while only the task that takes the sample is runnable
     pub cgroup_weights: Vec<cgroup::CgroupWeight>,
     pub read_delays: ReadDelays,
     /// Names of the containers that processes or limited cgroups are in, as far as the runtimes' state files can be read, sorted

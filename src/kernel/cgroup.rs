@@ -65,7 +65,7 @@ impl CgroupReader {
         (cgroups, io)
     }
 
-    /// The CPU weights of groups with runnable tasks. To be called after `sample`, while tasks compete for CPUs.
+    /// The CPU weights of groups with runnable tasks. To be called after `sample`.
     pub fn weights(&mut self, root: &Root, tasks: &Tasks) -> Vec<CgroupWeight> {
         self.weights.sample(root, &self.hierarchies, tasks)
     }

@@ -50,7 +50,7 @@ impl SystemReaders {
         ForkCounters { forks: sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks), last_pid: self.cpu.last_pid() }
     }
 
-    /// What depends on the tasks of the same sample: weights of competing cgroups, and other network namespaces.
+    /// What depends on the tasks of the same sample: weights of cgroups with runnable tasks, and other network namespaces.
     pub fn sample_of_tasks(
         &mut self,
         (root, clock): (&Root, &SampleClock),
@@ -58,9 +58,8 @@ impl SystemReaders {
         (tasks, machine): (&Tasks, &[u8]),
         sample: &mut Sample,
     ) {
-        let competing =
-            sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running as usize > cpu.cpus.len()));
-        if competing {
+        // Also of one task that fills a CPU beside idle ones: that it may wait decides the severity.
+        if is_another_task_runnable(sample) {
             sample.cgroup_weights = self.cgroup.weights(root, tasks);
         }
         sample.read_delays.network_namespaces_us = clock.read_delay_us(sample.at);
@@ -69,12 +68,33 @@ impl SystemReaders {
     }
 }
 
+/// Whether a task other than the one that takes the sample is runnable.
+fn is_another_task_runnable(sample: &Sample) -> bool {
+    sample.cpu.as_ref().is_ok_and(|cpu| cpu.running.is_some_and(|running| running > 1))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
     use crate::sample::Absent;
+
+    #[test]
+    fn weights_are_read_while_another_task_is_runnable_on_a_host_with_idle_cpus() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir(tree.path().join("proc")).unwrap();
+        let is_read = |running: u32| {
+            let text = format!(
+                "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\nprocs_running {running}\n"
+            );
+            fs::write(tree.path().join("proc/stat"), text).unwrap();
+            let (root, mut clock) = (Root::at_directory(tree.path().to_owned()), SampleClock::default());
+            clock.set_fixed(5_000_000_000);
+            is_another_task_runnable(&SystemReaders::default().sample(&root, &clock))
+        };
+        assert_eq!([1, 2, 3].map(is_read), [false, true, true]);
+    }
 
     #[test]
     fn what_is_missing_does_not_keep_the_rest_from_being_read() {

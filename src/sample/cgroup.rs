@@ -96,7 +96,7 @@ pub struct StallAverages {
     pub avg300: u16,
 }
 
-/// The CPU weight of a group, and of those above it, whose tasks compete for CPUs.
+/// The CPU weight of a group with runnable tasks, or of one above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupWeight {
     pub id: CgroupId,

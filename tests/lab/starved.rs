@@ -1,5 +1,5 @@
 //! Threads that get far less CPU time than others (loads/sched.c): cgroup weights, SCHED_DEADLINE, SCHED_FIFO, timers, sched_yield; and
-//! work that may wait, at low priority.
+//! work that may wait: at low priority, in a cgroup of low weight.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,24 @@ fn a_cgroup_with_little_weight() {
     weights("starved-weight", 20, &["cgroup /lab-light has cpu.shares 20 beside 4096 of cgroup /lab-heavy"]);
 }
 
+/// A loop in a cgroup of low weight, on a host with an idle CPU: it is at its limit, and may wait.
+#[test]
+fn one_loop_in_a_cgroup_of_low_weight() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    if !Path::new(V1_CPU).join("cpu.shares").exists() || cpus() < 2.0 {
+        return println!("skipped: no cgroup v1 hierarchy cpu, or one CPU");
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    compiled(state.path());
+    let _light = Group::start(state.path(), "lab-light", 100, 1);
+    Attempt { seconds: 4, ..Attempt::new("low-weight-thread", state.path()) }.check(|window, said| {
+        window.known("CPU used", window.used("sched"), 0.95, 1.03);
+        let thread = said.must("saturated-thread", "worker", "note");
+        said.says(&thread, &["its cgroup has low CPU weight (cgroup /lab-light: cpu.shares 100)"]);
+        said.nothing_wrong_but(&[]);
+    });
+}
+
 /// Loops with each of these four programs before them, two for each CPU together.
 fn loops(name: &str, before: &[&[&str]; 4], severity: &str, verify: impl Fn(&str) -> bool) {
     let Some(_lab) = Lab::open(&["gcc", "nice", "chrt"]) else { return };
@@ -89,7 +107,7 @@ fn loops(name: &str, before: &[&[&str]; 4], severity: &str, verify: impl Fn(&str
         Load::start_silent(Command::new(words[0]).args(&words[1..]).arg(&sched).args(["spin", &count, "120"]))
     };
     let _loads: Vec<Load> = before.iter().map(start).collect();
-    Attempt { seconds: 6, ..Attempt::new(name, state.path()) }.check(|window, said| {
+    Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.95, 1.0);
         let full = said.must("cpu-saturated", "host", severity);
         let sentence = full["sentence"].as_str().unwrap_or_default();
@@ -130,7 +148,7 @@ fn a_fifo_loop_and_the_process_that_it_starves() {
     };
     let _victim = start("victim", &[]);
     let _hog = start("hog", &["chrt", "--fifo", "50"]);
-    Attempt { crowded: true, seconds: 6, ..Attempt::new("fifo-hog", state.path()) }.check(|window, said| {
+    Attempt { crowded: true, seconds: 5, ..Attempt::new("fifo-hog", state.path()) }.check(|window, said| {
         window.known("CPU of the hog", window.used("hog"), 0.9, 1.0);
         window.known("CPU of the victim", window.used("victim"), 0.0, 0.1);
         let full = said.must("cpu-saturated", "", "note");

@@ -1,4 +1,4 @@
-//! Reads the CPU weights of cgroups whose tasks compete for CPUs, and of the cgroups above them.
+//! Reads the CPU weights of cgroups with runnable tasks, and of the cgroups above them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
