@@ -128,6 +128,9 @@ fn loops_at_low_priority_alone() {
 
 #[test]
 fn the_same_loops_at_nice_0() {
+    if !crate::long() {
+        return;
+    }
     loops("usual-priority", &[&["nice", "-n", "0"][..]; 4], "warning", |sentence| !sentence.contains(LOW_PRIORITY));
 }
 
