@@ -123,7 +123,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
                 .is_some_and(|(inode, nic)| inode.is_none() && is_in_queue_of(finding, nic) && is_backlogged(nic))
         }
         (Kind::AnswerBlocked, Kind::IdleButBlocked)
-            if blocked.is_some_and(|blocked| is_at_end_of_chain(blocked, &finding.subject)) =>
+            if blocked.is_some_and(|blocked| is_in_chain(blocked, &finding.subject)) =>
         {
             true
         }
@@ -299,13 +299,15 @@ fn is_throttled_by(context: &RuleContext, holder: &LockHolder, cgroup: &Subject)
         }
 }
 
-/// Whether threads of a group wait for a lock whose holder waits for an answer of that remote host and port.
-fn is_at_end_of_chain(blocked: &IdleBlocked, server: &Subject) -> bool {
+/// Whether threads of a group wait for a lock, and its holder, or one further in the chain, for an answer of that address and port. A
+/// server on this host is in the chain, too, behind its address.
+fn is_in_chain(blocked: &IdleBlocked, server: &Subject) -> bool {
     let Subject::RemoteHost(address) = server else { return false };
     let holders = blocked.groups.iter().filter_map(|group| group.lock_holder.as_ref());
-    let mut activities = holders.map(LockHolder::last_activity);
+    let mut activities =
+        holders.flat_map(|holder| std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity)));
     activities
-        .any(|end| matches!(end, HolderActivity::RemoteHost(remote) if remote.to_string().as_bytes() == address.as_bytes()))
+        .any(|one| matches!(one, HolderActivity::RemoteHost(remote) if remote.to_string().as_bytes() == address.as_bytes()))
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {

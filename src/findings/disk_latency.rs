@@ -37,8 +37,7 @@ impl<'a> SlowOperation<'a> {
         let needed = match status.provisional {
             // The latency at one request at a time is the baseline.
             true if load.concurrency(operation) <= MAX_UNCONTENDED_OUTSTANDING => return None,
-            true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
-            false => thresholds.latency_multiple,
+            provisional => thresholds.needed_multiple(provisional),
         };
         let lost = (r#await.0 - status.baseline.0) / 1000.0 * load.rate(operation);
         let slow = multiple >= needed && lost >= thresholds.latency_felt;

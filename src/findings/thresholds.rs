@@ -168,7 +168,7 @@ thresholds! {
     lookup_blocked_threads(LookupBlocked): Threads = 2.0,
     /// Seconds that the longest of the threads has waited for an answer; 5 or more
     answer_blocked_seconds(AnswerBlocked): Seconds = 5.0,
-    /// Threads of one process that wait for an answer of one address and port
+    /// Threads of one process that wait for an answer of one address and port; 4 or more
     answer_blocked_threads(AnswerBlocked): Threads = 4.0,
     /// Load average for each CPU
     load_per_cpu(LoadNotCpu): PerCpu = 2.0,
@@ -191,14 +191,19 @@ thresholds! {
 }
 
 impl Thresholds {
+    /// The multiple of a baseline from which a latency is slow.
+    pub fn needed_multiple(&self, provisional: bool) -> f64 {
+        match provisional {
+            true => self.latency_provisional_multiple.max(self.latency_multiple),
+            false => self.latency_multiple,
+        }
+    }
+
     /// The highest severity of a latency of that multiple of its baseline: a provisional baseline makes at most a warning.
     /// `queue`: mean requests in flight, if known. Longer latencies take at most `queue` × (1 − 1 ÷ `multiple`) seconds per second
     /// more than the baseline: none matters where that is below `latency-felt`, as with one slow request of an idle device.
     pub fn latency_severity(&self, multiple: f64, provisional: bool, queue: Option<f64>) -> Option<Severity> {
-        let warning = match provisional {
-            true => self.latency_provisional_multiple.max(self.latency_multiple),
-            false => self.latency_multiple,
-        };
+        let warning = self.needed_multiple(provisional);
         let is_felt = queue.is_none_or(|queue| queue * (1.0 - 1.0 / multiple) >= self.latency_felt);
         match multiple {
             _ if !is_felt => None,

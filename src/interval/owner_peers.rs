@@ -72,7 +72,7 @@ fn share_in_turn<T: Clone>(waits: &Waits, awaited: &mut FxHashMap<TaskId, T>) {
 /// The thread of a process that is busy or blocked, and what it does; `None` if a thread of it waits for events, since that may be the one
 /// that serves the owner. Threads parked in a futex serve nobody. `rows`: the waits of its threads, sorted by task.
 fn busy_thread(machine: &[u8], rows: &[&BlockedWait]) -> Option<(BlockedThread, HolderActivity)> {
-    let mut most: Option<(u32, BlockedThread, HolderActivity)> = None;
+    let mut most: Option<((bool, u32), BlockedThread, HolderActivity)> = None;
     for waits in rows.chunk_by(|a, b| a.task == b.task) {
         let waits: Vec<(BlockedThread, HolderActivity)> = waits.iter().map(|wait| classified(machine, wait)).collect();
         let seen = |is_counted: &dyn Fn(&BlockedThread, HolderActivity) -> bool| -> u32 {
@@ -87,8 +87,10 @@ fn busy_thread(machine: &[u8], rows: &[&BlockedWait]) -> Option<(BlockedThread, 
         if reaches_threshold(f64::from(busy_count) / all, MIN_PEER_SHARE) {
             let busy = waits.into_iter().filter(|(thread, activity)| is_busy(thread, *activity));
             let (thread, activity) = busy.max_by_key(|(thread, activity)| (thread.seen_count, *activity))?;
-            if most.as_ref().is_none_or(|(count, ..)| busy_count > *count) {
-                most = Some((busy_count, thread, activity));
+            // A clock beside the thread that works is no reason.
+            let rank = (activity != HolderActivity::Timer, busy_count);
+            if most.as_ref().is_none_or(|(known, ..)| rank > *known) {
+                most = Some((rank, thread, activity));
             }
         } else if reaches_threshold(f64::from(event_count) / all, MIN_PEER_SHARE) {
             return None;
@@ -158,6 +160,8 @@ mod tests {
         assert_eq!(busy(&[(200, "", 9), (200, "unix_stream_data_wait", 1)]), Some((200, HolderActivity::Running)));
         let flushes = [(200, "futex_do_wait", 10), (201, "jbd2_log_wait_commit", 8), (201, "", 2)];
         assert_eq!(busy(&flushes), Some((201, HolderActivity::Storage)), "its main thread is parked");
+        let clock = [(200, "hrtimer_nanosleep", 10), (201, "jbd2_log_wait_commit", 8), (201, "", 2)];
+        assert_eq!(busy(&clock), Some((201, HolderActivity::Storage)), "a clock beside it");
     }
 
     #[test]

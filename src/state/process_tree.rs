@@ -80,6 +80,9 @@ impl State {
             _ => return None,
         };
         let process = tasks.process(pid)?;
+        if self.lists.folded.contains(&process.id()) {
+            return Some(process.id());
+        }
         let has_threads = self.lists.task_rows == TaskRows::Tasks(TaskList::TreeWithThreads) && process.threads.len() > 1;
         let is_parent = |other: &Process| other.ppid == pid && other.pid != pid;
         if has_threads || tasks.processes.iter().any(|other| is_parent(other)) {
@@ -113,18 +116,21 @@ mod tests {
 
     #[test]
     fn a_folded_branch_is_one_row() {
-        let at = |seconds| {
-            let processes = [
-                process(1, "init").parent(0),
-                process(10, "server").parent(1),
-                process(11, "worker").parent(10),
-                process(12, "helper").parent(11),
-                process(20, "cron").parent(1).threads([thread(20, "cron"), thread(21, "job")]),
-            ];
-            sample(seconds).processes(processes).shared()
+        let evaluation = |with_workers: bool| {
+            let at = |seconds| {
+                let mut processes = vec![
+                    process(1, "init").parent(0),
+                    process(10, "server").parent(1),
+                    process(20, "cron").parent(1).threads([thread(20, "cron"), thread(21, "job")]),
+                ];
+                if with_workers {
+                    processes.splice(2..2, [process(11, "worker").parent(10), process(12, "helper").parent(11)]);
+                }
+                sample(seconds).processes(processes).shared()
+            };
+            let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
+            Evaluator::new(Baselines::default()).evaluate(interval)
         };
-        let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
-        let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
         let mut state = State::new(Setup {
             terminal: TerminalCapabilities::default(),
             source: Source::Replay { name: "x".to_owned() },
@@ -132,13 +138,17 @@ mod tests {
             size: (80, 24),
             interval_ms: 1000,
         });
-        update(&mut state, Event::SeekCompleted { evaluation, preceding: Vec::new() });
-        let mut press = |keys: &str| {
-            for key in keys.chars() {
-                update(&mut state, Event::Key(Key::Char(key)));
-            }
-            shown(&state)
+        let show = |state: &mut State, with_workers| {
+            update(state, Event::SeekCompleted { evaluation: evaluation(with_workers), preceding: Vec::new() });
         };
+        let press_keys = |state: &mut State, keys: &str| {
+            for key in keys.chars() {
+                update(state, Event::Key(Key::Char(key)));
+            }
+            shown(state)
+        };
+        show(&mut state, true);
+        let mut press = |keys: &str| press_keys(&mut state, keys);
         let whole = [(1, 0), (10, 1), (11, 2), (12, 3), (20, 1)];
         assert_eq!(press("5T"), whole);
         assert_eq!(press("jx"), [(1, 0), (10, 1), (20, 1)], "the second row is the server");
@@ -148,5 +158,10 @@ mod tests {
         assert_eq!(press("xt"), [(1, 0), (10, 1), (11, 2), (20, 1), (20, 2), (21, 2)], "with threads");
         assert_eq!(press("Gx"), [(1, 0), (10, 1), (11, 2), (20, 1)], "a thread folds its process");
         assert_eq!(press("tT").len(), 5, "a flat list has all processes");
+        assert_eq!(press("Tgjx"), [(1, 0), (10, 1), (20, 1)]);
+        show(&mut state, false);
+        assert_eq!(press_keys(&mut state, "x"), [(1, 0), (10, 1), (20, 1)], "its last child has ended: it is no longer folded");
+        show(&mut state, true);
+        assert_eq!(shown(&state), [(1, 0), (10, 1), (11, 2), (20, 1)], "the worker is folded still");
     }
 }

@@ -314,9 +314,9 @@ pub fn latency_status(evaluation: &Evaluation, disk: DiskId, operation: Operatio
     baseline::find_status(&evaluation.latency_statuses, disk, operation)
 }
 
-/// The multiple of a baseline from which a latency is slow: `latency-multiple`.
-pub fn slow_multiple(evaluation: &Evaluation) -> f32 {
-    evaluation.thresholds().latency_multiple as f32
+/// The multiple of this baseline from which a latency is slow: `latency-multiple`, of a provisional one `latency-provisional-multiple`.
+pub fn slow_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) -> f32 {
+    evaluation.thresholds().needed_multiple(status.is_some_and(|status| status.provisional)) as f32
 }
 
 /// The latency as a multiple of its baseline, followed by the symbol of the device's active finding, if any. Without a finding

@@ -6,7 +6,7 @@ use stalltop::state::{Event, State, update};
 use crate::scenes;
 use crate::screen::{live, text};
 
-const DISK_SCALE: &str = "await, full ≥ 10× base";
+const DISK_SCALE: &str = "await, full ≥ 8× base";
 
 fn line_with<'a>(frame: &'a str, word: &str) -> Option<&'a str> {
     frame.lines().find(|line| line.contains(word))

@@ -52,6 +52,9 @@ pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
 /// at least 80 % of the time, and the rest of the host has enough memory.
 #[test]
 fn a_cgroup_that_is_larger_than_its_memory_limit() {
+    if !crate::long() {
+        return;
+    }
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
     let stat = of_group("memory", "memory-thrash", "memory.stat");
     let failures = of_group("memory", "memory-thrash", "memory.failcnt");

@@ -40,6 +40,9 @@ fn a_stopped_process_without_clients() {
 /// A quota of 0.2 CPU, and a server that computes for 20 ms of CPU time per request: its clients are outside its cgroup.
 #[test]
 fn connections_of_a_server_that_its_quota_throttles() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["python3"]) else { return };
     let Some(group) = Cgroup::make("cpu", "lab-held") else { return };
     group.write("cpu.cfs_quota_us", "20000");

@@ -111,6 +111,9 @@ fn an_interface_full_in_one_direction() {
 
 #[test]
 fn an_interface_full_in_both_directions() {
+    if !long() {
+        return;
+    }
     full_interface("10-full", 100.0, true, &[("MODE", "full")]);
 }
 
@@ -311,6 +314,9 @@ fn retransmits_name_the_remote_host_and_the_sender() {
 
 #[test]
 fn retransmits_of_another_network_namespace_name_the_remote_host() {
+    if !long() {
+        return;
+    }
     let sender = ("SENDER", "namespace");
     let place = "in the network namespace of iperf3 (";
     if long() {
@@ -374,6 +380,9 @@ fn polling_sender(name: &str, port: &str, role: &str, call: &str, verify: impl F
 
 #[test]
 fn an_event_loop_whose_receiver_does_not_read() {
+    if !long() {
+        return;
+    }
     for (call, port) in [("epoll", "18101"), ("poll", "18102")] {
         if call == "poll" && !long() {
             continue;

@@ -42,7 +42,7 @@ fn add_table(title: &str, object: &Value, text: &mut String) {
 /// A row for each property of an object, and below it those that it has itself.
 fn add_rows(path: &str, object: &Value, text: &mut String) {
     for (key, property) in object["properties"].as_object().unwrap_or(&Map::new()) {
-        let description = property["description"].as_str().unwrap_or_default().replace('|', "\\\\|");
+        let description = property["description"].as_str().unwrap_or_default().replace('|', "\\|");
         let _ = writeln!(text, "| `{path}{key}` | {} | {description} |", type_of(property));
         add_rows(&format!("{path}{key}."), property, text);
         add_rows(&format!("{path}{key}[]."), &property["items"], text);

@@ -19,13 +19,15 @@ pub fn install_hook() {
         if std::thread::current().name() == Some(USER_STACK_THREAD) {
             if cfg!(panic = "abort") {
                 // The sampler gives up a thread that does not answer.
-                loop {
-                    std::thread::park();
-                }
+                park_for_ever();
             }
             return;
         }
         let first = !PANICKED.swap(true, Ordering::SeqCst);
+        if !first && cfg!(panic = "abort") {
+            // The first one ends the program, after its report.
+            park_for_ever();
+        }
         terminal::close();
         if first {
             let place = info.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
@@ -37,6 +39,12 @@ pub fn install_hook() {
             std::process::exit(Exit::Failed.code().into());
         }
     }));
+}
+
+fn park_for_ever() -> ! {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Whether a thread has panicked, so that the program must end.

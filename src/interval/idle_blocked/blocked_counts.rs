@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::weighted_sub_samples::WeightedSubSample;
 use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
-use crate::interval::lock_holders::LockHolder;
+use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
@@ -27,6 +27,8 @@ pub struct GroupConditions {
     on_storage_in_memory_map: Vec<bool>,
     /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage; `None` if the holder is not known
     kernel_lock_behind_storage: Vec<Option<bool>>,
+    /// Whether the readings of the interval saw that holder on a CPU, or runnable
+    kernel_lock_holder_runs: Vec<bool>,
     /// Share of its threads in pipes and sockets that wait for a process on storage
     behind_ipc_peer_share: Vec<f64>,
 }
@@ -82,14 +84,20 @@ impl GroupConditions {
             }
         }
         let mut kernel_lock_behind_storage = vec![None; groups];
+        let mut kernel_lock_holder_runs = vec![false; groups];
         for holder in holders.kernel {
-            if let Some(behind) = kernel_lock_behind_storage.get_mut(usize::from(holder.group)) {
+            let group = usize::from(holder.group);
+            if let (Some(behind), Some(runs)) =
+                (kernel_lock_behind_storage.get_mut(group), kernel_lock_holder_runs.get_mut(group))
+            {
                 *behind = holder.is_behind_storage().then_some(true).or(holder.is_off_storage().then_some(false));
+                *runs = holder.last_activity() == HolderActivity::Running;
             }
         }
         GroupConditions {
             known_holder_share,
             kernel_lock_behind_storage,
+            kernel_lock_holder_runs,
             on_storage: counts.groups_on_storage(groups, seconds.iter().copied()),
             on_storage_in_memory_map: counts.groups_seen(groups, seconds.into_iter(), |row| row.storage_in_memory_map > 0),
             file_lock_held_outside: locked_by_others,
@@ -125,6 +133,9 @@ impl GroupConditions {
     /// known, a thread of the group is there in a call in which it may hold that lock.
     pub fn is_kernel_lock_behind_storage(&self, group: u16, rows: &[GroupWaits], held: HeldOnStorage) -> bool {
         let by_holder = self.kernel_lock_behind_storage.get(usize::from(group)).copied().flatten();
+        let runs = self.kernel_lock_holder_runs.get(usize::from(group)).copied().unwrap_or(false);
+        // The holder of a file's lock on a fast device is on a CPU in between: few readings say little.
+        let by_holder = by_holder.filter(|_| !runs || !matches!(held, HeldOnStorage::Any));
         by_holder.unwrap_or_else(|| match held {
             HeldOnStorage::Any => self.is_behind_storage(group, rows),
             HeldOnStorage::MemoryMapCalls => {

@@ -81,6 +81,7 @@ impl WaitingConnectionReader {
         }
         let mut rows: FxHashMap<RowKey, WaitingConnections> = FxHashMap::default();
         let mut polling: FxHashMap<RowKey, FxHashSet<u32>> = FxHashMap::default();
+        let mut receiving: FxHashMap<RowKey, FxHashSet<u32>> = FxHashMap::default();
         for socket in sockets {
             let owner = self.owners.owner(socket.inode);
             // Without an entry none of its threads sleeps there.
@@ -95,7 +96,7 @@ impl WaitingConnectionReader {
                 connections: 1,
                 owner,
                 threads: threads.as_ref().map(|threads| thread_count(&threads.sending)),
-                receiving_threads: threads.as_ref().map_or(0, |threads| receiving_threads(threads, socket.wait)),
+                receiving_threads: 0,
                 polling_threads: 0,
                 since_boottime_ns: socket.since_ns,
                 queued_bytes: u64::from(socket.queued_bytes),
@@ -106,11 +107,13 @@ impl WaitingConnectionReader {
             };
             let process = row.owner.as_ref().map(|(process, _)| *process);
             let key = (process, row.remote_host, row.wait, row.receiver_port());
+            let receives = threads.as_ref().map_or(&[][..], |threads| receiving_threads(threads, socket.wait));
             // A program may keep a socket open without a lookup, and a connection whose answer it reads later.
-            if matches!(socket.wait, ConnectionWait::NameServer | ConnectionWait::Answer) && row.receiving_threads == 0 {
+            if matches!(socket.wait, ConnectionWait::NameServer | ConnectionWait::Answer) && receives.is_empty() {
                 continue;
             }
             // One thread may poll many sockets.
+            receiving.entry(key).or_default().extend(receives);
             if let Some(threads) = &threads {
                 let waits = match socket.wait {
                     // An event loop serves its other connections meanwhile.
@@ -129,6 +132,11 @@ impl WaitingConnectionReader {
         for (key, threads) in polling {
             if let Some(row) = rows.get_mut(&key) {
                 row.polling_threads = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+            }
+        }
+        for (key, threads) in receiving {
+            if let Some(row) = rows.get_mut(&key) {
+                row.receiving_threads = u32::try_from(threads.len()).unwrap_or(u32::MAX);
             }
         }
         let mut rows: Vec<WaitingConnections> = rows.into_values().collect();
@@ -194,11 +202,11 @@ fn thread_count(tids: &[u32]) -> u32 {
 }
 
 /// Threads that wait for the answer to data that the remote host has not even acknowledged, to a lookup, or to a request.
-fn receiving_threads(threads: &SleepingThreads, wait: ConnectionWait) -> u32 {
+fn receiving_threads(threads: &SleepingThreads, wait: ConnectionWait) -> &[u32] {
     match wait {
-        ConnectionWait::Acknowledgement | ConnectionWait::NameServer => thread_count(&threads.receiving),
-        ConnectionWait::Answer => thread_count(&threads.receiving_few),
-        _ => 0,
+        ConnectionWait::Acknowledgement | ConnectionWait::NameServer => &threads.receiving,
+        ConnectionWait::Answer => &threads.receiving_few,
+        _ => &[],
     }
 }
 
@@ -208,7 +216,6 @@ fn add(row: &mut WaitingConnections, one: WaitingConnections) {
     row.local_port = row.local_port.filter(|&port| Some(port) == one.local_port);
     row.connections = row.connections.saturating_add(one.connections);
     row.threads = row.threads.zip(one.threads).map(|(sum, more)| sum.saturating_add(more));
-    row.receiving_threads = row.receiving_threads.saturating_add(one.receiving_threads);
     row.since_boottime_ns = row.since_boottime_ns.min(one.since_boottime_ns);
     row.queued_bytes = row.queued_bytes.saturating_add(one.queued_bytes);
     row.retries = row.retries.max(one.retries);

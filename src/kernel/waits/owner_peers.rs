@@ -159,9 +159,12 @@ impl OwnerPeerReader {
         let holders = find_holders(tasks, &wanted, root, files);
         for (pid, end) in unknown {
             let found = other_end(end).and_then(|(other, may_answer)| {
-                let mut others = holders.get(&other)?.iter().filter(|holder| holder.pid != pid);
-                // With several it is not known which of them is to act.
-                let (Some(&process), None) = (others.next(), others.next()) else { return None };
+                let mut all = holders.get(&other)?.iter();
+                // With several, the owner's own process among them, it is not known which of them is to act.
+                let (Some(&process), None) = (all.next(), all.next()) else { return None };
+                if process.pid == pid {
+                    return None;
+                }
                 let may_answer = may_answer.unwrap_or_else(|| reads_pipe_of(process.pid, pid, root, files));
                 Some(Peer { process, end: other, may_answer })
             });

@@ -83,7 +83,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         page.labelled("their baseline", requests_against_baseline(&requests));
     }
     let baseline = status.map(|status| status.baseline.0 as f32);
-    let slow = baseline.map(|base| base * slow_multiple(evaluation));
+    let slow = baseline.map(|base| base * slow_multiple(evaluation, status));
     graph(state, page, slow, latency_label, &GraphFigure::DiskAwait(span.id, operation));
 }
 

@@ -67,7 +67,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
     let peaks = if columns.has_peaks { "  │ max" } else { "" };
     let what = safe!("{name} {}", operation.plural());
-    let slow = slow_multiple(evaluation);
+    let slow = slow_multiple(evaluation, status);
     let lines = |baseline: f32| {
         let time = format::latency(Millis(f64::from(baseline)));
         let lines = safe!("  ┄ baseline {time}  ╌ {slow}×");

@@ -201,8 +201,9 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
     let is_off = matches!(evaluation.interval.newer.block_io, Err(Absent::NotRead));
     let note = latency_map::obstacle(evaluation).filter(|_| !is_off).map(|why| SafeLine::new(why, StyleRole::Dim));
     let mut inner = pane.framed(title, note.unwrap_or_default());
-    let baseline = latency_status(evaluation, disk.id, operation).map(|status| status.baseline.0 as f32);
-    let slow = slow_multiple(evaluation);
+    let status = latency_status(evaluation, disk.id, operation);
+    let baseline = status.map(|status| status.baseline.0 as f32);
+    let slow = slow_multiple(evaluation, status);
     let (first, last) = (seconds.iter().position(|&time| time > 0.0), seconds.iter().rposition(|&time| time > 0.0));
     let (Some(first), Some(last)) = (first, last) else { return };
     // As many classes as there are rows, the longest ones first.

@@ -43,16 +43,14 @@ pub fn disk_line(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], wi
     line.pad_to(NAME_WIDTH + OPERATION_WIDTH);
     line.push_glyphs(latency_glyphs(state, evaluation, (disk.id, operation), graph));
     let has_baseline = latency_status(evaluation, disk.id, operation).is_some();
-    let scale = if has_baseline { " await, full ≥ 10× base" } else { " await, full ≥ 10× best" };
+    let scale = if has_baseline { " await, full ≥ 8× base" } else { " await, full ≥ 8× least" };
     Some(line.with(scale, StyleRole::Dim))
 }
 
 /// Received and sent bytes of the busiest interface on one scale; none without traffic in that time, or without room.
 pub fn nic_line(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], width: u16) -> Option<SafeLine> {
     let graph = graph_width(state, width, NAME_WIDTH + TRAFFIC_WORDS_WIDTH + TRAFFIC_SCALE_WIDTH, 2)?;
-    let nic = nics.first()?;
-    let cells = |figure| TimeCells::new(state, &figure, graph);
-    let (received, sent) = (cells(GraphFigure::Received(nic.id.clone())), cells(GraphFigure::Sent(nic.id.clone())));
+    let (nic, received, sent) = busiest(state, nics, graph)?;
     let highest = received.values.iter().chain(&sent.values).flatten().copied().fold(0.0, f32::max);
     if highest <= 0.0 {
         return None;
@@ -77,6 +75,28 @@ pub fn nic_line(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], width
     };
     Some(line.with(safe!(" ≤ {scale}"), StyleRole::Dim))
 }
+
+/// The interface with most traffic in the time of the graphs, and its graphs. Of several with the same packets, as those of a bridge and of
+/// its containers have, always the same one.
+fn busiest<'a>(state: &State, nics: &[&'a NicSpan], graph: u16) -> Option<(&'a NicSpan, TimeCells, TimeCells)> {
+    let cells = |figure| TimeCells::new(state, &figure, graph);
+    let mut known: Vec<(f32, &NicSpan, TimeCells, TimeCells)> = Vec::new();
+    for &nic in nics.iter().take(MAX_COMPARED) {
+        let sides = [cells(GraphFigure::Received(nic.id.clone())), cells(GraphFigure::Sent(nic.id.clone()))];
+        let sum = sides.iter().flat_map(|side| &side.values).flatten().sum();
+        let [received, sent] = sides;
+        known.push((sum, nic, received, sent));
+    }
+    let most = known.iter().map(|known| known.0).fold(0.0, f32::max);
+    let same = known.into_iter().filter(|known| known.0 >= most * SAME_TRAFFIC);
+    same.min_by_key(|known| known.1.id.ifindex).map(|(_, nic, received, sent)| (nic, received, sent))
+}
+
+/// The interfaces with most traffic in this interval that are compared over time.
+const MAX_COMPARED: usize = 3;
+
+/// Share of the traffic of the busiest interface from which another one has the same.
+const SAME_TRAFFIC: f32 = 0.9;
 
 /// Traffic above this multiple of what a shaper lets pass now was not held back by it.
 const MAX_OF_LIMIT: f64 = 1.1;

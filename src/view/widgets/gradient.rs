@@ -12,6 +12,10 @@ pub struct Gradient(pub [Style; STEPS]);
 impl Gradient {
     /// The style of a row, counted from the bottom, of so many.
     pub fn of_row(&self, row: usize, rows: u16) -> Style {
+        if rows <= 1 {
+            // The color itself.
+            return self.step(STEPS - 1);
+        }
         let last = usize::from(rows).saturating_sub(1).max(1);
         self.step((row.min(last) * (STEPS - 1) + last / 2) / last)
     }
@@ -46,7 +50,7 @@ mod tests {
             _ => panic!("{style:?}"),
         };
         let of_rows = |rows: u16| (0..usize::from(rows)).map(|row| step(gradient.of_row(row, rows))).collect::<Vec<_>>();
-        assert_eq!(of_rows(1), [0]);
+        assert_eq!(of_rows(1), [5]);
         assert_eq!(of_rows(2), [0, 5]);
         assert_eq!(of_rows(3), [0, 3, 5]);
         assert_eq!(of_rows(6), [0, 1, 2, 3, 4, 5]);

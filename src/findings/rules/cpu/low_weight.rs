@@ -17,7 +17,9 @@ pub struct LowWeightCgroups<'a>(CgroupAncestors<'a, &'a CgroupWeight>);
 impl<'a> LowWeightCgroups<'a> {
     pub fn from_context(context: &RuleContext<'a>) -> LowWeightCgroups<'a> {
         let interval: &'a crate::interval::Interval = context.interval;
-        let low = interval.newer.cgroup_weights.iter().filter(|group| is_low(group));
+        // At one of its ends the tasks of a cgroup may have slept.
+        let weights = interval.older.cgroup_weights.iter().chain(&interval.newer.cgroup_weights);
+        let low = weights.filter(|group| is_low(group));
         LowWeightCgroups(CgroupAncestors::from_cgroups(low.map(|group| (&group.id, group))))
     }
 

@@ -23,8 +23,9 @@ pub const SATURATED_CORE: Rule = Rule {
     computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while at least 0.25 of a CPU is free and the \
                host is below 90 %. From 60 % on only if one thread uses at least 95 % of that CPU: otherwise the scheduler \
                moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
-               last 10 s: then that thread is the limit, no CPU is. A note if no thread takes half of its busy time that started `limit-seconds` \
-               ago or earlier, and fewer than 0.5 threads wait for it: short processes, one after the other. If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+               last 10 s: then that thread is the limit, no CPU is. A note if threads that started `limit-seconds` ago or \
+               earlier take less than half of its busy time, and fewer than 0.5 threads wait for it: short processes, one after the \
+               other (a warning where threads are hidden from this user). If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
                (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
                work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
     caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
@@ -89,7 +90,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
         let low_weight = dominant.and_then(|thread| low_weights.clause(context, thread.id.pid));
         let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
-        let is_limit = softirq || is_limit_of_threads(context, core, dominant);
+        let is_limit = softirq || is_limit_of_threads(context, core);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{}{others}",
@@ -127,17 +128,25 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// Whether a thread that has run for long, or threads that wait for their turn, need this CPU. Otherwise processes follow each other
-/// there, as those of an installation or a script do: each could be on another CPU, and none would be faster.
-fn is_limit_of_threads(context: &RuleContext, core: &CpuUsage, dominant: Option<&ThreadSpan>) -> bool {
+/// Whether threads that have run for long, or that wait for their turn, need this CPU, as far as threads can be seen. Otherwise processes
+/// follow each other there, as those of an installation or a script do: each could be on another CPU, and none would be faster.
+fn is_limit_of_threads(context: &RuleContext, core: &CpuUsage) -> bool {
     let interval = context.interval;
     let (Some(tasks), Some(_)) = (&interval.tasks, core.top_thread) else { return true };
-    if let Some(thread) = dominant {
-        let started_seconds = interval.host.seconds(thread.id.start_ticks as f64);
-        return interval.at().boottime_ns as f64 / 1e9 - started_seconds >= context.thresholds.limit_seconds;
+    if interval.newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
+        return true;
     }
-    let there = tasks.threads.iter().filter(|thread| thread.processor == core.id);
-    there.filter_map(|thread| thread.run_queue_wait).map(|wait| wait.0).sum::<f64>() >= MIN_WAITING_THREADS
+    let now_seconds = interval.at().boottime_ns as f64 / 1e9;
+    let age = |thread: &ThreadSpan| now_seconds - interval.host.seconds(thread.id.start_ticks as f64);
+    let there = || tasks.threads.iter().filter(|thread| thread.processor == core.id);
+    let old = there().filter(|thread| age(thread) >= context.thresholds.limit_seconds);
+    let used_by_old: f64 = old.filter_map(|thread| thread.cpu).map(|used| used.0).sum();
+    if used_by_old >= core.busy() * DOMINANT_SHARE {
+        return true;
+    }
+    // Without schedstat it is not known.
+    let waits: Option<f64> = there().map(|thread| Some(thread.run_queue_wait?.0)).sum();
+    waits.is_none_or(|waits| waits >= MIN_WAITING_THREADS)
 }
 
 /// Whether its threads have to stay on it, as far as that is known. A CPU beside others with much idle time may have pinned threads;

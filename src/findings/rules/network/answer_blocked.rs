@@ -14,7 +14,7 @@ pub const ANSWER_BLOCKED: Rule = Rule {
               answer for seconds. Nothing on this host is busy, and what these threads serve waits with them. The server is slow, behind \
               a lock, or waits itself.",
     computed: "Connections on which data was last sent at least 5 s ago, all of it is acknowledged, and nothing was received since \
-               (tcpi_last_data_sent, tcpi_last_data_recv; in one clock tick, with more data segments out than in). The host has answered \
+               (tcpi_last_data_sent, tcpi_last_data_recv; in one clock tick, with one data segment more out than in). The host has answered \
                on them before: scans saw it, or they received at least one segment with data for two sent. Threads: those in a receive \
                call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, \
                unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
@@ -22,7 +22,7 @@ pub const ANSWER_BLOCKED: Rule = Rule {
                from idle-but-blocked where threads wait for a lock whose holder waits for the same answer.",
     caveats: "Consumers that ask for work and wait until there is some. An idle pool, a subscriber and a thread in epoll are not counted: \
               they have received last, or are an event loop. Workers with a connection and a process each are not added up. Network namespaces \
-              of containers are seen at first, and while their counters of retransmits grow. Threads of other users need privilege.",
+              of containers are seen at first, while their counters of retransmits grow, and while such waits last. Threads of other users need privilege.",
     next_steps: &[
         "the connections: ss -tino dst ADDRESS (lastsnd, lastrcv: milliseconds since data was sent, received; unacked)",
         "what the server does: its own stalltop, its list of queries (pg_stat_activity, SHOW PROCESSLIST, SLOWLOG GET)",
@@ -56,7 +56,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let seconds = wait.seconds(context.interval);
     let earlier = match wait.longest_answer() {
         Some(longest) => format!("; its earlier answers took at most {}", duration(longest)),
-        None => String::new(),
+        None => "; no earlier answer was seen".to_owned(),
     };
     let server = wait.local_receiver().and_then(|row| row.receiver.as_ref());
     let whose =

@@ -10,6 +10,8 @@ use crate::sample::Reading;
 use crate::sample::network::TcpExt;
 use crate::units::Counter;
 
+/// While nothing waits but requests for their answers the next scan comes after this time.
+const ANSWERS_INTERVAL: Duration = Duration::from_secs(5);
 /// Connections are scanned for this long after the counters have grown: a wait of seconds shows in several scans.
 const SCAN_TIME: Duration = Duration::from_secs(10);
 /// The next scan comes after this many times the cost of the last: at most 0.5 % of one CPU for each namespace.
@@ -61,7 +63,10 @@ impl ConnectionScan {
             return Ok(());
         }
         self.reader.scan_connections()?;
-        self.next_scan = Some(begin + begin.elapsed().saturating_mul(INTERVAL_PER_COST));
+        let rest = begin.elapsed().saturating_mul(INTERVAL_PER_COST);
+        // Consumers of a queue on another host may wait for hours.
+        let only_answers = !may_wait && self.connections().waiting().is_empty();
+        self.next_scan = Some(begin + if only_answers { rest.max(ANSWERS_INTERVAL) } else { rest });
         Ok(())
     }
 

@@ -16,6 +16,8 @@ const MIN_FULL_SHARE: f64 = 0.8;
 const MIN_CLOSED_WINDOW_NS: u64 = 4_000_000_000;
 /// A request that was sent so long ago waits for its answer: most queries and calls of services take less.
 const MIN_AWAITED_MS: u32 = 5_000;
+/// After a longer time between two scans it is not known how long an answer between them took.
+const MAX_ANSWERED_BETWEEN_US: u64 = 60_000_000;
 /// Segments with data received for each one sent from which the remote host answers requests: a receiver of logs sends none.
 const MIN_ANSWERED_SHARE: f64 = 0.5;
 
@@ -67,12 +69,18 @@ impl Progress {
         let wait = connection_wait(before, now, now_ns.saturating_sub(acknowledged_ns))
             .or_else(|| is_awaited().then_some(ConnectionWait::Answer));
         let since_ns = |wait: ConnectionWait| {
+            // The kernel has its time. Another request may have been sent between two scans.
+            if wait == ConnectionWait::Answer {
+                return ms_ago(u64::from(now.tcp_info.last_data_sent_ms));
+            }
             let waited = before.and_then(|before| before.progress.waiting);
             let started_ns = match wait {
                 ConnectionWait::Connect => ms_ago(min_connect_seconds(now.retries).saturating_mul(1000)),
                 ConnectionWait::Acknowledgement | ConnectionWait::ClosedWindow => acknowledged_ns,
-                ConnectionWait::Answer => ms_ago(u64::from(now.tcp_info.last_data_sent_ms)),
-                ConnectionWait::FullWindow | ConnectionWait::SendBuffer | ConnectionWait::NameServer => now_ns,
+                ConnectionWait::FullWindow
+                | ConnectionWait::SendBuffer
+                | ConnectionWait::NameServer
+                | ConnectionWait::Answer => now_ns,
             };
             // A receiver that reads slowly closes its window now and then.
             let is_same = |other: ConnectionWait| {
@@ -90,7 +98,7 @@ fn awaits_answer(now: &Connection) -> bool {
     let has_asked = match info.last_data_sent_ms.cmp(&info.last_data_received_ms) {
         Ordering::Less => true,
         // Both in one clock tick: a client that is answered and asks again at once, or one that was answered and is idle.
-        Ordering::Equal => info.data_segments_out > info.data_segments_in,
+        Ordering::Equal => is_one_ahead(info.data_segments_out, info.data_segments_in),
         Ordering::Greater => false,
     };
     has_asked && now.can_send() && now.queued_bytes == 0 && now.unread_bytes == 0 && info.last_data_sent_ms >= MIN_AWAITED_MS
@@ -101,7 +109,17 @@ pub fn owes_answer(now: &Connection) -> bool {
     let info = &now.tcp_info;
     // The port of a client is usually the higher one.
     let is_server = now.is_local && now.ports.0 < now.ports.1;
-    is_server && info.last_data_received_ms <= info.last_data_sent_ms && info.last_data_received_ms >= MIN_AWAITED_MS - 100
+    let is_asked = match info.last_data_received_ms.cmp(&info.last_data_sent_ms) {
+        Ordering::Less => true,
+        Ordering::Equal => is_one_ahead(info.data_segments_in, info.data_segments_out),
+        Ordering::Greater => false,
+    };
+    is_server && is_asked && info.last_data_received_ms >= MIN_AWAITED_MS - 100
+}
+
+/// Whether as many segments went one way as the other, and one more: of requests and answers of a segment each the last one.
+fn is_one_ahead(ahead: Option<u32>, behind: Option<u32>) -> bool {
+    behind.and_then(|behind| behind.checked_add(1)).is_some_and(|next| ahead == Some(next))
 }
 
 /// Whether the connection carried about one answer for each request.
@@ -121,7 +139,7 @@ fn longest_answer_ms(before: Option<PreviousScan<'_>>, now: &Connection) -> Opti
         _ if !has_received => return earlier,
         (Some(took_ms), _) => took_ms,
         // It was answered between the scans, and asked again.
-        (None, Some(before)) if grew(|info| info.data_segments_out) => {
+        (None, Some(before)) if grew(|info| info.data_segments_out) && before.elapsed_us <= MAX_ANSWERED_BETWEEN_US => {
             let older = before.tcp_info;
             let has_waited = older.last_data_sent_ms <= older.last_data_received_ms;
             let elapsed_ms = u32::try_from(before.elapsed_us / 1000).unwrap_or(u32::MAX);
@@ -248,6 +266,8 @@ mod tests {
         let answer = |seconds| Some((ConnectionWait::Answer, seconds));
         let waiting = [asked((4_000, 4_300), (10, 9)), asked((5_000, 5_300), (10, 9)), asked((6_000, 6_300), (10, 9))];
         assert_eq!(waits(&waiting), [None, answer(5), answer(6)]);
+        // Two requests, of which each scan saw one.
+        assert_eq!(waits(&[asked((9_000, 9_300), (10, 9)), asked((6_000, 6_300), (11, 10))]), [answer(9), answer(6)]);
         // Received last: an idle pool, a subscriber.
         assert_eq!(waits(&[asked((9_000, 8_990), (10, 10))]), [None]);
         // Answered in the same tick, and idle; asked again in the same tick.
@@ -285,11 +305,25 @@ mod tests {
     }
 
     #[test]
+    fn the_time_between_two_scans_that_are_far_apart_is_no_answer() {
+        let (older, now) = (asked((300, 400), (11, 10)), asked((200, 300), (12, 11)));
+        let progress = Progress { acknowledged_ns: 0, waiting: None, longest_answer_ms: Some(70) };
+        let longest = |elapsed_us| {
+            let before = PreviousScan { tcp_info: &older.tcp_info, progress, elapsed_us };
+            Progress::update(Some(before), &now, 20_000 * SECOND).longest_answer_ms
+        };
+        assert_eq!(longest(1_000_000), Some(1_300));
+        assert_eq!(longest(14_400_000_000), Some(70));
+    }
+
+    #[test]
     fn the_end_on_this_machine_that_owes_an_answer_is_the_server() {
         let server = Connection { ports: (80, 40_000), ..asked((9_300, 9_000), (9, 10)) };
         assert!(owes_answer(&server));
         assert!(!owes_answer(&Connection { ports: (40_000, 80), ..server.clone() }), "an idle client");
         assert!(!owes_answer(&Connection { is_local: false, ..server }));
+        let answered = Connection { ports: (80, 40_000), ..asked((9_000, 9_000), (10, 10)) };
+        assert!(!owes_answer(&answered), "it answered in the same clock tick");
     }
 
     #[test]
