@@ -27,7 +27,7 @@ pub struct GroupConditions {
     on_storage_in_memory_map: Vec<bool>,
     /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage; `None` if the holder is not known
     kernel_lock_behind_storage: Vec<Option<bool>>,
-    /// Whether the readings of the interval saw that holder on a CPU, or runnable
+    /// Whether that holder was on a CPU, or runnable, in the few readings of the interval
     kernel_lock_holder_runs: Vec<bool>,
     /// Share of its threads in pipes and sockets that wait for a process on storage
     behind_ipc_peer_share: Vec<f64>,
@@ -51,6 +51,9 @@ pub struct BlockedCounts {
     pub lock_inferred: f64,
     pub behind_ipc_peer: f64,
 }
+
+/// Readings of the holders of locks inside the kernel in an interval from which a runnable one counts as the holder of a file's lock.
+const MIN_RUNNING_READINGS: u32 = 4;
 
 impl GroupConditions {
     /// `weighted`: the sub-samples, with the time that each counts for.
@@ -91,7 +94,8 @@ impl GroupConditions {
                 (kernel_lock_behind_storage.get_mut(group), kernel_lock_holder_runs.get_mut(group))
             {
                 *behind = holder.is_behind_storage().then_some(true).or(holder.is_off_storage().then_some(false));
-                *runs = holder.last_activity() == HolderActivity::Running;
+                *runs = holder.last_activity() == HolderActivity::Running
+                    && newer.waits.kernel_lock_readings < MIN_RUNNING_READINGS;
             }
         }
         GroupConditions {
