@@ -11,8 +11,8 @@ from populate import Load
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("STALLTOP", str(ROOT / "target/release/stalltop"))
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
-# Each changes the screen: the selection, the order, screens and threads.
-KEYS = [b"j", b"j", b"k", b"j", b">", b"<", b"1", b"5", b"2", b"5", b"j", b"\x1b[6~", b"\x1b[5~"]
+# Each changes the screen, in this order from the first row: one that changes nothing would be measured until the next sample.
+KEYS = [b"j", b"j", b"k", b"j", b"\x1b[6~", b"\x1b[5~", b"g", b"1", b"5"]
 
 
 def hung_mount(place):
@@ -35,7 +35,7 @@ def answers(size, threads, keys, home):
         terminal = Terminal([BINARY], env, size)
         try:
             terminal.read_until(time.monotonic() + 5)
-            os.write(terminal.master, b"5T")
+            os.write(terminal.master, b"5tg")
             terminal.read_until(time.monotonic() + 3)
             for at in range(keys):
                 # At all times between two samples, and not while the answer to the last one is still written.
@@ -61,7 +61,7 @@ def main():
     daemon, stuck = hung_mount(place / "dead") if options.slow_mount == "yes" else (None, None)
     try:
         for size in [(80, 24), (200, 50)]:
-            times = answers(size, options.t, options.k, str(place / "home"))
+            times = answers(size, options.t, options.k, str(place / f"home-{size[0]}"))
             at = lambda share: times[min(len(times) - 1, int(share * len(times)))] * 1000
             print(f"{size[0]}×{size[1]}, {options.t} threads, {len(times)} keys: median {at(0.5):.1f} ms, p99 {at(0.99):.1f} ms, longest {at(1):.1f} ms", flush=True)
     finally:

@@ -70,7 +70,7 @@ fn share_in_turn<T: Clone>(waits: &Waits, awaited: &mut FxHashMap<TaskId, T>) {
 }
 
 /// The thread of a process that is busy or blocked, and what it does; `None` if a thread of it waits for events, since that may be the one
-/// that serves the owner. Threads parked in a futex serve nobody. `rows`: the waits of its threads, sorted by task.
+/// that serves the owner. Threads parked in a futex do not count. `rows`: the waits of its threads, sorted by task.
 fn busy_thread(machine: &[u8], rows: &[&BlockedWait]) -> Option<(BlockedThread, HolderActivity)> {
     let mut most: Option<((bool, u32), BlockedThread, HolderActivity)> = None;
     for waits in rows.chunk_by(|a, b| a.task == b.task) {
@@ -132,20 +132,9 @@ mod tests {
             "jbd2_log_wait_commit" => TaskState::Blocked,
             _ => TaskState::Sleeping,
         };
-        BlockedWait {
-            task: TaskId { pid, tid, start_ticks: 1 },
-            group: 0,
-            comm: "server".into(),
-            state,
-            wchan: (!wchan.is_empty()).then(|| Name::from(wchan)),
-            syscall: None,
-            seen_count,
-            last_sub_sample: 9,
-            blocked_since_ns: 0,
-            file: None,
-            disk: None,
-            mount: None,
-        }
+        let channel = (!wchan.is_empty()).then(|| Name::from(wchan));
+        let task = TaskId { pid, tid, start_ticks: 1 };
+        BlockedWait { state, wchan: channel, seen_count, ..synthetic::waits::asleep(task, "server", wchan) }
     }
 
     /// The thread and what it does, of process 200 with these threads: tid, wait channel, sightings.

@@ -265,7 +265,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "t T x c u",
-        description: "threads on/off, tree (F5), fold a branch, group by wait class, by container, pod or unit",
+        description: "threads on/off, tree (F5), fold a branch; group by wait class, by container, pod or unit (remembered)",
         keys: &[
             (Char('t'), Action::ToggleThreads),
             (Char('T'), Action::ToggleTree),

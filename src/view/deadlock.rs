@@ -79,29 +79,15 @@ mod tests {
     use super::*;
     use crate::ids::{GroupId, ProcessId, TaskId};
     use crate::interval::blocked_threads::BlockedThread;
-    use crate::sample::task::TaskState;
-    use crate::sample::waits::{BlockedWait, OwnerField};
+    use crate::sample::waits::OwnerField;
     use crate::state::TerminalCapabilities;
     use crate::view::theme::Theme;
 
     fn drawn(tids: &[u32], others: f64, width: usize) -> Vec<String> {
         let theme = Theme::new(TerminalCapabilities::default());
         let thread = |&tid: &u32| {
-            let wait = BlockedWait {
-                task: TaskId { pid: 700, tid, start_ticks: 1 },
-                group: 0,
-                comm: "app".into(),
-                state: TaskState::Sleeping,
-                wchan: Some("futex_do_wait".into()),
-                syscall: None,
-                seen_count: 10,
-                last_sub_sample: 9,
-                blocked_since_ns: 0,
-                file: None,
-                disk: None,
-                mount: None,
-            };
-            BlockedThread::new(b"x86_64", &wait)
+            let task = TaskId { pid: 700, tid, start_ticks: 1 };
+            BlockedThread::new(b"x86_64", &crate::synthetic::waits::asleep(task, "app", "futex_do_wait"))
         };
         let deadlock = Deadlock {
             group: GroupId::Process(ProcessId { pid: 700, start_ticks: 1 }),

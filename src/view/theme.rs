@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-use super::widgets::gradient::{Gradient, STEPS};
+use super::widgets::gradient::{Gradient, STEPS, step_of_value};
 use crate::findings::Severity;
 use crate::state::theme_choice::{Rgb, ThemeColors};
 use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities, ThemeChoice};
@@ -123,13 +123,18 @@ impl Theme {
 
     /// The style of a value of 0 … 1 in a map, whose glyphs say the level: with the colors of a theme the higher the brighter.
     pub fn value_style(self, role: StyleRole, share: f32) -> Style {
-        self.gradient(role).map_or_else(|| self.graph_style(role), |gradient| gradient.of_value(share))
+        self.step_style(role, step_of_value(share)).unwrap_or_else(|| self.graph_style(role))
     }
 
     fn gradient(self, role: StyleRole) -> Option<Gradient> {
+        self.own_colors()?;
+        Some(Gradient(std::array::from_fn(|step| self.step_style(role, step).unwrap_or_default())))
+    }
+
+    /// A step of a gradient; `None` without colors of the theme's own.
+    fn step_style(self, role: StyleRole, step: usize) -> Option<Style> {
         let (colors, make) = self.own_colors()?;
-        let style = |step: usize| Style::new().fg(make(shade(colors, role, step as f32 / (STEPS - 1) as f32)));
-        Some(Gradient(std::array::from_fn(style)))
+        Some(Style::new().fg(make(shade(colors, role, step as f32 / (STEPS - 1) as f32))))
     }
 
     /// The selected row: reverse video, which works in every terminal on every background.

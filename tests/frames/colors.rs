@@ -69,9 +69,10 @@ fn the_graphs_of_a_theme_have_a_gradient() {
         };
         let plain = shades(&drawn("terminal", ColorSupport::TrueColor));
         for colors in [ColorSupport::Ansi256, ColorSupport::TrueColor] {
-            for name in ["dark", "light"] {
+            // The other screens of that load have several colors in one graph, or low values.
+            for name in ["dark", "light"].into_iter().filter(|_| keys == "3") {
                 let found = shades(&drawn(name, colors));
-                assert!(keys != "3" || found > plain, "{name} on {keys}: {found} shades, not more than {plain}");
+                assert!(found > plain, "{name}: {found} shades, not more than {plain}");
             }
         }
         for colors in [ColorSupport::None, ColorSupport::Ansi16] {

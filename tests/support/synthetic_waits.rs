@@ -4,7 +4,7 @@ use stalltop::ids::TaskId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::Name;
 use stalltop::sample::task::{RawSyscall, TaskState};
-use stalltop::sample::waits::{GroupWait, ObservedWait, ThreadWait, WaitClass};
+use stalltop::sample::waits::{BlockedWait, GroupWait, ObservedWait, ThreadWait, WaitClass};
 
 /// Waits beside the one of each class, whose number is `WaitClass as u32`.
 const OTHER_BLOCKED: u32 = 100;
@@ -92,4 +92,22 @@ pub fn thread(task: TaskId, group: u16, counts: &[(WaitClass, u16)]) -> Vec<Thre
     let mut rows: Vec<ThreadWait> = counts.iter().filter(|(_, count)| *count > 0).map(row).collect();
     rows.sort_by_key(|row| row.wait);
     rows
+}
+
+/// The wait of a thread of group 0 that ten sub-samples saw asleep there.
+pub fn asleep(task: TaskId, comm: &str, wchan: &str) -> BlockedWait {
+    BlockedWait {
+        task,
+        group: 0,
+        comm: comm.into(),
+        state: TaskState::Sleeping,
+        wchan: Some(wchan.into()),
+        syscall: None,
+        seen_count: 10,
+        last_sub_sample: 9,
+        blocked_since_ns: 0,
+        file: None,
+        disk: None,
+        mount: None,
+    }
 }

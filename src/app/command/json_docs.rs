@@ -11,7 +11,7 @@ const HEADING: &str = "\
 
 `stalltop check --json` prints one object a line: one for the time that it looked at, with `--watch` or several recordings one each.
 Names have their unit as a suffix, as in [the tables](tables.md); what is unknown is null. Keys are added, never renamed or removed. The
-packages have the schema itself in /usr/share/doc/stalltop/schema/check.json; `table --format json` prints the keys of
+packages have the schema itself in /usr/share/doc/stalltop/schema/check.json, which refuses keys that a later version adds; `table --format json` prints the keys of
 [the tables](tables.md).
 
 ```sh

@@ -44,17 +44,23 @@ pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> 
     let mut links = vec![link_to_next(interval, holder, 0, held_by, known_by_checks(holder.field))];
     for (at, next) in holder.chain.iter().enumerate() {
         let name = holder_name(interval, &next.thread);
-        let (who, known_by) = match next.step {
+        let (named, known_by) = match next.step {
             ChainStep::Lock(field) => (format!("that lock is held by {name}"), known_by_checks(field)),
             ChainStep::Peer { .. } => (name, peer_known_by(activity_before(holder, at), next.step).into()),
         };
-        links.push(link_to_next(interval, holder, at + 1, who, known_by));
+        links.push(link_to_next(interval, holder, at + 1, named, known_by));
     }
     links
 }
 
 /// `held by app/4650, which waits for another lock`: the thread before `holder.chain[next]`, or the last one of the chain.
-fn link_to_next(interval: &Interval, holder: &LockHolder, next: usize, who: String, known_by: Cow<'static, str>) -> ChainLink {
+fn link_to_next(
+    interval: &Interval,
+    holder: &LockHolder,
+    next: usize,
+    named: String,
+    known_by: Cow<'static, str>,
+) -> ChainLink {
     let does = match (holder.chain.get(next), holder.chain.last()) {
         (Some(ChainedHolder { step: ChainStep::Lock(_), .. }), _) => "waits for another lock".to_owned(),
         (Some(peer), _) => waits_for(interval, activity_before(holder, next), peer),
@@ -63,7 +69,7 @@ fn link_to_next(interval: &Interval, holder: &LockHolder, next: usize, who: Stri
     };
     // A process at the other end of a socket does it itself.
     let is_peer = next.checked_sub(1).and_then(|at| holder.chain.get(at)).is_some_and(|link| is_peer(link.step));
-    ChainLink { what: format!("{who}{} {does}", if is_peer { "" } else { ", which" }), known_by }
+    ChainLink { what: format!("{named}{} {does}", if is_peer { "" } else { ", which" }), known_by }
 }
 
 /// What the thread before `holder.chain[next]` does.

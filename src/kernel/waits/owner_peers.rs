@@ -316,18 +316,9 @@ mod tests {
     /// The owner of a lock, thread 100 of process 100, which reads descriptor 3, an empty pipe.
     fn waits() -> Waits {
         let owner = BlockedWait {
-            task: task(100),
             group: 7,
-            comm: "app".into(),
-            state: TaskState::Sleeping,
-            wchan: Some(Name::from("anon_pipe_read")),
             syscall: Some(RawSyscall { number: 0, arguments: [3, 0, 0] }),
-            seen_count: 10,
-            last_sub_sample: 9,
-            blocked_since_ns: 0,
-            file: None,
-            disk: None,
-            mount: None,
+            ..synthetic::waits::asleep(task(100), "app", "anon_pipe_read")
         };
         let row = LockOwner {
             group: 7,

@@ -100,24 +100,14 @@ mod tests {
 
     use super::*;
     use crate::ids::TaskId;
-    use crate::sample::task::{RawSyscall, TaskState};
+    use crate::sample::task::RawSyscall;
+    use crate::synthetic;
 
     /// Thread 100 asleep in the system call with this number.
     fn asleep(number: i64, descriptor: u64) -> BlockedWait {
-        BlockedWait {
-            task: TaskId { pid: 100, tid: 100, start_ticks: 1 },
-            group: 0,
-            comm: "server".into(),
-            state: TaskState::Sleeping,
-            wchan: Some("unix_stream_data_wait".into()),
-            syscall: Some(RawSyscall { number, arguments: [descriptor, 0, 0] }),
-            seen_count: 10,
-            last_sub_sample: 9,
-            blocked_since_ns: 0,
-            file: None,
-            disk: None,
-            mount: None,
-        }
+        let task = TaskId { pid: 100, tid: 100, start_ticks: 1 };
+        let syscall = Some(RawSyscall { number, arguments: [descriptor, 0, 0] });
+        BlockedWait { syscall, ..synthetic::waits::asleep(task, "server", "unix_stream_data_wait") }
     }
 
     #[test]

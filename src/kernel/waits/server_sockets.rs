@@ -290,7 +290,8 @@ mod tests {
             std::sync::Arc::new(synthetic::process(pid, "server").facts(facts).build())
         };
         let tasks = Tasks { processes: vec![process(7), process(8), process(9)], ..Tasks::default() };
-        let blocked = |pid, seen_count| BlockedWait { task: task(pid), seen_count, ..blocked_wait() };
+        let asleep = |pid| synthetic::waits::asleep(task(pid), "server", "jbd2_log_wait_commit");
+        let blocked = |pid, seen_count| BlockedWait { state: TaskState::Blocked, seen_count, ..asleep(pid) };
         let running = |pid, seen_count| synthetic::waits::thread(task(pid), 0, &[(WaitClass::Running, seen_count)]);
         let waits = Waits {
             sub_samples: vec![SubSample::default(); 10],
@@ -304,23 +305,6 @@ mod tests {
         };
         assert_eq!(pids(None), [9]);
         assert_eq!(pids(Some((&tasks, &[&lab]))), [9, 7, 8], "the blocked one first, and once");
-    }
-
-    fn blocked_wait() -> BlockedWait {
-        BlockedWait {
-            task: TaskId { pid: 0, tid: 0, start_ticks: 1 },
-            group: 0,
-            comm: "server".into(),
-            state: TaskState::Blocked,
-            wchan: None,
-            syscall: None,
-            seen_count: 0,
-            last_sub_sample: 9,
-            blocked_since_ns: 0,
-            file: None,
-            disk: None,
-            mount: None,
-        }
     }
 
     fn inode(descriptor: &impl AsRawFd) -> u32 {

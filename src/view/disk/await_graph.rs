@@ -107,16 +107,17 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
         let queue = queues.get(column).copied().flatten().map(f64::from);
         evaluation.thresholds().latency_severity(f64::from(time / baseline?), status?.provisional, queue)
     };
-    let role = |column: usize, time: f32| severity(column, time).map_or(StyleRole::Good, StyleRole::from);
+    // Each is made once: a graph has thousands of cells.
+    let [good, warning, critical] =
+        [StyleRole::Good, StyleRole::Warning, StyleRole::Critical].map(|role| theme.area_gradient(role));
+    let style = |column: usize, time: f32| match severity(column, time) {
+        None | Some(Severity::Note) => good,
+        Some(Severity::Warning) => warning,
+        Some(Severity::Critical) => critical,
+    };
     let rows = pane.height().saturating_sub(1);
     let label = |value: f32| safe!("{:>7}", format::latency(Millis(f64::from(value))));
-    let graph = LogGraph {
-        values: &values,
-        min,
-        max,
-        levels: &levels,
-        style: |column: usize, time: f32| theme.area_gradient(role(column, time)),
-    };
+    let graph = LogGraph { values: &values, min, max, levels: &levels, style };
     if rows > 1 {
         pane.line(1, (label(max), StyleRole::Dim));
         pane.line(rows, (label(min), StyleRole::Dim));

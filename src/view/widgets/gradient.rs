@@ -20,14 +20,14 @@ impl Gradient {
         self.step((row.min(last) * (STEPS - 1) + last / 2) / last)
     }
 
-    /// The style of a value of 0 … 1 in a graph whose cells do not show a height.
-    pub fn of_value(&self, share: f32) -> Style {
-        self.step((share.clamp(0.0, 1.0) * (STEPS - 1) as f32).round() as usize)
-    }
-
     fn step(&self, step: usize) -> Style {
         self.0.get(step).copied().unwrap_or_default()
     }
+}
+
+/// The step of a value of 0 … 1 in a map, whose cells do not show a height.
+pub fn step_of_value(share: f32) -> usize {
+    (share.clamp(0.0, 1.0) * (STEPS - 1) as f32).round() as usize
 }
 
 impl From<Style> for Gradient {
@@ -55,7 +55,6 @@ mod tests {
         assert_eq!(of_rows(3), [0, 3, 5]);
         assert_eq!(of_rows(6), [0, 1, 2, 3, 4, 5]);
         assert_eq!(of_rows(11), [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
-        let of_values = [-1.0, 0.0, 0.5, 1.0, f32::NAN].map(|share| step(gradient.of_value(share)));
-        assert_eq!(of_values, [0, 0, 3, 5, 0]);
+        assert_eq!([-1.0, 0.0, 0.5, 1.0, f32::NAN].map(step_of_value), [0, 0, 3, 5, 0]);
     }
 }

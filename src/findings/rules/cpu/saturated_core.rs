@@ -90,7 +90,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
         let low_weight = dominant.and_then(|thread| low_weights.clause(context, thread.id.pid));
         let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
-        let is_limit = softirq || is_limit_of_threads(context, core);
+        let limits_threads = softirq || limits_threads(context, core);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{}{others}",
@@ -115,7 +115,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(softirq_evidence(context, core.id));
         found.push(Candidate {
-            severity: if may_wait || !is_limit { Severity::Note } else { Severity::Warning },
+            severity: if may_wait || !limits_threads { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,
@@ -130,7 +130,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
 
 /// Whether threads that have run for long, or that wait for their turn, need this CPU, as far as threads can be seen. Otherwise processes
 /// follow each other there, as those of an installation or a script do: each could be on another CPU, and none would be faster.
-fn is_limit_of_threads(context: &RuleContext, core: &CpuUsage) -> bool {
+fn limits_threads(context: &RuleContext, core: &CpuUsage) -> bool {
     let interval = context.interval;
     let (Some(tasks), Some(_)) = (&interval.tasks, core.top_thread) else { return true };
     if interval.newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
