@@ -106,6 +106,12 @@ impl CheckResult {
         self.expect(finding.is_null() || cause == kind, || format!("{} follows from `{cause}`, not `{kind}`", finding["kind"]));
     }
 
+    /// Each finding of this kind, if there is one, must follow from one of that kind.
+    pub fn only_follows(&mut self, kind: &str, cause: &str) {
+        let found: Vec<Value> = self.of_kind(kind).cloned().collect();
+        found.iter().for_each(|finding| self.follows(finding, cause));
+    }
+
     /// The findings about this subject.
     pub fn about_subject(&self, subject: &str) -> Vec<Value> {
         let findings = self.json["findings"].as_array().into_iter().flatten();

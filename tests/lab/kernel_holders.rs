@@ -23,6 +23,8 @@ struct Truth {
     calls: u64,
     state: String,
     wchan: String,
+    /// Not waiting for a CPU
+    on_cpu: bool,
 }
 
 impl Truth {
@@ -33,18 +35,28 @@ impl Truth {
         let stat = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
         let state = stat.rsplit(") ").next()?.chars().next()?.to_string();
         let wchan = fs::read_to_string(format!("/proc/{tid}/wchan")).ok()?;
-        Some(Truth { tid, calls: number(8)?, state, wchan })
+        let (arrivals, departures) = switches(tid)?;
+        Some(Truth { tid, calls: number(8)?, state, wchan, on_cpu: arrivals > departures })
     }
 
-    /// It is inside of the call, and computes there. (For a moment also before it has the lock.)
+    /// It is inside of the call, and computes there. One that waits for a CPU may have been woken to take the lock.
     fn computes(&self) -> bool {
-        self.calls % 2 == 1 && self.state == "R"
+        self.calls % 2 == 1 && self.state == "R" && self.on_cpu
     }
 
     /// It is inside of the call, and on storage.
     fn is_on_storage(&self) -> bool {
         self.calls % 2 == 1 && ["__iomap_dio_rw", "submit_bio_wait"].contains(&self.wchan.as_str())
     }
+}
+
+/// How often a thread has got a CPU (its schedstat), and has left one (its status).
+fn switches(tid: u32) -> Option<(u64, u64)> {
+    let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let left = status.lines().filter(|line| line.contains("voluntary_ctxt_switches"));
+    let left = left.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
+    Some((schedstat.split_whitespace().nth(2)?.parse().ok()?, left.sum()))
 }
 
 /// Looks at the owner fields during which the thread of the load held the lock all the time and threads of process `pid` waited: those

@@ -29,6 +29,7 @@ mod check_result;
 mod combined;
 mod cpu;
 mod crowded;
+mod dead_hosts;
 mod delays;
 mod disk;
 mod disk_load;

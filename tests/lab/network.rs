@@ -245,10 +245,10 @@ fn a_syn_flood_from_one_address() {
 }
 
 /// A load of loads/ in Python, which ends when it is dropped.
-struct PythonLoad(std::process::Child);
+pub struct PythonLoad(std::process::Child);
 
 impl PythonLoad {
-    fn start(lab: &Lab, script: &str, arguments: &[&str]) -> PythonLoad {
+    pub fn start(lab: &Lab, script: &str, arguments: &[&str]) -> PythonLoad {
         let child = std::process::Command::new("python3").arg(lab.source(script)).args(arguments).spawn();
         PythonLoad(child.expect("python3"))
     }
@@ -464,75 +464,4 @@ fn threads_that_wait_for_an_answer_of_a_server() {
         said.expect(!sentence.contains("twins"), || sentence.to_owned());
         said.nothing_wrong_but(&[]);
     });
-}
-
-/// Twenty threads in connect to an address that a route of this host drops. ss: SYN-SENT, requests sent again.
-/// loads/name-lookups.py. ss -uanp: 20 sockets to port 53 for seconds; strace -f: poll, then again after 5 s.
-#[test]
-fn name_lookups_without_an_answer() {
-    let Some(lab) = Lab::open(&["python3", "ip"]) else { return };
-    let state = tempfile::tempdir().expect("a folder");
-    let ip = |words: &str| {
-        let done = std::process::Command::new("ip").args(words.split(' ')).status();
-        assert!(done.is_ok_and(|status| status.success()), "ip {words}");
-    };
-    ip("link add labDns type veth peer name labDnsPeer");
-    ip("link set labDnsPeer up");
-    ip("link set labDns arp off up");
-    ip("route add 203.0.113.0/24 dev labDns");
-    let load = PythonLoad::start(&lab, "name-lookups.py", &["60", "20", "203.0.113.53"]);
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    Attempt::new("lookup-blocked", state.path()).check(|_, said| {
-        let blocked = said.must("lookup-blocked", "203.0.113.53", "warning");
-        said.says(&blocked, &["name server 203.0.113.53:53 does not answer", "20 threads of python3", "in name lookups"]);
-        said.nothing_wrong_but(&["lookup-blocked"]);
-    });
-    drop(load);
-    ip("link del labDns");
-}
-
-/// The innocent twin: each lookup is answered, and one socket is kept open without a lookup.
-#[test]
-fn name_lookups_that_are_answered() {
-    let Some(lab) = Lab::open(&["python3"]) else { return };
-    let state = tempfile::tempdir().expect("a folder");
-    let load = PythonLoad::start(&lab, "name-lookups.py", &["60", "20", "127.0.0.99", "answer"]);
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    Attempt::new("lookup-answered", state.path()).check(|_, said| {
-        said.must_not("lookup-blocked");
-        said.nothing_wrong_but(&[]);
-    });
-    drop(load);
-}
-
-#[test]
-fn connects_to_a_host_that_does_not_answer() {
-    let Some(lab) = Lab::open(&["python3", "ip"]) else { return };
-    let state = tempfile::tempdir().expect("a folder");
-    let ip = |words: &str| {
-        let done = std::process::Command::new("ip").args(words.split(' ')).status();
-        assert!(done.is_ok_and(|status| status.success()), "ip {words}");
-    };
-    ip("link add labDead type veth peer name labDeadPeer");
-    ip("link set labDeadPeer up");
-    ip("link set labDead arp off up");
-    ip("route add 198.51.100.0/24 dev labDead");
-    let load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999"]);
-    std::thread::sleep(std::time::Duration::from_secs(6));
-    Attempt::new("connect-blocked", state.path()).check(|_, said| {
-        let blocked = said.must("connect-blocked", "198.51.100.77", "warning");
-        said.says(&blocked, &["198.51.100.77:9999 does not answer", "20 threads of python3", "in connect"]);
-        said.must_not("send-blocked");
-        said.nothing_wrong_but(&["connect-blocked"]);
-    });
-    drop(load);
-    // Each socket waits for a second at most.
-    let load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999", "1"]);
-    std::thread::sleep(std::time::Duration::from_secs(6));
-    Attempt::new("connect-timeout", state.path()).check(|_, said| {
-        let blocked = said.must("connect-blocked", "198.51.100.77", "warning");
-        said.says(&blocked, &["198.51.100.77:9999 does not answer", "20 threads of python3", "in poll"]);
-    });
-    drop(load);
-    ip("link del labDead");
 }
