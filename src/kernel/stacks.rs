@@ -94,7 +94,7 @@ impl StackReader {
             access: if on_host { sys_admin::check_permitted().and_then(|()| try_own()).flatten() } else { Ok(()) },
             on_host,
             // A fixture tree is read as a whole.
-            budget: CpuBudget::new(if on_host { CPU_SHARE } else { f64::INFINITY }).with_capacity(CPU_CAPACITY_NS),
+            budget: CpuBudget::new(CPU_SHARE).with_capacity(if on_host { CPU_CAPACITY_NS } else { f64::INFINITY }),
             last_ns: None,
             sample_number: 0,
             known: FxHashMap::default(),

@@ -1,7 +1,7 @@
 //! Runs this test binary once more inside a namespace, and runs the program to its end.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::load_process::PART;
 pub use crate::load_process::{Load, plays, ready_until_killed};
@@ -56,4 +56,14 @@ pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     (directory, program)
+}
+
+/// A program that is ended with the test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

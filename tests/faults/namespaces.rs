@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
 
-use crate::again::{for_everybody, inside, is_root, plays, run, stalltop, state_directory};
+use crate::again::{Running, for_everybody, inside, is_root, plays, run, stalltop, state_directory};
 
 /// `sh -c` in namespaces of its own; `None` where that does not work.
 fn shell_in(flags: &[&str], script: &str) -> Option<Command> {
@@ -103,17 +103,20 @@ fn without_the_types_of_the_kernel_wake_ups_are_traced_and_doctor_says_what_is_m
     let program = env!("CARGO_BIN_EXE_stalltop");
     let hidden = |command: &str| format!("mount -t tmpfs none /sys/kernel/btf || exit 99; exec '{program}' {command}");
     let flags = ["--mount"];
-    let Some(mut command) = shell_in(&flags, &hidden("trace --for 1s 1")) else { return };
+    // It is woken by the end of each child.
+    let load = Running(Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap());
+    let pid = load.0.id();
+    let Some(mut command) = shell_in(&flags, &hidden(&format!("trace --for 1s {pid}"))) else { return };
     let (code, stdout, stderr) = run(&mut command);
     if code == 99 {
         return println!("skipped: /sys/kernel/btf cannot be hidden here");
     }
-    let here = stalltop(&["trace", "--for", "10ms", "1"]).output().unwrap();
+    let here = stalltop(&["trace", "--for", "10ms", &pid.to_string()]).output().unwrap();
     if !here.status.success() {
         return println!("skipped: {}", String::from_utf8_lossy(&here.stderr));
     }
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(stdout.contains("(1), ") && stdout.contains(" wake-ups, none lost\n"), "{stdout}");
+    assert!(stdout.contains(&format!("({pid}), ")) && stdout.contains(" wake-ups, none lost\n"), "{stdout}");
 
     let Some(mut command) = shell_in(&flags, &hidden("doctor")) else { return };
     let (code, stdout, stderr) = run(&mut command);

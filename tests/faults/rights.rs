@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Instant;
 
-use crate::again::{for_everybody, is_root, run, stalltop, state_directory};
+use crate::again::{Running, for_everybody, is_root, run, stalltop, state_directory};
 use crate::harness::{self, DEADLINE, Session};
 
 const NOBODY: u32 = 65_534;
@@ -47,16 +47,6 @@ fn rights(pid: u32) -> Vec<[u64; 4]> {
     let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).ok();
     let said = |status: String| ["NoNewPrivs", "CapPrm", "CapEff", "CapBnd"].map(|name| line(&status, name));
     threads.flatten().filter_map(status).map(said).collect()
-}
-
-/// A program that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A recorder, once it writes.
