@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use stalltop::baseline::{Quantiles, RequestStatus, RequestWindow};
-use stalltop::findings::Severity;
+use stalltop::findings::{Evaluation, Severity};
 use stalltop::interval::Interval;
 use stalltop::sample::{Absent, Sample};
 use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
 use stalltop::units::Millis;
 
-use crate::machine::{Machine, instant};
+use crate::machine::instant;
 use crate::scenes;
-use crate::screen::{live, press, setup, text};
+use crate::screen::{live, live_after, live_intervals, press, setup, text};
 
 /// Panes that only a large terminal has, and panes side by side.
 #[test]
@@ -41,11 +41,11 @@ fn what_cannot_be_read_is_not_nothing() {
     assert_eq!(frame.matches("- not known").count(), 3, "pressure of CPU, I/O and memory: {frame}");
 }
 
-fn golden(name: &str, machine: &Machine, keys: &str) {
+fn golden(name: &str, intervals: &[Evaluation], keys: &str) {
     // The overview alone divides itself in another way at each size.
     let middle = keys.starts_with('1').then_some(("120x40", (120, 40)));
     for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))].into_iter().chain(middle) {
-        let mut state = live(machine, size);
+        let mut state = live_after(intervals, size);
         press(&mut state, keys);
         insta::assert_snapshot!(format!("{name}-{word}"), text(&state));
     }
@@ -54,27 +54,29 @@ fn golden(name: &str, machine: &Machine, keys: &str) {
 #[test]
 fn lock_convoy() {
     let machine = scenes::lock_convoy();
-    golden("convoy-overview", &machine, "1");
-    golden("convoy-zoom", &machine, "1z");
-    golden("convoy-zoom-disks", &machine, "1z\t\t\t\t");
-    golden("convoy-disk", &machine, "3");
-    golden("convoy-net", &machine, "4");
-    golden("convoy-tasks", &machine, "5");
-    golden("convoy-threads", &machine, "5t");
-    golden("convoy-classes", &machine, "5c");
-    golden("convoy-findings", &machine, "6");
-    golden("convoy-finding", &machine, "6\n");
-    golden("convoy-process", &machine, "5\n");
-    golden("convoy-thread", &machine, "5t\n");
-    golden("convoy-device", &machine, "3\n");
-    golden("convoy-help", &machine, "?");
+    let intervals = live_intervals(&machine);
+    golden("convoy-overview", &intervals, "1");
+    golden("convoy-zoom", &intervals, "1z");
+    golden("convoy-zoom-disks", &intervals, "1z\t\t\t\t");
+    golden("convoy-disk", &intervals, "3");
+    golden("convoy-net", &intervals, "4");
+    golden("convoy-tasks", &intervals, "5");
+    golden("convoy-threads", &intervals, "5t");
+    golden("convoy-classes", &intervals, "5c");
+    golden("convoy-findings", &intervals, "6");
+    golden("convoy-finding", &intervals, "6\n");
+    golden("convoy-process", &intervals, "5\n");
+    golden("convoy-thread", &intervals, "5t\n");
+    golden("convoy-device", &intervals, "3\n");
+    golden("convoy-help", &intervals, "?");
 }
 
 #[test]
 fn saturated_disk() {
     let machine = scenes::saturated_disk();
-    golden("disk-overview", &machine, "1");
-    golden("disk-disk", &machine, "3");
+    let intervals = live_intervals(&machine);
+    golden("disk-overview", &intervals, "1");
+    golden("disk-disk", &intervals, "3");
 }
 
 /// Most reads take 230 ms, a few 50 or 400.
@@ -86,40 +88,45 @@ fn latencies_of_requests() {
     let quantiles = Quantiles { p50: Millis(221.0), p99: Millis(386.0) };
     let window = RequestWindow { quantiles, requests: 140, lost_seconds_per_second: 29.0 };
     machine.latency_statuses[0].requests = Some(RequestStatus { baseline, window: Some(window) });
-    golden("latencies-disk", &machine, "3");
-    golden("latencies-device", &machine, "3\n");
+    let intervals = live_intervals(&machine);
+    golden("latencies-disk", &intervals, "3");
+    golden("latencies-device", &intervals, "3\n");
 }
 
 #[test]
 fn one_saturated_core_of_256() {
     let machine = scenes::hot_core();
-    golden("hot-overview", &machine, "1");
-    golden("hot-cpu", &machine, "2");
-    golden("hot-core", &machine, "2\n");
+    let intervals = live_intervals(&machine);
+    golden("hot-overview", &intervals, "1");
+    golden("hot-cpu", &intervals, "2");
+    golden("hot-core", &intervals, "2\n");
 }
 
 #[test]
 fn network() {
     let mut machine = scenes::shaped_network();
-    golden("network-net", &machine, "4");
-    golden("network-peers", &machine, "4p");
-    golden("network-peer", &machine, "4p\n");
+    let intervals = live_intervals(&machine);
+    golden("network-net", &intervals, "4");
+    golden("network-peers", &intervals, "4p");
+    golden("network-peer", &intervals, "4p\n");
     machine.network.scans = Some((4, 38_000_000));
-    golden("network-seldom", &machine, "4p");
+    golden("network-seldom", &live_intervals(&machine), "4p");
 }
 
 #[test]
 fn quiet_host() {
-    golden("quiet-overview", &scenes::quiet(), "1");
-    golden("quiet-cpu", &scenes::quiet(), "2");
-    golden("quiet-findings", &scenes::quiet(), "6");
+    let intervals = live_intervals(&scenes::quiet());
+    golden("quiet-overview", &intervals, "1");
+    golden("quiet-cpu", &intervals, "2");
+    golden("quiet-findings", &intervals, "6");
 }
 
 #[test]
 fn without_privilege() {
-    golden("unprivileged-overview", &scenes::no_privilege(), "1");
-    golden("unprivileged-tasks", &scenes::no_privilege(), "5");
-    golden("unprivileged-process", &scenes::no_privilege(), "5\n");
+    let intervals = live_intervals(&scenes::no_privilege());
+    golden("unprivileged-overview", &intervals, "1");
+    golden("unprivileged-tasks", &intervals, "5");
+    golden("unprivileged-process", &intervals, "5\n");
 }
 
 #[test]

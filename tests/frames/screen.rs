@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use stalltop::findings::Evaluation;
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
 
@@ -14,9 +15,18 @@ pub fn setup(size: (u16, u16), source: Source) -> Setup {
 
 /// A live state after 90 intervals; the findings are active for the last 40 seconds.
 pub fn live(machine: &Machine, size: (u16, u16)) -> State {
+    live_after(&live_intervals(machine), size)
+}
+
+/// What `live` shows, for tests that show it several times: evaluating it takes longer than drawing.
+pub fn live_intervals(machine: &Machine) -> Vec<Evaluation> {
+    machine.intervals(90, 50)
+}
+
+pub fn live_after(intervals: &[Evaluation], size: (u16, u16)) -> State {
     let mut state = State::new(setup(size, Source::Live));
-    for evaluation in machine.intervals(90, 50) {
-        update(&mut state, Event::Evaluation(evaluation));
+    for evaluation in intervals {
+        update(&mut state, Event::Evaluation(evaluation.clone()));
     }
     state
 }

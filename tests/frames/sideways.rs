@@ -6,7 +6,7 @@ use stalltop::view::hit_area::{list_end_offset, target_at};
 
 use crate::machine::{Device, Machine};
 use crate::scenes;
-use crate::screen::{live, press, send, text};
+use crate::screen::{live, live_after, live_intervals, press, send, text};
 
 const LISTS: [&str; 10] = ["2", "3", "4", "4p", "5", "5t", "5T", "5c", "5u", "7"];
 
@@ -75,9 +75,10 @@ fn keys_that_come_before_the_next_frame_move_the_list_too() {
 
 #[test]
 fn each_list_moves_and_comes_back() {
+    let intervals = live_intervals(&machine());
     for keys in LISTS {
         for size in [(40, 10), (80, 24), (120, 40), (200, 50)] {
-            let mut state = live(&machine(), size);
+            let mut state = live_after(&intervals, size);
             press(&mut state, keys);
             let before = text(&state);
             let steps = move_to_end(&mut state);

@@ -1,7 +1,8 @@
 //! Time on the screens: the cursor in all graphs, their window, and spans.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use stalltop::findings::Evaluation;
 use stalltop::interval::Interval;
 use stalltop::state::history::IntervalSummary;
 use stalltop::state::{ClickTarget, Effect, Event, Key, Position, Source, State, TimelineTick, update};
@@ -12,9 +13,12 @@ use crate::machine::instant;
 use crate::scenes;
 use crate::screen::{buffer, live, press, setup, text};
 
-/// A replay of ten minutes of the lock convoy, which is found after five, displaying interval `at`.
+/// Ten minutes of the lock convoy, which is found after five.
+static TEN_MINUTES: LazyLock<Vec<Evaluation>> = LazyLock::new(|| scenes::lock_convoy().intervals(600, 300));
+
+/// A replay of them, displaying interval `at`.
 fn replay(size: (u16, u16), at: usize) -> State {
-    let intervals = scenes::lock_convoy().intervals(600, 300);
+    let intervals = &*TEN_MINUTES;
     let mut state = State::new(setup(size, Source::Replay { name: "db1.stalltop".to_owned() }));
     update(
         &mut state,
@@ -30,7 +34,7 @@ fn replay(size: (u16, u16), at: usize) -> State {
 
 /// Extends the span from interval `from` to interval `to`.
 fn extend(state: &mut State, from: usize, to: usize) {
-    let intervals = scenes::lock_convoy().intervals(600, 300);
+    let intervals = &*TEN_MINUTES;
     update(state, Event::SeekCompleted { evaluation: intervals[to].clone(), preceding: Vec::new() });
     let (first, last) = (&intervals[from].interval, &intervals[to].interval);
     let mut interval = Interval::between(&first.host, &first.older, &last.newer).unwrap();
@@ -68,7 +72,7 @@ fn the_cursor_is_on_every_screen_and_page() {
     // Timeline, then each graph; those in the rows of tables too.
     for (keys, graphs) in [("2", 4), ("3", 5), ("4", 4), ("5", 2), ("7", 2), ("5\n", 3), ("6\n", 2)] {
         let mut state = replay((200, 50), 450);
-        let intervals = scenes::lock_convoy().intervals(600, 300);
+        let intervals = &*TEN_MINUTES;
         let nearby = intervals.iter().map(|of| IntervalSummary::from_evaluation(of, None)).collect();
         update(&mut state, Event::GraphIntervals(nearby));
         press(&mut state, keys);
@@ -88,7 +92,7 @@ fn the_intervals_near_the_displayed_time_are_known_one_by_one() {
     assert_eq!(window(&state), None, "{}", text(&state));
     press(&mut state, "5\n");
     assert_eq!(window(&state), Some(600));
-    let intervals = scenes::lock_convoy().intervals(600, 300);
+    let intervals = &*TEN_MINUTES;
     update(&mut state, Event::GraphIntervals(intervals.iter().map(|of| IntervalSummary::from_evaluation(of, None)).collect()));
     assert!(text(&state).contains("(10m00s)"), "{}", text(&state));
     press(&mut state, "\x1b1<<<<<<");
@@ -194,7 +198,7 @@ fn a_jump_is_never_an_all_clear() {
     update(&mut state, Event::SeekStarted(quiet));
     assert!(text(&state).contains("evaluating …") && !text(&state).contains("nothing found wrong"), "{}", text(&state));
     let mut state = replay((80, 24), 10);
-    let mut jump = scenes::lock_convoy().intervals(600, 300)[450].clone();
+    let mut jump = TEN_MINUTES[450].clone();
     jump.active = Arc::from([]);
     update(&mut state, Event::SeekStarted(jump));
     assert!(text(&state).contains("✖ postgres: 61 threads wait"), "{}", text(&state));
