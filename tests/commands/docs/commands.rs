@@ -14,7 +14,7 @@ use crate::harness::{Session, prepared, program};
 
 /// After this time an endless command is interrupted, and any other one has failed.
 const ENDLESS_SECONDS: &str = "3";
-const MAX_SECONDS: &str = "60";
+const MAX_SECONDS: &str = "180";
 
 /// A line of a block.
 #[derive(Debug, PartialEq)]
