@@ -119,9 +119,9 @@ fn free_lines_are_used_before_a_sentence_is_cut() {
     assert!(frame.lines().nth(4).unwrap().ends_with("+1 (key 6)"), "{frame}");
 }
 
-/// The whole page, by scrolling through it.
+/// The whole page, by scrolling through it. A high terminal needs fewer steps.
 fn whole_page(machine: &crate::machine::Machine, keys: &str) -> String {
-    let mut state = live(machine, (80, 24));
+    let mut state = live(machine, (80, 60));
     press(&mut state, keys);
     let (mut all, mut last) = (String::new(), String::new());
     for _ in 0..200 {
