@@ -33,6 +33,15 @@ pub struct CgroupSpan {
     pub pressure_averages: CgroupPressureAverages,
 }
 
+impl CgroupSpan {
+    /// Share of the time in which its quota throttled it: at most the throttled time, which the kernel adds up for all CPUs, and at
+    /// most the throttled periods. `None` if neither is known.
+    pub fn throttled_share(&self) -> Option<Ratio> {
+        let known = [self.throttled, self.throttled_periods].into_iter().flatten();
+        known.map(|share| Ratio(share.0.min(1.0))).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
 /// Shares of the interval in which tasks of a group were stalled; v2 only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CgroupPressureSpan {

@@ -151,11 +151,6 @@ impl NicSpan {
             newer.tx.fifo_errors.since(older.tx.fifo_errors),
             newer.collisions.since(older.collisions),
             newer.carrier_losses.since(older.carrier_losses),
-            // A driver without this counter adds nothing; if the counter decreased the sum is unknown.
-            match (newer.rx_missed, older.rx_missed) {
-                (Some(newer), Some(older)) => newer.since(older),
-                _ => Some(0),
-            },
         ];
         let saturation = pieces.into_iter().try_fold(0_u64, |sum, piece| Some(sum.saturating_add(piece?)));
         let saturation = saturation.and_then(|sum| PerSecond::over(sum, seconds));

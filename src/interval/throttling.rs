@@ -22,7 +22,7 @@ const MIN_THROTTLED_SHARE: f64 = 0.05;
 /// The quota that throttled this process most, if one did for at least `MIN_THROTTLED_SHARE` of the time.
 pub fn throttling<'a>(interval: &'a Interval, process: &Process) -> Option<Throttling<'a>> {
     let throttled = interval.cgroups.iter().filter_map(|group| {
-        let share = group.throttled?.0.min(group.throttled_periods.map_or(1.0, |periods| periods.0)).min(1.0);
+        let share = group.throttled.and(group.throttled_share())?.0;
         (share >= MIN_THROTTLED_SHARE).then_some(Throttling { cgroup: &group.id, quota_cpus: group.quota_cpus, share })
     });
     // Usually no quota throttles: then the cgroup of the process is not looked up.

@@ -27,7 +27,7 @@ pub struct Nic {
     pub collisions: Counter,
     /// `carrier`
     pub carrier_losses: Counter,
-    /// rx_missed_errors, /sys/class/net/IF/statistics (part of rx `drop` in /proc/net/dev on many drivers)
+    /// rx_missed_errors, /sys/class/net/IF/statistics: also part of rx `drop` in /proc/net/dev, of all drivers
     pub rx_missed: Option<Counter>,
     /// rx_nohandler: packets without a handler
     pub rx_nohandler: Option<Counter>,

@@ -655,9 +655,11 @@ pub struct Cgroup {
     pub quota_cpus: Option<f64>,
     #[serde(default)]
     pub used_cpus: f64,
-    /// Seconds per second
+    /// Seconds per second, of all CPUs
     #[serde(default)]
     pub throttled: f64,
+    /// Share of its periods in which it is throttled; without it of all
+    pub throttled_periods: Option<f64>,
     pub memory_limit_mib: Option<u64>,
     #[serde(default)]
     pub memory_used_mib: u64,

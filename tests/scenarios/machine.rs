@@ -191,7 +191,8 @@ impl Machine {
             self.add(&format!("cgroup {path} used"), group.used_cpus * seconds * 1e9);
             self.add(&format!("cgroup {path} throttled"), group.throttled * seconds * 1e9);
             self.add(&format!("cgroup {path} periods"), 10.0 * seconds);
-            self.add(&format!("cgroup {path} throttled periods"), if group.throttled > 0.0 { 10.0 * seconds } else { 0.0 });
+            let throttled = if group.throttled > 0.0 { group.throttled_periods.unwrap_or(1.0) } else { 0.0 };
+            self.add(&format!("cgroup {path} throttled periods"), throttled * 10.0 * seconds);
             self.add(&format!("cgroup {path} refaults"), group.refaults * seconds);
             self.add(&format!("cgroup {path} major"), group.major_faults * seconds);
             self.add(&format!("cgroup {path} hits"), group.limit_hits.unwrap_or(0.0) * seconds);

@@ -188,7 +188,7 @@ fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> 
 }
 
 /// A per-CPU rw-semaphore: that of a frozen file system, unless the call makes or ends a task (cgroup_threadgroup_rwsem).
-fn is_frozen_file_system(channel: &[u8], call: Option<Syscall>) -> bool {
+pub fn is_frozen_file_system(channel: &[u8], call: Option<Syscall>) -> bool {
     let makes_task = || {
         let names = ["clone", "clone3", "fork", "vfork", "execve", "exit", "exit_group", "unshare"];
         call.is_some_and(|call| names.contains(&call.name))

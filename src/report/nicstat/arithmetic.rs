@@ -153,7 +153,7 @@ fn interface_line(older: Option<&Nic>, newer: &Nic, rates: RateCalculator, link:
     let common = [rate(|nic| nic.rx.dropped), rate(|nic| nic.tx.dropped), rate(|nic| nic.tx.fifo_errors), collisions, carrier];
     let other = match rates.arithmetic {
         Arithmetic::Compat => rx.errors,
-        Arithmetic::Fixed => rate(|nic| nic.rx.fifo_errors).map(|fifo| fifo + missed),
+        Arithmetic::Fixed => rate(|nic| nic.rx.fifo_errors),
     };
     let saturation = common.into_iter().chain([other]).try_fold(0.0, |sum, piece| Some(sum + piece?));
     let nohandler = rates.optional_per_second(newer.rx_nohandler, older.map(|nic| nic.rx_nohandler)).unwrap_or(0.0);

@@ -16,8 +16,9 @@ use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
+use crate::interval::idle_blocked::kernel_locks::is_frozen_file_system;
 use crate::interval::lock_holders::holder_of_group;
-use crate::sample::waits::{MAX_BLOCKED_THREADS, WaitClass};
+use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
 use crate::units::PerSecond;
 
 pub const HUNG_TASK: Rule = Rule {
@@ -166,7 +167,10 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
-    let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
+    let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
+    let frozen = thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
+    // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
+    let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
     match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
@@ -184,6 +188,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
             Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", lossy_name(mount)),
             None => "no I/O is in flight: a frozen file system, not a slow device".into(),
         },
+        WaitClass::Lock if makes_task => "a lock inside the kernel without which no task can start or end".into(),
         WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
         }

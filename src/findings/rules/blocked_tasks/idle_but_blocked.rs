@@ -37,7 +37,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                kernel, by several futex calls with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
                requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
-               the host and 0.5 CPU; once reported it lasts at three quarters of both. A note if a single thread waits for a \
+               the host and 0.5 CPU, and from 4 CPUs where threads queue behind one holder; once reported it lasts at three quarters of both. A note if a single thread waits for a \
                device that is at its baseline, a warning with two or more blocked threads or waiting connections or latency \
                above the baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several \
                threads or connections.",
@@ -87,8 +87,22 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
 /// Whether enough of the host is idle but blocked.
 pub fn is_reported(context: &RuleContext, blocked: &IdleBlocked) -> bool {
     let (thresholds, share) = (context.thresholds, context.threshold_share(Kind::IdleButBlocked));
-    reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_ratio * share)
+    let ratio = blocked.ratio_with_connections;
+    // On a host of many CPUs a whole application may queue within a small share of them.
+    let queue = reaches_threshold(ratio * context.cpu_count(), MIN_QUEUE_CPUS * share)
+        && blocked.groups.first().is_some_and(has_one_holder);
+    (queue || reaches_threshold(ratio, thresholds.blocked_ratio * share))
         && reaches_threshold(blocked.cpus, thresholds.blocked_cpus * share)
+}
+
+/// CPUs that are idle but blocked from which threads that queue behind one holder are reported, whatever share of the host they are.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_QUEUE_CPUS: f64 = 4.0;
+
+/// Whether several threads or connections of a group wait behind one thread.
+fn has_one_holder(group: &BlockedGroup) -> bool {
+    let behind = group.behind_lock() + group.behind_ipc_peer + group.connections_behind();
+    reaches_threshold(behind, 2.0) && !reaches_threshold(group.storage + group.aio + group.hidden, 2.0)
 }
 
 fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {
@@ -96,10 +110,7 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     let connections: f64 = blocked.groups.iter().map(BlockedGroup::connections_behind).sum();
     let waiting = blocked.blocked_threads + connections;
     let many = reaches_threshold(waiting, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
-    let holders = top.storage + top.aio + top.hidden;
-    let behind = top.behind_lock() + top.behind_ipc_peer + top.connections_behind();
-    let one_holder = reaches_threshold(behind, 2.0) && !reaches_threshold(holders, 2.0);
-    if reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_critical_ratio) && (many || one_holder) {
+    if reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_critical_ratio) && (many || has_one_holder(top)) {
         return Severity::Critical;
     }
     let slow = context.interval.disks.iter().any(|span| {

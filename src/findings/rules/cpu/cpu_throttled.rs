@@ -11,6 +11,7 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::ProcessSpan;
 use crate::interval::throttled_servers::{ThrottledServers, throttled_servers, waiting_connections};
 use crate::sample::cgroup::Controller;
+use crate::units::Ratio;
 
 /// Available share of the host from which the sentence says it. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_AVAILABLE: f64 = 0.1;
@@ -26,7 +27,7 @@ pub const CPU_THROTTLED: Rule = Rule {
     title: "Throttled by a CPU quota",
     meaning: "The tasks of a cgroup need more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
-               above 100 % it is reported as a number of CPUs. Connections wait for a process that it throttles if they have unread \
+               above 100 % it is reported as a number of CPUs, below it as at most the share of throttled periods. Connections wait for a process that it throttles if they have unread \
                or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time.",
     caveats: "The limit may be intended, for example for batch jobs.",
     next_steps: &[
@@ -39,7 +40,11 @@ pub const CPU_THROTTLED: Rule = Rule {
     evaluate: cpu_throttled,
 };
 
-/// The kernel adds up the throttled time of all CPUs: above 100 % it is written as a number of CPUs.
+/// The kernel adds up the throttled time of all CPUs: above 100 % it is a number of CPUs, below it at most the throttled periods.
+fn throttled(group: &CgroupSpan) -> Option<Ratio> {
+    group.throttled.and_then(|summed| if summed.0 > 1.0 { Some(summed) } else { group.throttled_share() })
+}
+
 fn format_throttled(share: f64) -> String {
     match share {
         _ if share <= 1.0 => format!("{} of the time", percent(share)),
@@ -50,14 +55,14 @@ fn format_throttled(share: f64) -> String {
 fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let mut found = Vec::new();
-    let held = |group: &&CgroupSpan| group.throttled.is_some_and(|share| share.0 >= thresholds.throttled_ratio);
+    let held = |group: &&CgroupSpan| group.throttled_share().is_some_and(|share| share.0 >= thresholds.throttled_ratio);
     let groups = throttled_cgroups(context).filter(held);
     let members = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
     let servers = throttled_servers(context.interval);
     for group in groups {
         let connections = waiting_connections(context.interval, &servers, &group.id);
         let servers: Vec<&ThrottledServers> = servers.iter().filter(|server| *server.cgroup == group.id).collect();
-        let Some(throttled) = group.throttled else { continue };
+        let Some(throttled) = throttled(group) else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {}", cpu_time(cpus)));
         let used = group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} of", cpu_time(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));

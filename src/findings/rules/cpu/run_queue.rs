@@ -54,10 +54,8 @@ fn runnable_excess(context: &RuleContext, tasks: &TaskSpan) -> f64 {
 pub struct QuotaThrottling<'a>(CgroupAncestors<'a, f64>);
 
 impl<'a> QuotaThrottling<'a> {
-    /// At most the throttled time (summed over CPUs), and at most the throttled periods.
     pub fn from_context(context: &RuleContext<'a>) -> QuotaThrottling<'a> {
-        let share = |share: Option<Ratio>| share.map_or(1.0, |share| share.0);
-        let held = |group: &CgroupSpan| share(group.throttled).min(share(group.throttled_periods));
+        let held = |group: &CgroupSpan| group.throttled_share().map_or(1.0, |share| share.0);
         QuotaThrottling(CgroupAncestors::from_cgroups(throttled_cgroups(context).map(|group| (&group.id, held(group)))))
     }
 

@@ -10,13 +10,23 @@ pub const SWAPPING: Rule = Rule {
     kind: Kind::Swapping,
     title: "Swapping",
     meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
-    computed: "At least 1 MiB per second: a warning for swap-in, a note for swap-out alone.",
+    computed: "At least 1 MiB per second: a warning for swap-in, a note for swap-out alone, and for swap-in while PSI says that tasks waited \
+               for memory and for I/O for less than 1 % of the time (zram, zswap).",
     caveats: "zram and zswap make swapping cheap. After a large job has ended, the memory of other processes is swapped in again.",
     next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
     reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: swapping,
 };
+
+/// Share of the time in which tasks waited for memory and for I/O below which swap-in is cheap, as from zram. docs/metrics.md,
+/// "Fixed thresholds".
+const MAX_CHEAP_SWAP_STALL: f64 = 0.01;
+
+fn is_cheap(context: &RuleContext) -> bool {
+    let pressure = &context.interval.pressure;
+    [pressure.memory_some, pressure.io_some].into_iter().all(|share| share.is_some_and(|share| share.0 < MAX_CHEAP_SWAP_STALL))
+}
 
 fn swapping(context: &RuleContext) -> Vec<Candidate> {
     let limit = context.thresholds.swapping_bytes_per_second;
@@ -32,7 +42,7 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
     let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
     let label = top_major_faulters(context, coming_back);
     vec![Candidate {
-        severity: if into >= limit { Severity::Warning } else { Severity::Note },
+        severity: if into >= limit && !is_cheap(context) { Severity::Warning } else { Severity::Note },
         subject: Subject::Host,
         value: into.max(out),
         threshold: limit,
