@@ -7,6 +7,7 @@ mod layout;
 
 use std::ffi::CStr;
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,7 @@ use linux_raw_sys::general::{__user_cap_data_struct, __user_cap_header_struct, _
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::unistd::{SysconfVar, sysconf};
 
 use layout::{
     BPF_ITER_CREATE, BPF_LINK_CREATE, BPF_PERF_EVENT, BPF_RAW_TRACEPOINT_OPEN, BPF_TRACE_ITER, ETHTOOL_GLINKSETTINGS,
@@ -139,25 +141,38 @@ fn raw_descriptor(descriptor: BorrowedFd) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// Memory that an eBPF program shares with this process: a map with BPF_F_MMAPABLE, as words of 64 bits. Dropping it unmaps it.
+/// Memory that an eBPF program shares with this process: a map with BPF_F_MMAPABLE, or a part of it, as words of 64 bits. Dropping it
+/// unmaps it.
 #[derive(Debug)]
 pub struct SharedWords {
     words: &'static [AtomicU64],
+    /// Place in the map of the first word
+    first: usize,
 }
 
 impl SharedWords {
     /// mmap(2) of the first `count` words. Fails if the map has fewer.
     pub fn map(map: BorrowedFd, count: usize) -> nix::Result<SharedWords> {
+        SharedWords::map_part(map, 0..count)
+    }
+
+    /// mmap(2) of the pages with these words, which keep their places: all pages of a mapping of a map are resident.
+    pub fn map_part(map: BorrowedFd, places: Range<usize>) -> nix::Result<SharedWords> {
+        let page_bytes = sysconf(SysconfVar::PAGE_SIZE)?.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::EINVAL)?;
+        let first = places.start - places.start % (page_bytes / size_of::<u64>());
+        let count = places.end.checked_sub(first).ok_or(Errno::EINVAL)?;
         let length = count.checked_mul(size_of::<u64>()).ok_or(Errno::EOVERFLOW)?;
+        let offset = first.checked_mul(size_of::<u64>()).and_then(|offset| libc::off_t::try_from(offset).ok());
+        let offset = offset.ok_or(Errno::EOVERFLOW)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, map.as_raw_fd(), 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, map.as_raw_fd(), offset) };
         if start == libc::MAP_FAILED {
             return Err(Errno::last());
         }
         // SAFETY: the mapping is page-aligned and of this length, which the kernel has compared with the size of the map, and lasts
         // until `drop`; the slice is not handed out. Others write to it: it is read and written atomically.
-        Ok(SharedWords { words: unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) } })
+        Ok(SharedWords { words: unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) }, first })
     }
 
     pub fn len(&self) -> usize {
@@ -168,21 +183,25 @@ impl SharedWords {
         self.words.is_empty()
     }
 
-    /// The word at this place; 0 beyond the end.
+    /// The word at this place; 0 where nothing is mapped.
     pub fn get(&self, at: usize) -> u64 {
-        self.words.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+        self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Writes a word, after all that was written before; nothing beyond the end.
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        self.words.get(at.checked_sub(self.first)?)
+    }
+
+    /// Writes a word, after all that was written before; nothing where nothing is mapped.
     pub fn set(&self, at: usize, value: u64) {
-        if let Some(word) = self.words.get(at) {
+        if let Some(word) = self.word(at) {
             word.store(value, Ordering::Release);
         }
     }
 
-    /// Writes one value to all these places; nothing if they are not all within.
-    pub fn fill(&self, places: std::ops::Range<usize>, value: u64) {
-        self.words.get(places).unwrap_or_default().iter().for_each(|word| word.store(value, Ordering::Relaxed));
+    /// Writes one value to all these places that are mapped.
+    pub fn fill(&self, places: Range<usize>, value: u64) {
+        places.filter_map(|at| self.word(at)).for_each(|word| word.store(value, Ordering::Relaxed));
     }
 }
 

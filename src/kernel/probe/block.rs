@@ -79,9 +79,8 @@ impl BlockLayout {
 /// The loaded program. Dropping it detaches and unloads it.
 #[derive(Debug)]
 pub struct BlockProbe {
-    layout: BlockLayout,
     program: OwnedFd,
-    histograms: SharedWords,
+    histograms: Histograms,
     devices: SlotTable,
     link: Option<OwnedFd>,
     /// By device; those that are counted
@@ -109,13 +108,12 @@ impl BlockProbe {
     pub fn new(layout: BlockLayout, descriptors: Vec<OwnedFd>) -> Result<BlockProbe, ProbeError> {
         let [program, histograms, devices] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(BlockProbe {
-            histograms: SharedWords::map(histograms.as_fd(), layout.histograms() as usize * HISTOGRAM_WORDS)?,
+            histograms: Histograms::map(layout, histograms)?,
             devices: SlotTable::map_wide(devices.as_fd(), TABLE_PLACES, DEVICE_WORDS, layout.slots)?,
             program,
             link: None,
             tracked: FxHashMap::default(),
             requests: 0,
-            layout,
         })
     }
 
@@ -123,7 +121,7 @@ impl BlockProbe {
     pub fn attach(&mut self) -> io::Result<()> {
         self.detach();
         for device in self.tracked.values_mut() {
-            clear(&self.histograms, self.layout, device.slot);
+            self.histograms.clear(device.slot);
             device.operations = Default::default();
         }
         self.requests = 0;
@@ -149,14 +147,11 @@ impl BlockProbe {
         for disk in disks {
             let Some(device) = self.tracked.get_mut(&disk.id) else { continue };
             for (operation, cached) in OPERATIONS.into_iter().zip(&mut device.operations) {
-                let shards = (0..self.layout.shards)
-                    .map(|shard| histogram_at(self.layout, shard, device.slot, operation))
-                    .collect::<Vec<_>>();
-                let now = shards.iter().map(|&at| self.histograms.get(at)).fold(0, u64::wrapping_add);
+                let now = self.histograms.sum(device.slot, operation, 0);
                 requests = requests.wrapping_add(now);
                 if now != cached.requests {
                     cached.requests = now;
-                    cached.buckets = read_buckets(&self.histograms, &shards, disk.id, operation);
+                    cached.buckets = read_buckets(&self.histograms, device.slot, disk.id, operation);
                 }
                 all.extend_from_slice(&cached.buckets);
             }
@@ -185,49 +180,109 @@ impl BlockProbe {
                 continue;
             }
             let number = device_number(disk.id);
-            let (histograms, layout) = (&self.histograms, self.layout);
+            let histograms = &self.histograms;
             let slot = devices.add(number, device_hash(number), |new| {
-                // Slots that no device has had are not written: that would allocate their memory.
+                // Slots that no device has had are 0.
                 if new.was_used {
-                    clear(histograms, layout, new.slot);
+                    histograms.clear(new.slot);
                 }
                 new.fill(OPERATIONS.len(), NO_SECTOR);
             });
-            if let Some(slot) = slot {
+            // What cannot be mapped is tried again with the next sample.
+            if let Some(slot) = slot
+                && self.histograms.map_up_to(slot).is_ok()
+            {
                 self.tracked.insert(disk.id, TrackedDevice { name: disk.name.clone(), slot, operations: Default::default() });
             }
         }
     }
 }
 
-/// Sets all counts of a slot to 0.
-fn clear(histograms: &SharedWords, layout: BlockLayout, slot: u32) {
-    for shard in 0..layout.shards {
-        for operation in OPERATIONS {
-            let at = histogram_at(layout, shard, slot, operation);
-            histograms.fill(at..at + HISTOGRAM_WORDS, 0);
+/// The counts of all shards. Slots that no device has had are not mapped: they would be resident.
+#[derive(Debug)]
+struct Histograms {
+    layout: BlockLayout,
+    map: OwnedFd,
+    /// By shard, up to the same slot
+    shards: Vec<SharedWords>,
+    mapped_slots: u32,
+}
+
+impl Histograms {
+    /// With the first slot.
+    fn map(layout: BlockLayout, map: OwnedFd) -> nix::Result<Histograms> {
+        let mut histograms = Histograms { layout, map, shards: Vec::new(), mapped_slots: 0 };
+        histograms.map_up_to(0)?;
+        Ok(histograms)
+    }
+
+    /// Maps the slots up to this one.
+    fn map_up_to(&mut self, slot: u32) -> nix::Result<()> {
+        if slot < self.mapped_slots {
+            return Ok(());
         }
+        let places = |shard| self.place(shard, 0, Operation::Read)..self.place(shard, slot + 1, Operation::Read);
+        let mapped = (0..self.layout.shards).map(|shard| SharedWords::map_part(self.map.as_fd(), places(shard)));
+        self.shards = mapped.collect::<nix::Result<Vec<_>>>()?;
+        self.mapped_slots = slot + 1;
+        Ok(())
+    }
+
+    /// The word with which the histogram of an operation begins.
+    fn place(&self, shard: u32, slot: u32, operation: Operation) -> usize {
+        let device = shard * self.layout.slots + slot;
+        (device as usize * OPERATIONS.len() + operation as usize) * HISTOGRAM_WORDS
+    }
+
+    /// Sets all counts of a slot to 0.
+    fn clear(&self, slot: u32) {
+        for (shard, words) in (0..).zip(&self.shards) {
+            words.fill(self.place(shard, slot, Operation::Read)..self.place(shard, slot + 1, Operation::Read), 0);
+        }
+    }
+
+    /// One word of a histogram, over all shards.
+    fn sum(&self, slot: u32, operation: Operation, word: usize) -> u64 {
+        let of_shard = |(shard, words): (u32, &SharedWords)| words.get(self.place(shard, slot, operation) + word);
+        (0..).zip(&self.shards).map(of_shard).fold(0, u64::wrapping_add)
     }
 }
 
-/// The word with which the histograms of an operation begin.
-fn histogram_at(layout: BlockLayout, shard: u32, slot: u32, operation: Operation) -> usize {
-    let device = shard * layout.slots + slot;
-    (device as usize * OPERATIONS.len() + operation as usize) * HISTOGRAM_WORDS
-}
-
 /// The buckets with requests, over all shards.
-fn read_buckets(words: &SharedWords, shards: &[usize], disk: DiskId, operation: Operation) -> Vec<LatencyBucket> {
+fn read_buckets(histograms: &Histograms, slot: u32, disk: DiskId, operation: Operation) -> Vec<LatencyBucket> {
     let mut buckets = Vec::new();
     for bucket in 0..=u8::MAX {
-        let sum = |column: usize| {
-            let of_shard = |at: &usize| words.get(at + 1 + usize::from(bucket) * BUCKET_WORDS + column);
-            shards.iter().map(of_shard).fold(0, u64::wrapping_add)
-        };
+        let sum = |column: usize| histograms.sum(slot, operation, 1 + usize::from(bucket) * BUCKET_WORDS + column);
         let [completed, sequential, queued, on_device] = [sum(0), sum(1), sum(2), sum(3)].map(Counter);
         if [completed, queued, on_device].iter().any(|count| count.0 > 0) {
             buckets.push(LatencyBucket { disk, operation, bucket, completed, sequential, queued, on_device });
         }
     }
     buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_slots_are_mapped_when_devices_need_them() {
+        let layout = BlockLayout { shards: 2, slots: 8, is_shared: false };
+        let words = layout.histograms() as usize * HISTOGRAM_WORDS;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((words * 8) as u64).unwrap();
+        let all = SharedWords::map(file.as_fd(), words).unwrap();
+        let mut histograms = Histograms::map(layout, OwnedFd::from(file)).unwrap();
+        for (slot, count) in [(0, 1), (5, 10)] {
+            (0..2).for_each(|shard| all.set(histograms.place(shard, slot, Operation::Flush) + 3, count + u64::from(shard)));
+        }
+        let sums = |histograms: &Histograms| [0, 5].map(|slot| histograms.sum(slot, Operation::Flush, 3));
+        let mapped = |histograms: &Histograms| histograms.shards.iter().map(SharedWords::len).sum::<usize>();
+        assert_eq!(sums(&histograms), [1 + 2, 0]);
+        assert!(mapped(&histograms) < words / 4, "{}", mapped(&histograms));
+        histograms.map_up_to(5).unwrap();
+        assert_eq!(sums(&histograms), [1 + 2, 10 + 11]);
+        histograms.clear(0);
+        assert_eq!(sums(&histograms), [0, 10 + 11]);
+    }
 }
