@@ -6,7 +6,6 @@ use crate::findings::rule_context::RuleContext;
 use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::{TaskSpan, ThreadSpan};
-use crate::units::Ratio;
 
 /// Mean number of threads that wait for a CPU, without the time in which their quota throttled them. Without schedstat, and
 /// if tasks are hidden from this user: a lower bound, the runnable threads beyond one per CPU.
