@@ -261,7 +261,7 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
             // Throttled time is summed over CPUs: above 1 it is a number of CPUs.
             let time = match group.throttled.map(|share| share.0) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),
-                share => safe!("{} % of the time", text::format_percent(share, 4)),
+                _ => safe!("{} % of the time", text::format_percent(group.throttled_share().map(|share| share.0), 4)),
             };
             pane.line(1, (safe!("▲ {name} throttled {time}, quota {quota} CPUs"), StyleRole::Warning));
         }

@@ -58,7 +58,7 @@ fn tightest<'a>(interval: &'a Interval, own: &CgroupId, limit: Limit) -> Option<
 
 fn quota(group: &CgroupSpan) -> Option<(f64, String)> {
     let quota = group.quota_cpus?;
-    let throttled = group.throttled.map_or("-".to_owned(), |share| format_percent(Some(share.0.min(1.0)), 4));
+    let throttled = group.throttled_share().map_or("-".to_owned(), |share| format_percent(Some(share.0), 4));
     Some((quota, format!("quota {} CPU, throttled {throttled} % of the time", format_number(quota, 5))))
 }
 

@@ -40,7 +40,7 @@ fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
 fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let (thresholds, state) = (context.thresholds, context.state.network(scope.inode()));
     let protocols = scope.protocols;
-    let again = protocols.segments_retransmitted?;
+    let (_, again) = (protocols.segments_out?, protocols.segments_retransmitted?);
     // OutSegs does not count segments that are sent again: there may be more of these, or nothing else.
     let share = Ratio(protocols.retransmitted_share.map_or(1.0, |share| share.0).min(1.0));
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
