@@ -191,7 +191,7 @@ impl Interval {
                 .map_or_else(Vec::new, |(cpu, tasks)| cpu_affinity::affinity_waiters(newer, cpu, tasks)),
             self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             stuck_servers: stuck_servers::stuck_servers(newer, &wait_counts),
-            traced_processes: traced_processes::traced_processes(older, newer),
+            traced_processes: traced_processes::traced_processes(older, newer, tasks.as_ref()),
             locks,
             pressure,
             disks,

@@ -1,12 +1,14 @@
 //! Processes that run under a tracer (ptrace: strace, gdb, a sandbox): how much of the time it keeps their threads stopped. A process
 //! that does not run at all is in `stuck_servers`.
 
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, TaskId};
+use crate::interval::task::TaskSpan;
 use crate::sample::Sample;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::{ThreadWait, TracedProcess};
+use crate::sample::waits::TracedProcess;
 
-/// Fewer sub-samples in state t say nothing about the rest of the time. docs/metrics.md, "Fixed thresholds".
+/// Fewer sub-samples in state t say nothing about the rest of the time, if the thread sleeps for other reasons, too. docs/metrics.md,
+/// "Fixed thresholds".
 const MIN_STOPPED_SUB_SAMPLES: u32 = 3;
 
 /// A process that runs, and is stopped by its tracer again and again.
@@ -15,16 +17,17 @@ pub struct TracedSpan {
     pub process: ProcessId,
     /// Pid
     pub tracer: u32,
-    /// Share of the sub-samples that saw its most stopped thread in which that was in state t
+    /// Share of the time in which its most stopped thread was in state t: the time in which that neither ran nor waited for a CPU
+    /// (schedstat), times the share of state t in the sub-samples that saw it so
     pub stopped_share: f64,
 }
 
 /// Sorted by pid.
-pub fn traced_processes(older: &Sample, newer: &Sample) -> Vec<TracedSpan> {
+pub fn traced_processes(older: &Sample, newer: &Sample, spans: Option<&TaskSpan>) -> Vec<TracedSpan> {
     let Ok(tasks) = &newer.tasks else { return Vec::new() };
     let span = |traced: &TracedProcess| {
         let process = tasks.process(traced.pid).filter(|process| has_run(process, older.at.boottime_ns))?;
-        let stopped_share = stopped_share(newer, traced.pid);
+        let stopped_share = stopped_share(newer, traced.pid, spans);
         Some(TracedSpan { process: process.id(), tracer: traced.tracer, stopped_share })
     };
     newer.waits.traced.iter().filter_map(span).collect()
@@ -35,17 +38,33 @@ fn has_run(process: &Process, since_ns: u64) -> bool {
     process.threads.iter().any(|thread| thread.last_timeslice_ns.is_none_or(|last_ns| last_ns >= since_ns))
 }
 
-fn stopped_share(newer: &Sample, pid: u32) -> f64 {
+fn stopped_share(newer: &Sample, pid: u32, spans: Option<&TaskSpan>) -> f64 {
     let rows = &newer.waits.threads;
     let first = rows.partition_point(|row| row.task.pid < pid);
     let own = rows.get(first..).unwrap_or_default();
     let own = own.get(..own.partition_point(|row| row.task.pid == pid)).unwrap_or_default();
     let of_thread = own.chunk_by(|one, next| one.task == next.task).map(|rows| {
-        let is_stopped =
-            |row: &&ThreadWait| newer.waits.observed_wait(row.wait).is_some_and(|wait| wait.state == TaskState::Traced);
-        let stopped: u32 = rows.iter().filter(is_stopped).map(|row| u32::from(row.seen_count)).sum();
-        let seen: u32 = rows.iter().map(|row| u32::from(row.seen_count)).sum();
-        if stopped < MIN_STOPPED_SUB_SAMPLES { 0.0 } else { f64::from(stopped) / f64::from(seen) }
+        let count = |is_counted: fn(TaskState) -> bool| -> u32 {
+            let counted =
+                rows.iter().filter(|row| newer.waits.observed_wait(row.wait).is_some_and(|wait| is_counted(wait.state)));
+            counted.map(|row| u32::from(row.seen_count)).sum()
+        };
+        let stopped = count(|state| state == TaskState::Traced);
+        let off_cpu = count(|state| state != TaskState::Running);
+        let off_cpu_share = rows.first().and_then(|row| off_cpu_share(spans?, row.task));
+        match off_cpu_share {
+            // Ten sub-samples a second miss many stops of microseconds; schedstat does not.
+            Some(share) if stopped > 0 && stopped == off_cpu => share,
+            _ if stopped < MIN_STOPPED_SUB_SAMPLES => 0.0,
+            Some(share) => share * f64::from(stopped) / f64::from(off_cpu),
+            None => f64::from(stopped) / f64::from(count(|_| true)),
+        }
     });
     of_thread.fold(0.0, f64::max)
+}
+
+/// The part of the time in which the thread neither ran nor waited for a CPU. `None` without schedstat.
+fn off_cpu_share(spans: &TaskSpan, task: TaskId) -> Option<f64> {
+    let thread = spans.thread(task)?;
+    Some((1.0 - thread.cpu?.0 - thread.run_queue_wait?.0).max(0.0))
 }

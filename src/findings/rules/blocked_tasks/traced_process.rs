@@ -13,8 +13,9 @@ pub const TRACED_PROCESS: Rule = Rule {
     title: "Traced process",
     meaning: "strace, gdb or another tracer (ptrace) is attached to a process that works: the kernel stops the thread at each system \
               call or signal, and the tracer lets it go on. A program with many system calls becomes ten to a hundred times slower.",
-    computed: "Share of the sub-samples that saw a thread of the process in which it was in state t, three at least; of the thread with \
-               most. The process ran in the interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
+    computed: "The time in which a thread of the process neither ran nor waited for a CPU (schedstat), times the share of state t in the \
+               sub-samples that saw it so (three at least, if it was in other states, too); of the thread with most. The process ran in the \
+               interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
     caveats: "Some sandboxes and emulators always run their programs under ptrace. A process that stands at a breakpoint does not run: it is \
               reported as stuck-server if connections wait for it. perf and eBPF do not stop threads.",
     next_steps: &[
