@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::cgroups::{contains, limit_applies};
-use super::device_waiters::leads_to_device;
+use super::device_waiters::{leads_to_device, may_lead_to_device, with_lower_devices};
 use super::disk_latency::TAIL;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
@@ -104,7 +104,12 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             holder.is_some_and(|holder| is_throttled_by(context, holder, &cause.subject))
         }
         (Kind::StuckServer, Kind::IdleButBlocked) => is_most_blocked_group(blocked, &finding.subject),
-        (Kind::HungTask, Kind::DiskStalled) => true,
+        (Kind::HungTask, Kind::DiskStalled) => {
+            disk(&cause.subject).is_some_and(|device| may_hang_on_device(context, &finding.subject, device))
+        }
+        (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::IoThrottled) => {
+            disk(&finding.subject).is_some_and(|device| is_limited_below(context, cause, device))
+        }
         // Threads that sleep behind a lock are not in the load average.
         (Kind::LoadNotCpu, Kind::IdleButBlocked) => !blocked.is_some_and(is_mostly_in_kernel_locks),
         (Kind::LoadNotCpu, Kind::KernelLockContention) => blocked.is_some_and(is_mostly_in_kernel_locks),
@@ -116,6 +121,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             })
         }
         (Kind::TcpRetransmits, Kind::ConnectBlocked) => are_mostly_requests(finding),
+        (Kind::SaturatedCore, Kind::CpuStolen) => is_full_by_steal(context, finding),
         (Kind::CpuSaturated, Kind::CpuStolen) => is_mostly_stolen(context, finding),
         (Kind::NetworkLatency, Kind::NicSaturated) => {
             let is_backlogged = |nic| context.state.network(None).backlogged_samples(nic) > 0;
@@ -168,10 +174,39 @@ fn ran_out_of_memory(context: &RuleContext, kill: &Finding, short: &Subject) -> 
     let group = path.and_then(|path| context.interval.cgroups.iter().find(|group| group.id.path == *path));
     match (short, group) {
         (Subject::Cgroup(short), Some(group)) => contains(short, &group.id),
-        (Subject::Host, Some(group)) => group.memory_limit.is_none(),
+        (Subject::Host, Some(group)) => group.memory_limit.is_none() || group.limit_ooms == Some(0),
         (Subject::Host, None) => path.is_none(),
         _ => false,
     }
+}
+
+/// Whether one of the hung threads waits for the device, or may: its device is not known, and its wait is that of block devices.
+fn may_hang_on_device(context: &RuleContext, hung: &Subject, device: DiskId) -> bool {
+    let is_subject = |thread: &BlockedThread| match hung {
+        Subject::Task { id, .. } => thread.task == *id,
+        Subject::Group { id, .. } => context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(id),
+        _ => false,
+    };
+    let may_wait = |thread: &BlockedThread| match thread.disk {
+        Some(disk) => may_lead_to_device(context.interval, disk, device),
+        None => !thread.is_non_block_storage(),
+    };
+    context.interval.blocked_threads.iter().any(|thread| is_subject(thread) && may_wait(thread))
+}
+
+/// Whether the I/O limit that is used up is that of a device below this one (dm, md), whose latency then includes it.
+fn is_limited_below(context: &RuleContext, throttled: &Finding, device: DiskId) -> bool {
+    let below = with_lower_devices(context.interval, device);
+    let below = below.get(1..).unwrap_or_default();
+    let limits = context.interval.io_limits.iter().filter(|limit| below.contains(&limit.disk));
+    limits.into_iter().any(|limit| has_evidence(throttled, "limiting_cgroup", limit.cgroup.path.as_bytes()))
+}
+
+/// Whether the CPU would not be full without the time that the hypervisor gave to others.
+fn is_full_by_steal(context: &RuleContext, core: &Finding) -> bool {
+    let Subject::Cpu(id) = &core.subject else { return false };
+    let usage = context.interval.cpu.as_ref().and_then(|cpu| cpu.cpus.iter().find(|usage| usage.id == *id));
+    usage.is_some_and(|usage| usage.busy() < context.thresholds.core_busy_ratio && usage.shares.steal > 0.0)
 }
 
 /// Whether the saturated CPU is one of those to which the threads of the other finding are restricted.

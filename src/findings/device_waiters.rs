@@ -34,12 +34,12 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
 
 /// Whether requests to `above` are, or become, requests to `device` (dm, md).
 pub fn leads_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
-    devices_below(interval, above, MAX_DEVICE_DEPTH).contains(&device)
+    with_lower_devices(interval, above).contains(&device)
 }
 
 /// The same, or may become: the device below a loop device's file is not known.
-fn may_lead_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
-    let below = devices_below(interval, above, MAX_DEVICE_DEPTH);
+pub fn may_lead_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
+    let below = with_lower_devices(interval, above);
     below.contains(&device) || below.iter().any(|&id| is_loop(interval, id)) && !is_loop(interval, device)
 }
 
@@ -47,6 +47,10 @@ fn may_lead_to_device(interval: &Interval, above: DiskId, device: DiskId) -> boo
 const MAX_DEVICE_DEPTH: u32 = 8;
 
 /// The device itself and all that it is stacked on.
+pub fn with_lower_devices(interval: &Interval, id: DiskId) -> Vec<DiskId> {
+    devices_below(interval, id, MAX_DEVICE_DEPTH)
+}
+
 fn devices_below(interval: &Interval, id: DiskId, depth: u32) -> Vec<DiskId> {
     let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id)).filter(|_| depth > 0);
     let slaves = disk.iter().flat_map(|disk| &disk.facts.slaves);

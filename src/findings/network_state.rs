@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::network_scope::NetworkScope;
 use super::nic_conditions;
-use super::syn_queue_conditions::{is_accept_queue_full, syn_queue_full_rate};
+use super::syn_queue_conditions::{is_accept_queue_full, is_nearly_full, syn_queue_full_rate};
 use super::thresholds::Thresholds;
 use crate::ids::{NicId, ProcessId};
 
@@ -43,7 +43,7 @@ pub struct FullQueue {
     pub is_accept_queue: bool,
     pub owner: Option<ProcessId>,
     /// The end of the last interval that showed it (CLOCK_BOOTTIME)
-    last_ns: u64,
+    pub last_ns: u64,
 }
 
 impl NetworkState {
@@ -68,7 +68,7 @@ impl NetworkState {
     fn update_full_queues(&mut self, scope: &NetworkScope, now_ns: u64, thresholds: &Thresholds) {
         let mut queues = Vec::new();
         if is_accept_queue_full(scope) {
-            queues.extend(scope.listeners().iter().map(|listener| FullQueue {
+            queues.extend(scope.listeners().iter().filter(|listener| is_nearly_full(listener)).map(|listener| FullQueue {
                 local_address: listener.local_address,
                 is_accept_queue: true,
                 owner: listener.owner.as_ref().map(|(owner, _)| *owner),

@@ -4,6 +4,7 @@
 //! accept queue is full, finished requests stay in the SYN queue and fill it, too: then the server is the cause.
 
 use super::network_scope::NetworkScope;
+use crate::sample::network::Listener;
 
 /// Requests per second that found a full SYN queue and no full accept queue: answered with a cookie, or dropped. `None` if the
 /// kernel counts neither.
@@ -23,6 +24,12 @@ pub fn dropped_rate(scope: &NetworkScope) -> Option<f64> {
     let other = protocols.listen_drops.zip(protocols.listen_overflows).map(|(drops, overflows)| drops.0 - overflows.0);
     let dropped = counted.unwrap_or(0.0).max(other.unwrap_or(0.0));
     (counted.is_some() || other.is_some()).then_some(if is_accept_queue_full(scope) { 0.0 } else { dropped })
+}
+
+/// Whether the accept queue of a listening socket is full, or at least half full: the server may have accepted some connections since it
+/// overflowed.
+pub fn is_nearly_full(listener: &Listener) -> bool {
+    u64::from(listener.accept_queue) * 2 > u64::from(listener.backlog_limit)
 }
 
 /// Whether a listening socket overflowed: its connections are established, and it does not accept them. Without the counter

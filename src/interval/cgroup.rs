@@ -26,6 +26,8 @@ pub struct CgroupSpan {
     pub memory_limit_hits: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
+    /// How often in this interval its memory limit, or that of a group below it, was met and nothing could be reclaimed; v2 only
+    pub limit_ooms: Option<u64>,
     /// The CPUs that its cpuset allows, where they are fewer than those of the group above
     pub cpus: Option<Name>,
     pub pressure: CgroupPressureSpan,
@@ -128,6 +130,7 @@ fn span(before: &Cgroup, group: &Cgroup, seconds: f64, max_cpus: Option<f64>) ->
         major_faults: rate(|group| group.major_faults),
         memory_limit_hits: rate(|group| group.memory_limit_hits),
         oom_kills: delta(group.oom_kills, before.oom_kills),
+        limit_ooms: delta(group.limit_ooms, before.limit_ooms),
         cpus: group.cpus.clone(),
         pressure: CgroupPressureSpan::between(&before.pressure, &group.pressure, seconds),
         pressure_averages: group.pressure_averages,

@@ -22,6 +22,8 @@ pub struct LockHolder {
     pub group: u16,
     /// Mean number of threads that wait for a lock whose holder is in `activity` or, of futex locks, in another one that is no `Event`
     pub waiters: f64,
+    /// Of these, those whose holder did not run
+    pub waiters_of_sleeping: f64,
     /// Share of the group's threads in contended futexes, or in locks inside the kernel, that these are, 0 to 1
     pub share: f64,
     /// What holders did while most threads waited
@@ -123,6 +125,7 @@ fn holders_by_group(
             *activities.entry(owner.activity).or_default() += owner.waiters;
         }
         let waiters: f64 = activities.values().sum();
+        let waiters_of_running = activities.get(&HolderActivity::Running).copied().unwrap_or_default();
         let (activity, _) = activities.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)))?;
         let there = || there.iter().filter(|owner| owner.activity == activity);
         let rank = |owner: &Owner| (owner.thread.syscall.is_some(), owner.thread.task);
@@ -141,6 +144,7 @@ fn holders_by_group(
         Some(LockHolder {
             group,
             waiters,
+            waiters_of_sleeping: waiters - waiters_of_running,
             share: (waiters / waiting(group).max(f64::MIN_POSITIVE)).min(1.0),
             activity,
             thread: most.thread.clone(),

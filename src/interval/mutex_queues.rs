@@ -17,7 +17,7 @@ use crate::units::SmallSort;
 pub struct MutexQueue {
     pub group: GroupId,
     pub label: GroupLabel,
-    /// Mean number of threads that wait for the mutex
+    /// Mean number of threads that wait for the mutex; where the mutex names its holder, while that does not run
     pub threads: f64,
     /// Different holders that were seen
     pub holders: u32,
@@ -49,7 +49,7 @@ pub fn mutex_queues(newer: &Sample, counts: &WaitCounts, lock_holders: &[LockHol
         Some(MutexQueue {
             group: id.clone(),
             label,
-            threads: holder.waiters,
+            threads: holder.waiters_of_sleeping,
             holders: holder.holders,
             named: Some(holder.clone()),
         })

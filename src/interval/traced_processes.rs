@@ -5,10 +5,9 @@ use crate::ids::{ProcessId, TaskId};
 use crate::interval::task::TaskSpan;
 use crate::sample::Sample;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::TracedProcess;
+use crate::sample::waits::{ThreadWait, TracedProcess};
 
-/// Fewer sub-samples in state t say nothing about the rest of the time, if the thread sleeps for other reasons, too. docs/metrics.md,
-/// "Fixed thresholds".
+/// Without schedstat, fewer sub-samples in state t say nothing about the rest of the time. docs/metrics.md, "Fixed thresholds".
 const MIN_STOPPED_SUB_SAMPLES: u32 = 3;
 
 /// A process that runs, and is stopped by its tracer again and again.
@@ -18,8 +17,10 @@ pub struct TracedSpan {
     /// Pid
     pub tracer: u32,
     /// Share of the time in which its most stopped thread was in state t: the time in which that neither ran nor waited for a CPU
-    /// (schedstat), times the share of state t in the sub-samples that saw it so
+    /// (schedstat), times the share of state t in the sub-samples that saw threads of the process so
     pub stopped_share: f64,
+    /// The same as if one more sub-sample had seen it in another state: few sub-samples prove little
+    pub least_stopped_share: f64,
 }
 
 /// Sorted by pid.
@@ -27,8 +28,8 @@ pub fn traced_processes(older: &Sample, newer: &Sample, spans: Option<&TaskSpan>
     let Ok(tasks) = &newer.tasks else { return Vec::new() };
     let span = |traced: &TracedProcess| {
         let process = tasks.process(traced.pid).filter(|process| has_run(process, older.at.boottime_ns))?;
-        let stopped_share = stopped_share(newer, traced.pid, spans);
-        Some(TracedSpan { process: process.id(), tracer: traced.tracer, stopped_share })
+        let (stopped_share, least_stopped_share) = stopped_share(newer, traced.pid, spans);
+        Some(TracedSpan { process: process.id(), tracer: traced.tracer, stopped_share, least_stopped_share })
     };
     newer.waits.traced.iter().filter_map(span).collect()
 }
@@ -38,29 +39,29 @@ fn has_run(process: &Process, since_ns: u64) -> bool {
     process.threads.iter().any(|thread| thread.last_timeslice_ns.is_none_or(|last_ns| last_ns >= since_ns))
 }
 
-fn stopped_share(newer: &Sample, pid: u32, spans: Option<&TaskSpan>) -> f64 {
+/// `TracedSpan::stopped_share` and `least_stopped_share`.
+fn stopped_share(newer: &Sample, pid: u32, spans: Option<&TaskSpan>) -> (f64, f64) {
     let rows = &newer.waits.threads;
     let first = rows.partition_point(|row| row.task.pid < pid);
     let own = rows.get(first..).unwrap_or_default();
     let own = own.get(..own.partition_point(|row| row.task.pid == pid)).unwrap_or_default();
-    let of_thread = own.chunk_by(|one, next| one.task == next.task).map(|rows| {
-        let count = |is_counted: fn(TaskState) -> bool| -> u32 {
-            let counted =
-                rows.iter().filter(|row| newer.waits.observed_wait(row.wait).is_some_and(|wait| is_counted(wait.state)));
-            counted.map(|row| u32::from(row.seen_count)).sum()
-        };
-        let stopped = count(|state| state == TaskState::Traced);
-        let off_cpu = count(|state| state != TaskState::Running);
-        let off_cpu_share = rows.first().and_then(|row| off_cpu_share(spans?, row.task));
-        match off_cpu_share {
-            // Ten sub-samples a second miss many stops of microseconds; schedstat does not.
-            Some(share) if stopped > 0 && stopped == off_cpu => share,
-            _ if stopped < MIN_STOPPED_SUB_SAMPLES => 0.0,
-            Some(share) => share * f64::from(stopped) / f64::from(off_cpu),
-            None => f64::from(stopped) / f64::from(count(|_| true)),
+    let count = |rows: &[ThreadWait], is_counted: fn(TaskState) -> bool| -> u32 {
+        let counted = rows.iter().filter(|row| newer.waits.observed_wait(row.wait).is_some_and(|wait| is_counted(wait.state)));
+        counted.map(|row| u32::from(row.seen_count)).sum()
+    };
+    let stopped_count = |rows| count(rows, |state| state == TaskState::Traced);
+    let (stopped, off_cpu) = (f64::from(stopped_count(own)), f64::from(count(own, |state| state != TaskState::Running)));
+    let of_threads = own.chunk_by(|one, next| one.task == next.task).filter(|rows| stopped_count(rows) > 0).map(|rows| {
+        match rows.first().and_then(|row| off_cpu_share(spans?, row.task)) {
+            Some(share) => (share * stopped / off_cpu, share * stopped / (off_cpu + 1.0)),
+            None if stopped_count(rows) < MIN_STOPPED_SUB_SAMPLES => (0.0, 0.0),
+            None => {
+                let share = f64::from(stopped_count(rows)) / f64::from(count(rows, |_| true));
+                (share, share)
+            }
         }
     });
-    of_thread.fold(0.0, f64::max)
+    of_threads.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
 }
 
 /// The part of the time in which the thread neither ran nor waited for a CPU. `None` without schedstat.

@@ -82,8 +82,8 @@ pub struct FindingComparison {
     pub subject: String,
     /// The severity in each recording, the base first; `None`: not found
     pub severity: Vec<Option<Severity>>,
-    /// The sentence of the last recording that has it
-    pub sentence: String,
+    /// The sentence in each recording
+    pub sentences: Vec<Option<String>>,
 }
 
 /// The least change, as a share of the base's value.
@@ -122,19 +122,22 @@ fn figure_delta(key: &FigureKey, base: Option<&Distribution>, new: Option<&Distr
     };
     let superiority = base.superiority_of(values);
     let of = |old: f64, new: f64| (old > 0.0).then(|| new / old);
-    let ratio = of(base.median(), values.median()).or_else(|| of(base.p95(), values.p95()));
+    let of_p95 = of(base.p95(), values.p95());
+    let ratio = of(base.median(), values.median()).or(of_p95);
     FigureDelta {
         summary: Some(summarize(values)),
         ratio,
         superiority: Some(superiority),
-        change: classify_change(key, superiority, ratio),
+        change: classify_change(key, superiority, [ratio, of_p95]),
     }
 }
 
 /// A certain and large change is better or worse by the figure's direction.
-fn classify_change(key: &FigureKey, superiority: Superiority, ratio: Option<f64>) -> FigureChange {
+/// `ratios`: of the medians, and of the 95th percentiles, which alone tell of a device that is slow in some of the intervals.
+fn classify_change(key: &FigureKey, superiority: Superiority, ratios: [Option<f64>; 2]) -> FigureChange {
     let moved = superiority.probability - 0.5;
-    let small = ratio.is_some_and(|ratio| (ratio - 1.0).abs() < MIN_RELATIVE_CHANGE);
+    let is_small = |ratio: f64| (ratio - 1.0).abs() < MIN_RELATIVE_CHANGE;
+    let small = ratios.iter().any(Option::is_some) && ratios.iter().flatten().all(|&ratio| is_small(ratio));
     if superiority.certainty() == Certainty::Unclear || moved.abs() < MIN_SUPERIORITY || small {
         return FigureChange::None;
     }
@@ -155,14 +158,11 @@ fn compare_findings(recordings: &[ComparedRecording]) -> Vec<FindingComparison> 
     let mut about: Vec<_> = found.iter().flat_map(|found| found.keys()).collect();
     about.sort_unstable();
     about.dedup();
-    let of = |about: &recording_figures::FindingKey| {
-        let sentence = found.iter().rev().find_map(|found| found.get(about)).map(|found| found.sentence.clone());
-        FindingComparison {
-            kind: about.0,
-            subject: about.1.clone(),
-            severity: found.iter().map(|found| found.get(about).map(|found| found.severity)).collect(),
-            sentence: sentence.unwrap_or_default(),
-        }
+    let of = |about: &recording_figures::FindingKey| FindingComparison {
+        kind: about.0,
+        subject: about.1.clone(),
+        severity: found.iter().map(|found| found.get(about).map(|found| found.severity)).collect(),
+        sentences: found.iter().map(|found| found.get(about).map(|found| found.sentence.clone())).collect(),
     };
     about.into_iter().map(of).collect()
 }

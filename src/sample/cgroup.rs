@@ -36,6 +36,9 @@ pub struct Cgroup {
     pub memory_limit_hits: Option<Counter>,
     /// `oom_kill` of v1 memory.oom_control, v2 memory.events; read again only after `Memory::oom_kills` of the host has grown
     pub oom_kills: Option<Counter>,
+    /// `oom` of v2 memory.events: how often its limit, or that of a group below it, was met and nothing could be reclaimed. A kill for
+    /// lack of memory on the host does not count here. Read with `oom_kills`
+    pub limit_ooms: Option<Counter>,
     /// The CPUs that its tasks may use, as the kernel lists them (`0-3,8`), where they are fewer than those of the group
     /// above: v1 cpuset.effective_cpus, v2 cpuset.cpus.effective. `None` is no limit of its own.
     pub cpus: Option<Name>,
@@ -60,6 +63,7 @@ impl Cgroup {
             major_faults: None,
             memory_limit_hits: None,
             oom_kills: None,
+            limit_ooms: None,
             cpus: None,
             pressure: CgroupPressure::default(),
             pressure_averages: CgroupPressureAverages::default(),

@@ -32,6 +32,7 @@ fn group(path: &str) -> CgroupSpan {
         major_faults: None,
         memory_limit_hits: None,
         oom_kills: None,
+        limit_ooms: None,
         cpus: None,
         pressure: CgroupPressureSpan::default(),
         pressure_averages: CgroupPressureAverages::default(),

@@ -29,6 +29,7 @@ fn v2_with_a_pod_inside_a_slice() {
     assert_eq!((pod.quota_us, pod.throttled_ns), (Some(20000), Some(Counter(9_000_000))));
     assert_eq!(pod.cpus, Some("3".into()), "and app below it is not limited once more");
     assert_eq!((pod.memory_limit_hits, pod.oom_kills), (Some(Counter(701)), Some(Counter(2))), "hits are its own");
+    assert_eq!(pod.limit_ooms, Some(Counter(3)), "also where nothing could be killed");
     assert_eq!((pod.refaulted_pages, pod.major_faults), (Some(Counter(4003)), Some(Counter(88))));
     let stall = pod.pressure;
     assert_eq!((stall.cpu_some_us, stall.memory_some_us), (Some(Counter(123_456)), Some(Counter(777))));

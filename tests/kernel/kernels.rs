@@ -133,7 +133,11 @@ fn kernel_5_4() {
     assert_eq!(all.pressure.irq, Err(Absent::NoSuchFile));
 
     assert_eq!(disk_names(&all), ["sda", "sdb", "md0"]);
-    assert_eq!(all.disk("md0").facts.slaves, [DiskId { major: 8, minor: 0 }, DiskId { major: 8, minor: 16 }]);
+    assert_eq!(
+        all.disk("md0").facts.slaves,
+        [DiskId { major: 8, minor: 0 }, DiskId { major: 8, minor: 16 }],
+        "of sda1 and sdb1"
+    );
     assert_eq!(names(&all.disk("md0").facts.mount_points), ["/"]);
     assert_eq!(all.disk("sdb").facts.serial, Some("V6G2".into()));
     assert_eq!(all.in_flight, Ok(3), "partitions are not added up");

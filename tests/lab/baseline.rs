@@ -55,8 +55,8 @@ fn learn_measures_an_idle_disk_and_refuses_a_busy_one() {
         let row = rows.iter().find(|row| row["size"] == size && row["operation"] == "read").expect(size);
         let ms = row["baseline_seconds"].as_f64().expect("a baseline") * 1000.0;
         // iostat's r_await of this disk is 5.24 ms at one request at a time on a quiet machine (lab scenario 09), 5.6 on a
-        // busy one, where fio says 5.9; on one that is slower still, no more than the kernel counts itself.
-        assert!((5.0..6.5_f64.max(mean_ms * 1.1)).contains(&ms), "{size}: {ms} ms, mean {mean_ms} ms\n{lines}");
+        // busy one, where fio says 5.9; on one that is slower still, near what the kernel counts itself for all sizes together.
+        assert!((5.0..6.5_f64.max(mean_ms * 1.25)).contains(&ms), "{size}: {ms} ms, mean {mean_ms} ms\n{lines}");
         assert_eq!((&row["provisional"], row["intervals"].as_u64() >= Some(10)), (&Value::Bool(false), true), "{lines}");
     }
 

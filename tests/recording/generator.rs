@@ -729,6 +729,7 @@ fn cgroup(d: &mut Dice) -> Cgroup {
         major_faults: d.maybe(Dice::counter),
         memory_limit_hits: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
+        limit_ooms: d.maybe(Dice::counter),
         cpus: d.maybe(Dice::name),
         pressure: CgroupPressure {
             cpu_some_us: d.maybe(Dice::counter),

@@ -671,9 +671,10 @@ pub struct Cgroup {
     pub limit_hits: Option<f64>,
     /// In the first interval only
     pub oom_kills: Option<u64>,
+    /// `oom` of its memory.events, in the first interval only
+    pub limit_ooms: Option<u64>,
     /// Its own PSI memory some, per cent
-    #[serde(default)]
-    pub memory_stall: f64,
+    pub memory_stall: Option<f64>,
     /// The CPUs that its cpuset allows, `0-3,8`
     pub cpus: Option<String>,
     #[serde(default)]
@@ -725,6 +726,8 @@ pub struct Memory {
     pub dirty_limit_mib: Option<u64>,
     /// Pages reclaimed by kswapd and by tasks
     pub reclaimed: Option<f64>,
+    /// Pages scanned by tasks themselves, and their stalls
+    pub direct: Option<f64>,
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,
@@ -736,6 +739,8 @@ pub struct Pressure {
     pub cpu: f64,
     pub io: f64,
     pub memory: f64,
+    /// The kernel has no PSI
+    pub absent: bool,
 }
 
 /// What must hold after the last interval of a phase. Findings that are not listed must not be there.

@@ -98,6 +98,7 @@ impl Machine {
             self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
             for group in &phase.cgroup {
                 self.add(&format!("cgroup {} oom", group.path), group.oom_kills.unwrap_or(0) as f64);
+                self.add(&format!("cgroup {} limit oom", group.path), group.limit_ooms.unwrap_or(0) as f64);
             }
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
@@ -196,7 +197,7 @@ impl Machine {
             self.add(&format!("cgroup {path} refaults"), group.refaults * seconds);
             self.add(&format!("cgroup {path} major"), group.major_faults * seconds);
             self.add(&format!("cgroup {path} hits"), group.limit_hits.unwrap_or(0.0) * seconds);
-            self.add(&format!("cgroup {path} memory stall"), group.memory_stall / 100.0 * seconds * 1e6);
+            self.add(&format!("cgroup {path} memory stall"), group.memory_stall.unwrap_or(0.0) / 100.0 * seconds * 1e6);
             for limit in &group.io {
                 self.add(&format!("cgroup {path} {} reads", limit.disk), limit.reads * seconds);
                 self.add(&format!("cgroup {path} {} writes", limit.disk), limit.writes * seconds);
@@ -207,6 +208,7 @@ impl Machine {
             self.add("memory out", memory.swap_out_mib * 1_048_576.0 / PAGE * seconds);
             self.add("memory refaults", memory.refaults * seconds);
             self.add("memory reclaimed", memory.reclaimed.unwrap_or(0.0) * seconds);
+            self.add("memory direct", memory.direct.unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
         for limit in &phase.limit {
@@ -282,6 +284,9 @@ impl Machine {
         };
         sample.container_names = phase.container.iter().map(container).collect();
         let stall = |word: &str| {
+            if phase.pressure.absent {
+                return Err(Absent::NoSuchFile);
+            }
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })
         };
@@ -296,6 +301,9 @@ impl Machine {
                 swapped_out_pages: Some(self.read("memory out")),
                 refaulted_pages: Some(self.read("memory refaults")),
                 reclaimed_pages: memory.reclaimed.is_some().then(|| self.read("memory reclaimed")),
+                scanned_direct_pages: memory.direct.map(|_| self.read("memory direct")),
+                allocation_stalls: memory.direct.map(|_| self.read("memory direct")),
+                compaction_stalls: memory.direct.map(|_| self.read("memory direct")),
                 major_faults: Some(self.read("memory major")),
                 oom_kills: Some(self.read("oom")),
                 dirty_kb: Some(memory.dirty_mib * 1024),
@@ -533,8 +541,12 @@ impl Machine {
             major_faults: read("major"),
             memory_limit_hits: group.limit_hits.is_some().then(|| self.read(&format!("cgroup {path} hits"))),
             oom_kills: group.oom_kills.is_some().then(|| self.read(&format!("cgroup {path} oom"))),
+            limit_ooms: group.limit_ooms.is_some().then(|| self.read(&format!("cgroup {path} limit oom"))),
             cpus: group.cpus.as_deref().map(Name::from),
-            pressure: CgroupPressure { memory_some_us: read("memory stall"), ..CgroupPressure::default() },
+            pressure: CgroupPressure {
+                memory_some_us: group.memory_stall.and_then(|_| read("memory stall")),
+                ..CgroupPressure::default()
+            },
             ..Cgroup::new(cgroup_id(path))
         }
     }

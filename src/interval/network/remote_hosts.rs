@@ -38,6 +38,8 @@ pub struct RemoteHostSpan {
     pub kilobytes_in: Option<PerSecond>,
     pub segments_retransmitted: Option<PerSecond>,
     pub retransmitted_share: Option<Ratio>,
+    /// Segments with data, also retransmitted ones
+    pub data_segments_out: Option<PerSecond>,
     /// Round-trip times of its active connections; `None` if there were none
     pub active: Option<RttSpan>,
     /// Round-trip times of those with a send backlog; `None` if there were none
@@ -127,6 +129,7 @@ impl RemoteHostSpan {
             kilobytes_in: kilobytes(|peer| peer.bytes_received),
             retransmitted_share: retransmitted.zip(sent).and_then(|(part, whole)| Ratio::new(part.0, whole.0)),
             segments_retransmitted: retransmitted,
+            data_segments_out: sent,
             active: round_trip(|peer| &peer.active),
             send_backlogged: round_trip(|peer| &peer.send_backlogged),
             send_limits: older

@@ -75,7 +75,14 @@ pub struct Group {
     is_throttled: bool,
     was_near_limit: bool,
     /// Its OOM kills, and those of the host when they were read: they change together.
-    oom_kills: Option<(Option<Counter>, Counter)>,
+    oom_counts: Option<(OomCounts, Counter)>,
+}
+
+/// `Cgroup::oom_kills` and `Cgroup::limit_ooms`.
+#[derive(Clone, Copy, Debug, Default)]
+struct OomCounts {
+    kills: Option<Counter>,
+    limit_ooms: Option<Counter>,
 }
 
 impl Group {
@@ -95,7 +102,7 @@ impl Group {
             is_constrained: false,
             is_throttled: false,
             was_near_limit: false,
-            oom_kills: None,
+            oom_counts: None,
         }
     }
 
@@ -117,8 +124,8 @@ impl Group {
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
         (self.is_constrained, self.is_throttled) = (older.is_constrained, older.is_throttled);
-        (self.limit_counters, self.was_near_limit, self.oom_kills) =
-            (older.limit_counters, older.was_near_limit, older.oom_kills);
+        (self.limit_counters, self.was_near_limit, self.oom_counts) =
+            (older.limit_counters, older.was_near_limit, older.oom_counts);
         if self.limits.directories == older.limits.directories {
             self.cpu_stat = older.cpu_stat.take();
             self.cpu_usage = older.cpu_usage.take();
@@ -174,15 +181,14 @@ impl Group {
             files.read_memory(directory, &mut cgroup);
         }
         self.was_near_limit = near;
-        if let (Some(directory), Some(host)) = (&self.limits.directories.memory, host_kills) {
+        if let Some(directory) = self.limits.directories.memory.as_ref().filter(|_| near || host_kills.is_some()) {
             // A group is far from its limit after a kill.
-            let kills = match self.oom_kills {
-                _ if cgroup.oom_kills.is_some() => cgroup.oom_kills,
-                Some((known, then)) if then == host => known,
-                _ => files.read_oom_kills(directory),
+            let counts = match self.oom_counts {
+                Some((known, then)) if host_kills == Some(then) => known,
+                _ => files.read_oom_counts(directory),
             };
-            self.oom_kills = Some((kills, host));
-            cgroup.oom_kills = kills;
+            self.oom_counts = host_kills.map(|host| (counts, host));
+            (cgroup.oom_kills, cgroup.limit_ooms) = (counts.kills, counts.limit_ooms);
         }
         if let Some(directory) = &self.limits.directories.cpuset {
             cgroup.cpus = files.read_cpus(directory);
@@ -232,7 +238,7 @@ impl GroupFiles<'_> {
         Some(self.buffer)
     }
 
-    /// Page faults, limit hits, OOM kills, pressure.
+    /// Page faults, limit hits, pressure.
     fn read_memory(&mut self, directory: &Path, cgroup: &mut Cgroup) {
         if let Some(bytes) = self.read(directory, "memory.stat") {
             parse_memory_stat(bytes, cgroup);
@@ -240,19 +246,16 @@ impl GroupFiles<'_> {
         match self.version {
             CgroupVersion::V1 => {
                 cgroup.memory_limit_hits = self.read(directory, "memory.failcnt").and_then(parse_single_u64).map(Counter);
-                cgroup.oom_kills = self.read_oom_kills(directory);
             }
             CgroupVersion::V2 => {
                 let both = |bytes: &[u8]| {
                     let (high, max) = (parse_named_counter(bytes, b"high")?, parse_named_counter(bytes, b"max")?);
                     high.0.checked_add(max.0).map(Counter)
                 };
-                if let Some(bytes) = self.read(directory, "memory.events") {
-                    (cgroup.memory_limit_hits, cgroup.oom_kills) = (both(bytes), parse_named_counter(bytes, b"oom_kill"));
-                }
                 // The group's own, without those of its descendants.
-                if let Some(hits) = self.read(directory, "memory.events.local").and_then(both) {
-                    cgroup.memory_limit_hits = Some(hits);
+                cgroup.memory_limit_hits = self.read(directory, "memory.events.local").and_then(both);
+                if cgroup.memory_limit_hits.is_none() {
+                    cgroup.memory_limit_hits = self.read(directory, "memory.events").and_then(both);
                 }
                 let stalls = self.read_pressure(directory, "memory.pressure");
                 (cgroup.pressure.memory_some_us, cgroup.pressure_averages.memory_some) = stalls.some;
@@ -261,12 +264,14 @@ impl GroupFiles<'_> {
         }
     }
 
-    fn read_oom_kills(&mut self, directory: &Path) -> Option<Counter> {
+    fn read_oom_counts(&mut self, directory: &Path) -> OomCounts {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
             CgroupVersion::V2 => "memory.events",
         };
-        self.read(directory, file).and_then(|bytes| parse_named_counter(bytes, b"oom_kill"))
+        let Some(bytes) = self.read(directory, file) else { return OomCounts::default() };
+        let kills = parse_named_counter(bytes, b"oom_kill");
+        OomCounts { kills, limit_ooms: parse_named_counter(bytes, b"oom").filter(|_| self.version == CgroupVersion::V2) }
     }
 
     fn read_cpus(&mut self, directory: &Path) -> Option<Name> {

@@ -92,10 +92,19 @@ fn list_partitions(device: &mut OpenDirectory, name: &[u8]) -> Vec<DiskId> {
     read_device_numbers(device, &entries)
 }
 
+/// The whole devices that it is stacked on, also where that is a partition of them.
 fn list_slaves(device: &mut OpenDirectory) -> Vec<DiskId> {
     let mut entries = Vec::new();
     let _ = device.for_each_entry("slaves", |entry| entries.push(Path::new("slaves").join(OsStr::from_bytes(entry))));
-    read_device_numbers(device, &entries)
+    for entry in &mut entries {
+        // slaves/sda3 is a link to the directory of sda3 in that of sda.
+        if device.exists(entry.join("partition")) {
+            entry.push("..");
+        }
+    }
+    let mut slaves = read_device_numbers(device, &entries);
+    slaves.dedup();
+    slaves
 }
 
 /// The device numbers in the file `dev` of these directories.

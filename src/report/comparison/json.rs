@@ -35,7 +35,8 @@ pub fn json(comparison: &Comparison) -> String {
         kind: finding.kind,
         subject: finding.subject.clone(),
         severity: finding.severity.clone(),
-        sentence: finding.sentence.clone(),
+        sentence: finding.sentences.iter().rev().find_map(Option::clone).unwrap_or_default(),
+        sentences: finding.sentences.clone(),
     });
     let whole = ComparisonJson {
         schema: "stalltop/1",
@@ -104,5 +105,7 @@ struct FindingJson {
     kind: Kind,
     subject: String,
     severity: Vec<Option<Severity>>,
+    /// Of the last recording that has it
     sentence: String,
+    sentences: Vec<Option<String>>,
 }

@@ -96,8 +96,9 @@ fn write_findings(text: &mut String, comparison: &Comparison, index: usize) {
         let (was, now) = (finding.severity.first().copied().flatten(), finding.severity.get(index).copied().flatten());
         let what = format!("{} {}", finding.kind.as_str(), printable(&finding.subject));
         let what = what.trim_end();
+        let sentence = finding.sentences.get(index).and_then(Option::as_deref).unwrap_or_default();
         let sentence = match (was, now) {
-            (None, Some(now)) => format!("  new  {}: {what}: {}", now.as_str(), printable(&finding.sentence)),
+            (None, Some(now)) => format!("  new  {}: {what}: {}", now.as_str(), printable(sentence)),
             (Some(was), None) => format!("  gone {}: {what}", was.as_str()),
             (Some(was), Some(now)) if was != now => format!("  now  {} (was {}): {what}", now.as_str(), was.as_str()),
             _ => continue,

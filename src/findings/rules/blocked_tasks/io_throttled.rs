@@ -1,5 +1,6 @@
 //! Rule io-throttled: threads wait for storage while the device is nearly idle.
 
+use crate::findings::device_waiters::with_lower_devices;
 use crate::findings::disk_latency::{disk_names, latency_summary};
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
@@ -88,7 +89,8 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
     let idle_below =
         in_device <= limit && in_flight.unwrap_or(0.0).min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
     let process = context.process(holder.task.pid);
-    let disks = with_lower_devices(context, &below);
+    // A limit applies to the device that has requests of its own.
+    let disks: Vec<DiskId> = below.iter().flat_map(|span| with_lower_devices(context.interval, span.id)).collect();
     let used_up = process.and_then(|process| most_exhausted_limit(context, process, &disks));
     // If cgroups cannot be read there may be a limit.
     let may_be_limited = context.interval.newer.cgroups.is_err()
@@ -124,6 +126,8 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         }
     };
     let ids: Vec<DiskId> = below.iter().filter(|span| span.completed() > 0).map(|span| span.id).collect();
+    // The latency of a stacked device includes the time that the limit below it takes.
+    let ids = used_up.as_ref().map_or(ids, |limit| vec![limit.limit.disk]);
     let answers = match ids.as_slice() {
         [only] => latency_summary(context, *only),
         _ => String::new(),
@@ -165,10 +169,4 @@ fn own_cgroup(context: &RuleContext, cgroup: &CgroupId) -> String {
         NameKind::Path => format!("its cgroup ({})", name.name),
         _ => format!("its {}", name.describe()),
     }
-}
-
-/// The devices and those below them: a limit applies to the device that has requests of its own.
-fn with_lower_devices(context: &RuleContext, spans: &[&DiskSpan]) -> Vec<DiskId> {
-    let slaves = spans.iter().filter_map(|span| context.disk(span.id)).flat_map(|disk| disk.facts.slaves.iter().copied());
-    spans.iter().map(|span| span.id).chain(slaves).collect()
 }

@@ -128,7 +128,8 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
     let groups = &context.interval.newer.waits.groups;
     let hung = hung_threads(context.interval, context.thresholds).filter(|thread| {
         let group = groups.get(usize::from(thread.group));
-        locks.groups.iter().any(|of_locks| Some(&of_locks.group) == group)
+        let mut of_group = locks.groups.iter().filter(|of_locks| Some(&of_locks.group) == group);
+        of_group.any(|of_locks| of_locks.waits.iter().any(|wait| thread.wchan.as_ref() == Some(&wait.wchan)))
     });
     hung.count() as f64 * 2.0 >= locks.threads
 }

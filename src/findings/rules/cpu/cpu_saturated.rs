@@ -97,7 +97,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         return None;
     }
     let waiting = if only_low_priority { low_priority.unwrap_or(0.0) } else { normal };
-    let wanted = cpu.busy() * context.cpu_count() + waiting;
+    let wanted = taken * context.cpu_count() + waiting;
     let low_weight = if only_low_priority { None } else { low_weight_work(context, cpu, normal, limit) };
     let may_wait = only_low_priority || low_weight.is_some();
     let critical = !may_wait && waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
@@ -109,7 +109,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         None => String::new(),
     };
     let stolen = match cpu.total.steal >= MIN_REPORTED_STEAL {
-        true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
+        true => format!(" ({} stolen by the hypervisor)", percent(cpu.total.steal)),
         false => String::new(),
     };
     let locks = kernel_lock_clause(context, None).unwrap_or_default();

@@ -20,7 +20,7 @@ pub const SATURATED_CORE: Rule = Rule {
     title: "One core saturated",
     meaning: "One CPU is busy all the time while others have free time: what runs there cannot go faster, however many other \
               CPUs are idle.",
-    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while at least 0.25 of a CPU is free and the \
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq; and steal from 5 % on) while at least 0.25 of a CPU is free and the \
                host is below 90 %. From 60 % on only if one thread uses at least 95 % of that CPU: otherwise the scheduler \
                moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
                last 10 s: then that thread is the limit, no CPU is. A note if threads that started `limit-seconds` ago or \
@@ -52,6 +52,9 @@ const MAX_BUSY_WITHOUT_TOP_THREAD: f64 = 0.6;
 /// Threads that wait for a CPU, on average, from which those that share it are limited by it. docs/metrics.md, "Fixed thresholds".
 const MIN_WAITING_THREADS: f64 = 0.5;
 
+/// Share of a CPU's time from which what the hypervisor stole counts as used. docs/metrics.md, "Fixed thresholds".
+const MIN_STOLEN: f64 = 0.05;
+
 /// A short interval lowers the threshold by half a clock tick, and by at most this share.
 const MAX_TICK_ROUNDING: f64 = 0.1;
 
@@ -67,7 +70,8 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
-    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
+    let is_full = |core: &&CpuUsage| core.busy() + stolen(core) >= limit;
+    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(is_full).filter(is_limit).collect();
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.small_sort_by_key(|core| !is_softirq_dominated(core));
     let others = unlisted_clause(full.len(), "more CPU", "more CPUs");
@@ -92,8 +96,13 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
         let limits_threads = softirq || limits_threads(context, core);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
+        let stolen = stolen(core);
+        let by_hypervisor = match stolen > 0.0 {
+            true => format!(" and {} stolen by the hypervisor", percent(stolen)),
+            false => String::new(),
+        };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the host is {} busy ({}){label}{}{}{others}",
+            "CPU {} is {} busy ({}){by_hypervisor} while the host is {} busy ({}){label}{}{}{others}",
             core.id.0,
             percent(busy),
             what,
@@ -109,6 +118,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("irq_ratio", core.shares.irq),
             evidence_number("softirq_ratio", core.shares.softirq),
             evidence_number("hidden_ratio", core.hidden),
+            evidence_number("steal_ratio", core.shares.steal),
             evidence_number("host_busy_ratio", cpu.busy()),
             evidence_number("free_cpus", free.cpus),
             top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
@@ -117,15 +127,20 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         found.push(Candidate {
             severity: if may_wait || !limits_threads { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
-            value: busy,
+            value: busy + stolen,
             threshold: thresholds.core_busy_ratio,
             unit: "ratio",
             sentence,
             evidence,
-            explained_share: busy / context.cpu_count(),
+            explained_share: (busy + stolen) / context.cpu_count(),
         });
     }
     found
+}
+
+/// The share of its time that the hypervisor gave to others, where that is significant: threads of this CPU cannot use it.
+fn stolen(core: &CpuUsage) -> f64 {
+    if core.shares.steal >= MIN_STOLEN { core.shares.steal } else { 0.0 }
 }
 
 /// Whether threads that have run for long, or that wait for their turn, need this CPU, as far as threads can be seen. Otherwise processes
@@ -156,7 +171,8 @@ fn is_filled(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> bool {
     if top.is_some_and(|(task, _)| context.state.moved_lately(task)) {
         return false;
     }
-    cpu.busy() < MAX_BUSY_WITHOUT_TOP_THREAD || top.is_some_and(|(_, share)| share.0 >= context.thresholds.thread_busy_ratio)
+    cpu.busy() < MAX_BUSY_WITHOUT_TOP_THREAD
+        || top.is_some_and(|(_, share)| share.0 + stolen(core) >= context.thresholds.thread_busy_ratio)
 }
 
 /// `user 99.1 %, system 0.70 %`, the parts that matter.

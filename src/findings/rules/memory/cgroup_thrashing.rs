@@ -50,10 +50,24 @@ pub fn cgroups_at_limit(context: &RuleContext) -> Vec<Candidate> {
     short.iter().filter_map(|short| short.candidate(context, members.as_ref())).collect()
 }
 
-/// Whether its memory use is near its limit, or reached it in this interval.
+/// Whether it reached its memory limit in this interval; its memory use is near it, where the kernel does not count that.
 fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64) -> bool {
-    let hit = group.memory_limit_hits.is_some_and(|rate| rate.0 > 0.0);
-    limit > 0.0 && (used >= limit * context.thresholds.memory_limit_ratio || hit)
+    // A group full of page cache that did not meet its limit may wait for memory of the host.
+    let is_full = used >= limit * context.thresholds.memory_limit_ratio;
+    limit > 0.0 && group.memory_limit_hits.map_or(is_full, |rate| rate.0 > 0.0)
+}
+
+/// Share of the host's PSI memory from which that of a cgroup at its limit explains it. docs/metrics.md, "Fixed thresholds".
+const MIN_EXPLAINED_PRESSURE: f64 = 0.5;
+
+/// Whether a cgroup at its limit waits for memory at least half as long as the host (`some`, share of the time), as far as that is known.
+pub fn is_pressure_of_limit(context: &RuleContext, some: Option<f64>) -> bool {
+    let at_limit = context.interval.cgroups.iter().filter(|group| {
+        let known = group.memory_limit.zip(group.memory_used);
+        known.is_some_and(|(limit, used)| is_at_limit(context, group, limit.0 as f64, used.0 as f64))
+    });
+    let mut stalls = at_limit.map(|group| group.pressure.memory_some.zip(some));
+    stalls.any(|stalls| stalls.is_none_or(|(of_group, of_host)| of_group.0 >= of_host * MIN_EXPLAINED_PRESSURE))
 }
 
 /// `; cgroup /batch is at its memory limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major

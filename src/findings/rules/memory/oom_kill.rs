@@ -10,7 +10,8 @@ pub const OOM_KILL: Rule = Rule {
     kind: Kind::OomKill,
     title: "OOM kill",
     meaning: "The host, or a cgroup with a limit, ran out of memory, and the kernel killed a process.",
-    computed: "Any growth of oom_kill in /proc/vmstat. Reported for five intervals after the one that showed it.",
+    computed: "Any growth of oom_kill in /proc/vmstat. A cgroup is named by oom_kill of its memory.events, its limit only if `oom` there has grown, \
+               too (v1: memory.oom_control, always). Reported for five intervals after the one that showed it.",
     caveats: "A cgroup may be meant to be killed at its limit (a job with a memory limit).",
     next_steps: &["dmesg: which process was killed, in which cgroup", "the cgroup's limit, or which processes have grown"],
     reference: "Memory and pressure",
@@ -33,6 +34,12 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
     });
     let limit = |group: &CgroupSpan| group.memory_limit.map_or_else(|| "-".into(), |limit| bytes(limit.0 as f64));
     let whose = match (counted, at_limit) {
+        (Some(group), _) if group.limit_ooms == Some(0) => {
+            format!(
+                "; in {}, which was not at its limit: memory of the host, or of a group above it, ran out",
+                context.cgroup_name(&group.id)
+            )
+        }
         (Some(group), _) => format!("; in {}, whose limit is {}", context.cgroup_name(&group.id), limit(group)),
         (None, Some(group)) => format!("; {} is at its memory limit", context.cgroup_name(&group.id)),
         (None, None) => String::new(),
@@ -47,7 +54,10 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
         evidence: vec![
             evidence_number("oom_kills", kills),
             evidence_optional("available_bytes", memory.available.map(|available| available.0 as f64)),
-            evidence_optional("cgroups_at_limit", counted.or(at_limit).map(|_| 1.0)),
+            evidence_optional(
+                "cgroups_at_limit",
+                counted.or(at_limit).filter(|group| group.limit_ooms != Some(0)).map(|_| 1.0),
+            ),
             counted
                 .or(at_limit)
                 .map_or(evidence_optional("cgroup", None), |group| evidence_text("cgroup", group.id.path.clone())),

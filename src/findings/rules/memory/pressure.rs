@@ -7,10 +7,10 @@ use crate::findings::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
-use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
+use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit, is_pressure_of_limit};
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
-use crate::units::Ratio;
+use crate::units::{PerSecond, Ratio, reaches_threshold};
 
 pub const MEMORY_PRESSURE: Rule = Rule {
     kind: Kind::MemoryPressure,
@@ -19,9 +19,10 @@ pub const MEMORY_PRESSURE: Rule = Rule {
               page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
                least 500 per second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
-               or less than a tenth of the memory is available. Below critical it is a note if half of the memory is available \
-               and no cgroup is at its limit: only the page cache is read again. For a cgroup at 95 % of its limit, or that hit \
-               it, by its own counters and its own tasks; there also if threads spend half of their time on refaulted pages, \
+               or less than a tenth of the memory is available; without PSI also threads in direct reclaim. A note if only kswapd \
+               reclaimed, whose work PSI counts. Below critical it is a note if half of the memory is available \
+               and no cgroup is at its limit: only the page cache is read again. For a cgroup that met its limit (or is at 95 % of it, where the kernel does not \
+               count that), by its own counters and its own tasks; there also if threads spend half of their time on refaulted pages, \
                however few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were \
                never activated.",
     caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
@@ -72,8 +73,13 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let wanted = returning && needed || scarce.unwrap_or(true);
     let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= MIN_PAGE_WAITERS;
     // Pressure that a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
-    let explained = limited && scarce != Some(true);
-    if explained || !(by_pressure || by_faults) {
+    let explained = limited && scarce != Some(true) && is_pressure_of_limit(context, some);
+    // Dirty pages must be written back before they can be reclaimed: then few refault.
+    let waiting_in_reclaim = reclaim_waiters(context);
+    let is_reclaimed_directly = memory.and_then(|memory| memory.scanned_direct).is_none_or(|rate| rate.0 > 0.0);
+    let by_reclaim =
+        some.is_none() && is_reclaimed_directly && reaches_threshold(waiting_in_reclaim, thresholds.memory_waiting_threads);
+    if explained || !(by_pressure || by_faults || by_reclaim) {
         return None;
     }
     let available = match memory.and_then(|memory| Some((memory.available?, memory.total?))) {
@@ -88,12 +94,18 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
     let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let psi = some.map_or_else(|| "-".into(), percent);
-    let sentence = match by_pressure {
-        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
-        false => format!(
-            "{pages}, and {} for them (PSI memory {psi}){reclaiming}{available}{limited}{label}",
-            plural(page_waiters(context), "thread waits", "threads wait")
-        ),
+    let waits = |threads: f64| plural(threads, "thread waits", "threads wait");
+    let only_kswapd = by_pressure && !returning && is_only_kswapd(context);
+    let sentence = match (by_pressure, by_faults) {
+        (true, _) if only_kswapd => {
+            format!("kswapd reclaimed memory (PSI memory {psi}), and no other task waited for it{available}")
+        }
+        (true, _) => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
+        (false, true) => {
+            let waiting = waits(page_waiters(context));
+            format!("{pages}, and {waiting} for them (PSI memory {psi}){reclaiming}{available}{limited}{label}")
+        }
+        (false, false) => format!("{} in reclaim; {pages}{available}{limited}{label}", waits(waiting_in_reclaim)),
     };
     let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
     let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
@@ -101,12 +113,14 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
     let only_cache = is_plentiful && !(by_pressure && may_be_limited);
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
-    let (value, threshold, unit) = match by_pressure {
-        true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
-        false => (again, thresholds.refaults_per_second, "per_second"),
+    let (value, threshold, unit) = match (by_pressure, by_faults) {
+        (true, _) => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+        (false, true) => (again, thresholds.refaults_per_second, "per_second"),
+        (false, false) => (waiting_in_reclaim, thresholds.memory_waiting_threads, "threads"),
     };
     Some(Candidate {
         severity: match critical {
+            _ if only_kswapd && !may_be_limited => Severity::Note,
             true => Severity::Critical,
             // A program that reads much evicts the pages of others from the page cache.
             false if only_cache => Severity::Note,
@@ -129,6 +143,22 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         ],
         explained_share: some.unwrap_or(0.0).min(1.0),
     })
+}
+
+/// Whether the only task that the kernel counted as waiting for memory is kswapd, whose own work counts: nothing had to reclaim or
+/// compact memory before it got some, and no thread waits for a page.
+fn is_only_kswapd(context: &RuleContext) -> bool {
+    let Some(memory) = &context.interval.memory else { return false };
+    let none = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 == 0.0);
+    none(memory.scanned_direct)
+        && none(memory.allocation_stalls)
+        && none(memory.compaction_stalls)
+        && page_waiters(context) < MIN_PAGE_WAITERS
+}
+
+/// Mean number of threads that were seen in reclaim.
+fn reclaim_waiters(context: &RuleContext) -> f64 {
+    context.interval.idle_blocked.iter().flat_map(|blocked| &blocked.groups).map(|group| group.memory).sum()
 }
 
 /// Mean number of threads delayed by one cause, if delay accounting is on.

@@ -1,11 +1,13 @@
 //! Rule listen-overflow: an accept queue overflows.
 
+use std::net::SocketAddr;
+
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional, evidence_text};
-use crate::findings::syn_queue_conditions::is_accept_queue_full;
+use crate::findings::syn_queue_conditions::{is_accept_queue_full, is_nearly_full};
 use crate::sample::Name;
 use crate::sample::network::Listener;
 
@@ -15,7 +17,7 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
     meaning: "A server does not accept connections as fast as they arrive: the kernel drops them, and clients retry after a \
               second or more. It resembles packet loss on the network, but is not.",
     computed: "Any growth of ListenOverflows, or of ListenDrops while an accept queue is full; the listening socket with the \
-               fullest queue is named. Connection requests that find a full SYN queue are syn-queue-overflow.",
+               fullest queue is named, if that is at least half full, or was in the last seconds. Connection requests that find a full SYN queue are syn-queue-overflow.",
     caveats: "A flood of whole connections counts too. The socket is an inference: the counters cover the whole namespace.",
     next_steps: &[
         "ss -ltn: Recv-Q against Send-Q",
@@ -28,10 +30,16 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
 };
 
 fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
-    NetworkScope::all(context.interval).filter_map(|scope| candidate(&scope)).collect()
+    NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope)).collect()
 }
 
-fn candidate(scope: &NetworkScope) -> Option<Candidate> {
+/// The listening socket whose accept queue was full last, within the time in which clients try again.
+fn full_lately(context: &RuleContext, scope: &NetworkScope) -> Option<SocketAddr> {
+    let queues = context.state.network(scope.inode()).full_queues().iter();
+    queues.filter(|queue| queue.is_accept_queue).max_by_key(|queue| queue.last_ns).map(|queue| queue.local_address)
+}
+
+fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let protocols = scope.protocols;
     let drops = protocols.listen_drops.map(|rate| rate.0);
     let overflows = protocols.listen_overflows.map(|rate| rate.0);
@@ -43,7 +51,7 @@ fn candidate(scope: &NetworkScope) -> Option<Candidate> {
     let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
     let listeners = scope.listeners();
     let fill = |listener: &Listener| f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0);
-    let fullest = listeners.iter().filter(|listener| listener.accept_queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
+    let fullest = listeners.iter().filter(|listener| is_nearly_full(listener)).max_by(|a, b| fill(a).total_cmp(&fill(b)));
     let (subject, whose) = match fullest {
         Some(listener) => {
             let owner = match &listener.owner {
@@ -59,7 +67,13 @@ fn candidate(scope: &NetworkScope) -> Option<Candidate> {
             );
             (Subject::Socket(Name::from(listener.local_address.to_string().as_str())), whose)
         }
-        None => (Subject::Host, format!("accept queue of a listening socket{} (none is full right now)", scope.place())),
+        None => match full_lately(context, scope) {
+            Some(address) => (
+                Subject::Socket(Name::from(address.to_string().as_str())),
+                format!("accept queue of {address}{} (not full right now)", scope.place()),
+            ),
+            None => (Subject::Host, format!("accept queue of a listening socket{} (none is full right now)", scope.place())),
+        },
     };
     Some(Candidate {
         severity: Severity::Warning,

@@ -18,7 +18,8 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     kind: Kind::TcpRetransmits,
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
-    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 per second. The sentence says if the local \
+    computed: "Retransmitted segments at least 1 % of those sent (to other hosts, where most are sent within this one), and at \
+               least 10 per second. The sentence says if the local \
                queueing discipline dropped them, and names the remote host with most of them and the process that \
                sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
@@ -42,7 +43,10 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let protocols = scope.protocols;
     let (_, again) = (protocols.segments_out?, protocols.segments_retransmitted?);
     // OutSegs does not count segments that are sent again: there may be more of these, or nothing else.
-    let share = Ratio(protocols.retransmitted_share.map_or(1.0, |share| share.0).min(1.0));
+    let share = protocols.retransmitted_share.map_or(1.0, |share| share.0);
+    let elsewhere = if scope.namespace.is_none() { share_to_remote_hosts(context, scope) } else { None };
+    let to_whom = if elsewhere.is_some() { " to other hosts" } else { "" };
+    let share = Ratio(elsewhere.unwrap_or(share).min(1.0));
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
     // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
     // takes its connection for established; each is counted as an overflow. The rule listen-overflow reports them. Requests that a
@@ -86,13 +90,15 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         None => String::new(),
     };
     let top = match scope.namespace {
-        None => top_remote_host(context).map(|(host, rate)| TopHost::new(host.address, host.worst_process.as_ref(), rate)),
+        None => top_remote_host(context)
+            .filter(|(_, rate)| *rate >= again.0 * MIN_TOP_HOST_SHARE)
+            .map(|(host, rate)| TopHost::new(host.address, host.worst_process.as_ref(), rate)),
         Some(_) => scope
             .top_retransmit_host()
             .filter(|(_, rate)| rate.0 >= again.0 * MIN_TOP_HOST_SHARE)
             .map(|(host, rate)| TopHost::new(host.address, host.process.as_ref(), rate.0)),
     };
-    let most = top.as_ref().map(TopHost::describe).unwrap_or_default();
+    let most = top.as_ref().map(|top| top.describe(again.0)).unwrap_or_default();
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
@@ -100,7 +106,7 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP retransmits {} segments per second{}, {} of those sent{most}{cause}",
+            "TCP retransmits {} segments per second{}, {} of those sent{to_whom}{most}{cause}",
             significant_digits(again.0),
             scope.place(),
             percent(share.0)
@@ -121,6 +127,25 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         explained_share: 0.0,
     })
 }
+
+/// Retransmitted segments ÷ those sent to other hosts, where at least half of all are sent within this host: it loses none of these.
+/// `None` where they are fewer, or not known.
+fn share_to_remote_hosts(context: &RuleContext, scope: &NetworkScope) -> Option<f64> {
+    let rows = &context.state.remote_hosts()?.rows;
+    let sent_to = |local: bool| -> f64 {
+        let hosts = rows.iter().filter(|host| host.local == local);
+        hosts.filter_map(|host| host.data_segments_out).map(|rate| rate.0).sum()
+    };
+    let all = scope.protocols.segments_out?.0;
+    let within = sent_to(true);
+    let elsewhere = (all - within).max(sent_to(false));
+    (within >= all * MIN_LOCAL_SHARE && elsewhere > 0.0)
+        .then(|| scope.protocols.segments_retransmitted.map(|rate| rate.0 / elsewhere))?
+}
+
+/// Share of the segments sent within this host from which retransmits are compared with those sent to other hosts.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_LOCAL_SHARE: f64 = 0.5;
 
 /// The remote host to which most segments were retransmitted at the last scan of the connections, and how many per second.
 /// `None` if none has `MIN_TOP_HOST_SHARE` of them.
@@ -145,10 +170,12 @@ impl<'a> TopHost<'a> {
         TopHost { address, process, rate }
     }
 
-    /// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`
-    fn describe(&self) -> String {
+    /// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`. The rate is that of the last scan, which may have been before most of
+    /// the retransmits of the interval (`all` per second), or after more.
+    fn describe(&self, all: f64) -> String {
         let process = self.process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
-        format!("; most{process} to {}: {} per second", self.address, significant_digits(self.rate))
+        let rate = if self.rate <= all { format!(": {} per second", significant_digits(self.rate)) } else { String::new() };
+        format!("; most{process} to {}{rate}", self.address)
     }
 }
 

@@ -202,6 +202,7 @@ columns! { Cgroup: 48 {
     cpus,
     pressure,
     pressure_averages,
+    limit_ooms,
 } }
 columns! { CgroupPressure: 12 { cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us } }
 columns! { CgroupWeight: 4 { id, weight } }
