@@ -191,6 +191,9 @@ fn a_saturated_cpuset_on_an_idle_host() {
 
 #[test]
 fn a_saturated_affinity_mask_on_an_idle_host() {
+    if !crate::long() {
+        return;
+    }
     restricted("taskset", 4, |waits, _, said| four_for_one("cpu1", "CPU affinity allows", waits, said));
 }
 
@@ -245,6 +248,9 @@ fn a_task_throttled_by_the_quota_of_a_parent_group() {
 /// The opposite case: the same groups, and a quota of 1.5 CPUs for one thread, which cannot use it up.
 #[test]
 fn a_parent_quota_that_is_not_used_up() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = open("cpu", &[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "nested-quota", &[("QUOTA_US", "150000")]);
@@ -354,6 +360,9 @@ fn reads_throttled_by_the_io_limit_of_their_cgroup() {
 /// The opposite case: the same reader under a limit that it never reaches. It is as fast as its disk.
 #[test]
 fn reads_below_the_io_limit_of_their_cgroup() {
+    if !crate::long() {
+        return;
+    }
     reads_under_a_limit("io-limit-room", 100_000, |device, reads, window, said| {
         window.known("reads/s by the group's count", reads, 500.0, 7000.0);
         window.known("reads/s of the disk", window.disk(device).reads, reads * 0.98, reads * 1.02);

@@ -43,6 +43,9 @@ fn processes_behind_the_lock_of_a_file() {
 /// The same with one process that keeps the lock and goes on committing: /proc/locks must name it.
 #[test]
 fn processes_behind_a_lock_that_is_kept() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("flock-held", 8);
     ground.until(FLUSHES_COMPLETED, 20);
@@ -126,6 +129,9 @@ fn clients_behind_their_server() {
 /// runtime; condition variables of musl; rings with nothing in them. Beside each one thread that commits for itself.
 #[test]
 fn idle_pools_beside_a_thread_with_unrelated_io() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open() else { return };
     for mode in ["pool", "pools", "go", "musl", "ring"] {
         let _load = ground.start(mode, 16);
@@ -174,6 +180,9 @@ fn a_convoy_behind_a_busy_holder() {
 /// Blocked for 30 ms of each 100 ms, periodically: sub-samples with a fixed period would see it always, or never.
 #[test]
 fn a_writer_in_step_with_the_sub_samples() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..if long() { 3 } else { 1 } {
         // Each time at another phase.
@@ -193,6 +202,9 @@ fn a_writer_in_step_with_the_sub_samples() {
 /// other in part.
 #[test]
 fn asynchronous_readers() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open() else { return };
     for engine in ["libaio", "io_uring"] {
         let mut fio = Command::new("fio");

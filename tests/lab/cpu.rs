@@ -34,6 +34,9 @@ fn one_hot_thread(window: &mut Window, said: &mut CheckResult) {
 /// 07: one busy thread pinned to CPU 1. mpstat: cpu1 100.00, cpu0 6; schedstat: 99.88 %, run delay 0.12 %.
 #[test]
 fn one_hot_thread_on_one_cpu() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start("07-one-hot-thread-pinned", 120, &[]);
@@ -66,6 +69,9 @@ fn migrating(name: &str, every_ms: &str) {
 /// 08: the same thread moved every 100 ms: both CPUs 50 % by mpstat, the thread 99.88 % by /proc.
 #[test]
 fn one_hot_thread_that_no_cpu_shows() {
+    if !crate::long() {
+        return;
+    }
     migrating("08", "100");
 }
 

@@ -52,6 +52,9 @@ fn name_lookups_without_an_answer() {
 /// The innocent twin: each lookup is answered, and one socket is kept open without a lookup.
 #[test]
 fn name_lookups_that_are_answered() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "name-lookups.py", &["60", "20", "127.0.0.99", "answer"]);

@@ -34,6 +34,9 @@ fn connections_of_a_stopped_server() {
 
 #[test]
 fn a_stopped_process_without_clients() {
+    if !crate::long() {
+        return;
+    }
     check("stop-quiet", 1, |said| said.must_not("stuck-server"));
 }
 
@@ -60,6 +63,9 @@ fn connections_of_a_server_that_its_quota_throttles() {
 /// Four threads; the holder of their mutex sleeps for 100 ms at a time.
 #[test]
 fn connections_of_a_server_that_sleeps_under_its_mutex() {
+    if !crate::long() {
+        return;
+    }
     check("sleep-lock", 40, |said| {
         let stuck = said.must("stuck-server", "server", "warning");
         // Ten are answered in a second, and do not count for a while then.
@@ -101,6 +107,9 @@ fn two_processes_in_a_deadlock() {
 
 #[test]
 fn two_processes_that_pass_two_locks_on() {
+    if !crate::long() {
+        return;
+    }
     check("ordered", 2, |said| said.must_not("file-lock-queue"));
 }
 

@@ -168,11 +168,17 @@ fn a_holder_that_sleeps_since_before_the_first_sample() {
 
 #[test]
 fn a_holder_that_computes() {
+    if !crate::long() {
+        return;
+    }
     held("compute", &[], "warning", "which computes while it holds the lock");
 }
 
 #[test]
 fn a_holder_that_waits_for_a_child_process() {
+    if !crate::long() {
+        return;
+    }
     held("child", &[], "critical", "which waits for a child process (wait4)");
 }
 
@@ -230,6 +236,9 @@ fn waits_for_a_process(said: &mut CheckResult, written: &str, over: &str, does: 
 
 #[test]
 fn a_holder_that_asks_a_process_over_a_unix_socket() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     check_load("socket-answer", &[], |said, written| {
         waits_for_a_process(said, written, "socket", ", which sleeps for a fixed time (clock_nanosleep)");
@@ -273,11 +282,17 @@ fn a_holder_that_asks_a_process_of_its_container() {
 
 #[test]
 fn threads_that_wait_for_requests_on_unix_sockets() {
+    if !crate::long() {
+        return;
+    }
     nothing_is_wrong("requests");
 }
 
 #[test]
 fn a_holder_of_a_robust_mutex() {
+    if !crate::long() {
+        return;
+    }
     let field = "the futex word, which names the owner";
     held_by("robust", &[], "critical", ("worker/", field), "in turn), which sleeps for a fixed time (clock_nanosleep)");
 }
@@ -298,6 +313,9 @@ fn full(mode: &str, what: &str, known_by: &str) {
 
 #[test]
 fn a_holder_that_writes_to_a_stopped_process() {
+    if !crate::long() {
+        return;
+    }
     full("full-pipe", "pipe", "the descriptors of both processes");
 }
 
@@ -309,6 +327,9 @@ fn a_holder_that_sends_to_a_stopped_process() {
 /// Another process holds the mutex, which is in shared memory.
 #[test]
 fn a_holder_that_is_stopped() {
+    if !crate::long() {
+        return;
+    }
     held_by("shared", &[], "critical", ("mutexes/", GLIBC_FIELD), "which is stopped");
 }
 
@@ -376,10 +397,16 @@ fn a_leader_that_waits_for_work_under_the_lock_of_its_followers() {
 
 #[test]
 fn a_pool_on_a_condition_variable() {
+    if !crate::long() {
+        return;
+    }
     nothing_is_wrong("condition");
 }
 
 #[test]
 fn a_mutex_that_is_handed_over_quickly() {
+    if !crate::long() {
+        return;
+    }
     nothing_is_wrong("quick");
 }

@@ -101,6 +101,9 @@ fn threads_behind_mmap_lock_beside_one_on_storage() {
 /// The same calls in 30 processes with pauses: nothing waits.
 #[test]
 fn threads_that_map_memory_of_their_own() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = start(state.path(), "mm-apart", 30);
@@ -144,6 +147,9 @@ impl Drop for CgroupTree {
 /// 20 threads that make and remove cgroups, each in one of its own: they wait for cgroup_mutex.
 #[test]
 fn threads_behind_the_cgroup_mutex() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let Some(tree) = CgroupTree::make("lab-klock") else { return println!("skipped: no cgroup hierarchy is mounted") };
     let state = tempfile::tempdir().expect("a folder");

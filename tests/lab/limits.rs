@@ -31,6 +31,9 @@ fn a_cgroup_whose_forks_fail() {
 
 #[test]
 fn a_cgroup_with_two_thirds_of_its_tasks() {
+    if !crate::long() {
+        return;
+    }
     check("tasks-few", |said| said.must_not("limit-reached"));
 }
 

@@ -4,7 +4,7 @@
 //! system, never by stalltop. Each test says what its load is; an attempt in which the load was something else, or in
 //! which others used the CPUs, is repeated (`attempt`).
 //!
-//! `STALLTOP_LAB_LONG=1` adds similar loads that must not raise these findings.
+//! `STALLTOP_LAB_LONG=1` adds variants, and similar loads that must not raise these findings.
 
 #![allow(
     clippy::unwrap_used,
@@ -65,7 +65,7 @@ mod traces;
 mod wakers;
 mod watch;
 
-/// Whether the loads are enabled that make the tests longer than ten minutes; otherwise prints that they are skipped.
+/// Whether variants of other loads are enabled; otherwise prints that they are skipped.
 fn long() -> bool {
     let long = std::env::var_os("STALLTOP_LAB_LONG").is_some();
     if !long {

@@ -283,6 +283,9 @@ fn senders_to_a_receiver_that_does_not_read() {
 
 #[test]
 fn senders_to_a_receiver_that_reads_fast() {
+    if !crate::long() {
+        return;
+    }
     blocked_senders("send-fast", "18094", "2e8", |said| {
         said.must_not("connect-blocked");
         said.at_most_a_note("send-blocked", "127.0.0.1");
@@ -364,6 +367,9 @@ fn senders_on_unix_sockets_whose_receiver_does_not_read() {
 
 #[test]
 fn senders_on_unix_sockets_whose_receiver_reads() {
+    if !crate::long() {
+        return;
+    }
     for kind in if long() { &["stream", "datagram"][..] } else { &["datagram"] } {
         unix_senders(&format!("unix-{kind}-read"), kind, "2", |said| said.must_not("send-blocked"));
     }
@@ -400,6 +406,9 @@ fn an_event_loop_whose_receiver_does_not_read() {
 
 #[test]
 fn a_server_in_epoll_and_idle_connections() {
+    if !crate::long() {
+        return;
+    }
     if long() {
         polling_sender("polling-server", "18103", "server", "epoll", |said| said.must_not("send-blocked"));
     }

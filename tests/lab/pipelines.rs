@@ -34,6 +34,9 @@ fn a_pipeline_behind_its_compressor() {
 /// A log pipe, and a pipeline that sleeps, beside a program at its limit that writes the log.
 #[test]
 fn the_reader_of_a_log_does_not_wait_for_the_program() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = pipeline(
@@ -68,6 +71,9 @@ fn a_pipeline_whose_reader_is_stopped() {
 /// A stopped reader whose pipe has room: the writer sleeps for a fixed time.
 #[test]
 fn a_stopped_reader_whose_pipe_has_room() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = pipeline(&format!("(while :; do echo line; sleep 0.3; done) | {STOPPED} > /dev/null"));

@@ -220,6 +220,9 @@ fn slow_server() -> u16 {
 /// threads of the server, which wait for requests half of the time, are not reported as waiting.
 #[test]
 fn clients_of_a_slow_server() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open_with(&["python3"], &[]) else { return };
     let port = slow_server();
     let mut command = Command::new("/usr/bin/python3");

@@ -59,6 +59,9 @@ fn an_accept_queue_behind_an_fdatasync() {
 /// The same server on a file system in memory: its thread waits for requests, not for storage.
 #[test]
 fn a_server_on_tmpfs_is_not_stuck() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let memory = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
@@ -72,6 +75,9 @@ fn a_server_on_tmpfs_is_not_stuck() {
 /// One client that streams to a server which syncs: the thread on storage serves the connection, and none waits behind it.
 #[test]
 fn a_receiver_that_syncs_is_a_note() {
+    if !crate::long() {
+        return;
+    }
     let Some(mut ground) = DiskLoad::open_with(&["python3"], &[("FLUSH_US", "40000")]) else { return };
     let _load = server("oneway", &ground.folder, 1);
     ground.until(FLUSHES_COMPLETED, 20);

@@ -82,6 +82,9 @@ fn a_cgroup_with_little_weight() {
 /// A loop in a cgroup of low weight, on a host with an idle CPU: it is at its limit, and may wait.
 #[test]
 fn one_loop_in_a_cgroup_of_low_weight() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     if !Path::new(V1_CPU).join("cpu.shares").exists() || cpus() < 2.0 {
         return println!("skipped: no cgroup v1 hierarchy cpu, or one CPU");
@@ -162,6 +165,9 @@ fn a_fifo_loop_and_the_process_that_it_starves() {
 
 #[test]
 fn cgroups_of_the_same_weight() {
+    if !crate::long() {
+        return;
+    }
     weights("starved-same-weight", 4096, &[]);
 }
 
@@ -198,5 +204,8 @@ fn deadline_threads_beside_loops() {
 
 #[test]
 fn loops_alone() {
+    if !crate::long() {
+        return;
+    }
     mode("spin", 8, &[], &["times per second", "runs before it", "cpu.shares"]);
 }

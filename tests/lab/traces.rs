@@ -162,6 +162,9 @@ fn a_mutex_of_rust_held_for_fsync() {
 
 #[test]
 fn the_same_without_the_types_of_the_kernel() {
+    if !crate::long() {
+        return;
+    }
     names_the_holders(Types::Hidden, "fsync", "value", &["for lock 1", "held by", "in fdatasync"]);
 }
 
@@ -213,6 +216,9 @@ fn idle_workers() {
 
 #[test]
 fn workers_that_wake_each_other_before_they_work() {
+    if !crate::long() {
+        return;
+    }
     has_no_path("chain", 500);
 }
 

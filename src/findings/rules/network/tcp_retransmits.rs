@@ -174,10 +174,16 @@ impl<'a> TopHost<'a> {
     /// the retransmits of the interval (`all` per second), or after more.
     fn describe(&self, all: f64) -> String {
         let process = self.process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
-        let rate = if self.rate <= all { format!(": {} per second", significant_digits(self.rate)) } else { String::new() };
+        let rate = match self.rate <= all * MAX_SCAN_DIFFERENCE {
+            true => format!(": {} per second", significant_digits(self.rate.min(all))),
+            false => String::new(),
+        };
         format!("; most{process} to {}{rate}", self.address)
     }
 }
+
+/// Multiple of the retransmits of an interval up to which a scan, which takes place a little earlier or later, has seen the same ones.
+const MAX_SCAN_DIFFERENCE: f64 = 1.25;
 
 /// Share of the retransmitted segments from which one remote host is named. docs/metrics.md, "Fixed thresholds".
 const MIN_TOP_HOST_SHARE: f64 = 0.5;
