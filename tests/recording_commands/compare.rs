@@ -19,11 +19,14 @@ struct Load {
     switches: u64,
     reads: u64,
     read_ms: u64,
+    /// In two of five seconds
+    slow_read_ms: Option<u64>,
     read_sectors: u64,
     writes: u64,
 }
 
-const LOAD: Load = Load { busy_ticks: 50, switches: 1000, reads: 100, read_ms: 2, read_sectors: 8, writes: 20 };
+const LOAD: Load =
+    Load { busy_ticks: 50, switches: 1000, reads: 100, read_ms: 2, slow_read_ms: None, read_sectors: 8, writes: 20 };
 
 /// Samples of that many seconds. Latencies vary a little from second to second; `seed` selects how.
 fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
@@ -37,7 +40,8 @@ fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
             idle += 200 - load.busy_ticks;
             switches += load.switches;
             reads += load.reads;
-            read_ms += load.reads * load.read_ms + wobble;
+            let is_slow = matches!(second % 5, 1 | 3);
+            read_ms += load.reads * load.slow_read_ms.filter(|_| is_slow).unwrap_or(load.read_ms) + wobble;
             sectors += load.reads * load.read_sectors;
             writes += load.writes;
         }
@@ -131,6 +135,18 @@ fn what_became_slower_is_reported_with_its_factor() {
     let long = long.file_stem().unwrap().to_str().unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains(long)).collect();
     assert!(lines.len() > 50 && lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// Its median is that of the seconds in which it is fast.
+#[test]
+fn a_device_that_is_slow_at_times_became_worse() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
+    let slow = recording(folder.path(), "slow", Load { slow_read_ms: Some(50), ..LOAD }, 2, ["", ""]);
+    let told = json(&[&base, &slow], &[]);
+    let beside = &row(&told, "disk", "read_await_seconds")["beside"][0];
+    assert!(beside["ratio"].as_f64().unwrap() < 1.05 && beside["p95"].as_f64().unwrap() > 0.04, "{beside}");
+    assert_eq!(beside["change"], "worse", "{beside}");
 }
 
 #[test]
@@ -231,6 +247,22 @@ fn findings_are_new_or_gone() {
     assert!(text.contains("new  critical: idle-but-blocked") && text.contains("▲ cpu %blocked"), "{text}");
     let (_, back, _) = compare(&[&lab("15-lock-convoy"), &lab("16-idle-pool")], &[]);
     assert!(back.contains("gone critical: idle-but-blocked") && back.contains("▽ cpu %blocked"), "{back}");
+}
+
+#[test]
+fn each_recording_has_its_own_sentence() {
+    let files = [lab("16-idle-pool"), lab("15-lock-convoy"), lab("01-commit-serialised-db")];
+    let told = json(&[&files[0], &files[1], &files[2]], &[]);
+    let stuck = told["findings"].as_array().unwrap().iter().find(|finding| finding["kind"] == "idle-but-blocked").unwrap();
+    let sentences = stuck["sentences"].as_array().unwrap();
+    assert!(sentences[0].is_null() && sentences[1].is_string() && sentences[2].is_string(), "{stuck}");
+    assert_ne!(sentences[1], sentences[2]);
+    assert_eq!(stuck["sentence"], sentences[2]);
+    let (_, text, _) = compare(&[&files[0], &files[1], &files[2]], &[]);
+    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in &sentences[1..] {
+        assert!(unfolded.contains(sentence.as_str().unwrap()), "{sentence}\n{text}");
+    }
 }
 
 #[test]
