@@ -17,7 +17,7 @@ pub struct TracedSpan {
     /// Pid
     pub tracer: u32,
     /// Share of the time in which its most stopped thread was in state t: the time in which that neither ran nor waited for a CPU
-    /// (schedstat), times the share of state t in the sub-samples that saw threads of the process so
+    /// (schedstat), times the share of state t in the sub-samples that saw its stopped threads so
     pub stopped_share: f64,
     /// The same as if one more sub-sample had seen it in another state: few sub-samples prove little
     pub least_stopped_share: f64,
@@ -50,15 +50,16 @@ fn stopped_share(newer: &Sample, pid: u32, spans: Option<&TaskSpan>) -> (f64, f6
         counted.map(|row| u32::from(row.seen_count)).sum()
     };
     let stopped_count = |rows| count(rows, |state| state == TaskState::Traced);
-    let (stopped, off_cpu) = (f64::from(stopped_count(own)), f64::from(count(own, |state| state != TaskState::Running)));
-    let of_threads = own.chunk_by(|one, next| one.task == next.task).filter(|rows| stopped_count(rows) > 0).map(|rows| {
-        match rows.first().and_then(|row| off_cpu_share(spans?, row.task)) {
-            Some(share) => (share * stopped / off_cpu, share * stopped / (off_cpu + 1.0)),
-            None if stopped_count(rows) < MIN_STOPPED_SUB_SAMPLES => (0.0, 0.0),
-            None => {
-                let share = f64::from(stopped_count(rows)) / f64::from(count(rows, |_| true));
-                (share, share)
-            }
+    // Others sleep, whatever the tracer does.
+    let threads = || own.chunk_by(|one, next| one.task == next.task).filter(|rows| stopped_count(rows) > 0);
+    let stopped: f64 = threads().map(|rows| f64::from(stopped_count(rows))).sum();
+    let off_cpu: f64 = threads().map(|rows| f64::from(count(rows, |state| state != TaskState::Running))).sum();
+    let of_threads = threads().map(|rows| match rows.first().and_then(|row| off_cpu_share(spans?, row.task)) {
+        Some(share) => (share * stopped / off_cpu, share * stopped / (off_cpu + 1.0)),
+        None if stopped_count(rows) < MIN_STOPPED_SUB_SAMPLES => (0.0, 0.0),
+        None => {
+            let share = f64::from(stopped_count(rows)) / f64::from(count(rows, |_| true));
+            (share, share)
         }
     });
     of_threads.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()

@@ -137,7 +137,10 @@ fn figure_delta(key: &FigureKey, base: Option<&Distribution>, new: Option<&Distr
 fn classify_change(key: &FigureKey, superiority: Superiority, ratios: [Option<f64>; 2]) -> FigureChange {
     let moved = superiority.probability - 0.5;
     let is_small = |ratio: f64| (ratio - 1.0).abs() < MIN_RELATIVE_CHANGE;
-    let small = ratios.iter().any(Option::is_some) && ratios.iter().flatten().all(|&ratio| is_small(ratio));
+    let [of_medians, of_p95] = ratios;
+    // A tail that moved the other way does not make it a large change.
+    let of_p95 = of_p95.filter(|&ratio| (ratio > 1.0) == (moved > 0.0));
+    let small = of_medians.is_some_and(is_small) && of_p95.is_none_or(is_small);
     if superiority.certainty() == Certainty::Unclear || moved.abs() < MIN_SUPERIORITY || small {
         return FigureChange::None;
     }

@@ -147,6 +147,8 @@ fn a_device_that_is_slow_at_times_became_worse() {
     let beside = &row(&told, "disk", "read_await_seconds")["beside"][0];
     assert!(beside["ratio"].as_f64().unwrap() < 1.05 && beside["p95"].as_f64().unwrap() > 0.04, "{beside}");
     assert_eq!(beside["change"], "worse", "{beside}");
+    // The other way it became better: never worse, whatever its median did.
+    assert_eq!(row(&json(&[&slow, &base], &[]), "disk", "read_await_seconds")["beside"][0]["change"], "better");
 }
 
 #[test]

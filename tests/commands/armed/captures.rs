@@ -34,7 +34,10 @@ fn a_signal_captures_the_time_before_it_and_the_event_ten_times_a_second() {
     let (before, delay) = around(&replayer, &mark);
     println!("{before} samples before the signal; the next one {delay:?} after it");
     assert!(before >= 2, "{before} samples before the signal");
-    assert_eq!(mark.samples_before, before as u64, "the mark stands between the samples around it");
+    // A sample that was being read when the signal came is recorded after the mark.
+    let of_mark = usize::try_from(mark.samples_before).unwrap();
+    let was_being_read = of_mark + 1 == before && mark.at.boottime_ns - times(&replayer)[of_mark] < 200_000_000;
+    assert!(of_mark == before || was_being_read, "the mark stands between the samples around it: {of_mark}, {before}");
     // A busy machine may miss some: as long as it is not the ordinary interval.
     let after = times(&replayer).split_off(before);
     let shortest = after.windows(2).map(|pair| pair[1] - pair[0]).min();

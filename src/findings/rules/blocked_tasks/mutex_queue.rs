@@ -19,7 +19,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               (nanosleep, a poll interval, a back-off), waits for an answer of another host or process, or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
-               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), that thread is the holder, and what it does is read with it. Otherwise: several \
+               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",

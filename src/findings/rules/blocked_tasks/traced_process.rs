@@ -14,8 +14,8 @@ pub const TRACED_PROCESS: Rule = Rule {
     meaning: "strace, gdb or another tracer (ptrace) is attached to a process that works: the kernel stops the thread at each system \
               call or signal, and the tracer lets it go on. A program with many system calls becomes ten to a hundred times slower.",
     computed: "The time in which a thread of the process neither ran nor waited for a CPU (schedstat), times the share of state t in the \
-               sub-samples that saw threads of the process so, and would reach the threshold with one sub-sample more in another state; of \
-               the thread with most. The process ran in the interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
+               sub-samples that saw the stopped threads so; of the thread with most. The threshold must be reached with one sub-sample more in \
+               another state. The process ran in the interval. The tracer is `TracerPid` of /proc/PID/task/TID/status.",
     caveats: "Some sandboxes and emulators always run their programs under ptrace. A process that stands at a breakpoint does not run: it is \
               reported as stuck-server if connections wait for it. perf and eBPF do not stop threads.",
     next_steps: &[

@@ -22,16 +22,24 @@ pub struct FreeCpus {
     pub cpus: f64,
     /// Idle time of the CPUs that are mostly idle, in CPUs
     mostly_idle: f64,
-    /// Busy share of all of them, 0 … 1
-    busy: f64,
+    /// Share of their time that was busy or stolen by the hypervisor, 0 … 1
+    used: f64,
     /// Their list (`0-3,8`) if they are not all CPUs of the host
     allowed: Option<Name>,
+}
+
+/// Share of a CPU's time that its threads cannot use any more: busy, or stolen by the hypervisor.
+pub fn used(core: &CpuUsage) -> f64 {
+    core.busy() + core.shares.steal
 }
 
 impl FreeCpus {
     /// Of the CPUs of the host.
     pub fn of_host(context: &RuleContext, cpu: &CpuSpan) -> FreeCpus {
-        FreeCpus { busy: cpu.busy(), ..FreeCpus::new(context.thresholds, &cpu.cpus.iter().collect::<Vec<_>>()) }
+        FreeCpus {
+            used: cpu.busy() + cpu.total.steal,
+            ..FreeCpus::new(context.thresholds, &cpu.cpus.iter().collect::<Vec<_>>())
+        }
     }
 
     /// Of the CPUs that the affinity of the thread or the cpuset of its process allows, if that was read; otherwise of the host.
@@ -49,15 +57,15 @@ impl FreeCpus {
 
     fn new(thresholds: &Thresholds, cores: &[&CpuUsage]) -> FreeCpus {
         // The rests of many full CPUs are not a free CPU.
-        let free = cores.iter().filter(|core| core.busy() < thresholds.core_busy_ratio).map(|core| core.available());
+        let free = cores.iter().filter(|core| used(core) < thresholds.core_busy_ratio).map(|core| core.available());
         let mostly_idle = cores.iter().map(|core| core.available()).filter(|&available| available >= MIN_MOSTLY_IDLE);
-        let busy: f64 = cores.iter().map(|core| core.busy()).sum();
-        FreeCpus { cpus: free.sum(), mostly_idle: mostly_idle.sum(), busy: busy / cores.len().max(1) as f64, allowed: None }
+        let all_used: f64 = cores.iter().map(|core| used(core)).sum();
+        FreeCpus { cpus: free.sum(), mostly_idle: mostly_idle.sum(), used: all_used / cores.len().max(1) as f64, allowed: None }
     }
 
     /// Whether another thread could use it: of a large host that is nearly full a whole CPU may be free.
     pub fn is_enough(&self, thresholds: &Thresholds) -> bool {
-        let is_free = self.busy < thresholds.host_busy_below_ratio || self.mostly_idle >= MIN_WHOLE_CPUS;
+        let is_free = self.used < thresholds.host_busy_below_ratio || self.mostly_idle >= MIN_WHOLE_CPUS;
         self.cpus >= thresholds.free_cpus && is_free
     }
 

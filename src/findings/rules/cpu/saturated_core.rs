@@ -7,7 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
-use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::free_cpus::{FreeCpus, used};
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
@@ -20,7 +20,7 @@ pub const SATURATED_CORE: Rule = Rule {
     title: "One core saturated",
     meaning: "One CPU is busy all the time while others have free time: what runs there cannot go faster, however many other \
               CPUs are idle.",
-    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq; and steal from 5 % on) while at least 0.25 of a CPU is free and the \
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) or stolen by the hypervisor while at least 0.25 of a CPU is free and the \
                host is below 90 %. From 60 % on only if one thread uses at least 95 % of that CPU: otherwise the scheduler \
                moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
                last 10 s: then that thread is the limit, no CPU is. A note if threads that started `limit-seconds` ago or \
@@ -52,9 +52,6 @@ const MAX_BUSY_WITHOUT_TOP_THREAD: f64 = 0.6;
 /// Threads that wait for a CPU, on average, from which those that share it are limited by it. docs/metrics.md, "Fixed thresholds".
 const MIN_WAITING_THREADS: f64 = 0.5;
 
-/// Share of a CPU's time from which what the hypervisor stole counts as used. docs/metrics.md, "Fixed thresholds".
-const MIN_STOLEN: f64 = 0.05;
-
 /// A short interval lowers the threshold by half a clock tick, and by at most this share.
 const MAX_TICK_ROUNDING: f64 = 0.1;
 
@@ -64,13 +61,13 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let free = FreeCpus::of_host(context, cpu);
     // The scheduler does not move softirqs to an idle CPU.
     let is_limit = |core: &&CpuUsage| match is_softirq_dominated(core) {
-        true => free.is_enough(thresholds) || cpu.busy() < thresholds.cpu_busy_ratio,
+        true => free.is_enough(thresholds) || cpu.busy() + cpu.total.steal < thresholds.cpu_busy_ratio,
         false => free.is_enough(thresholds) && is_filled(context, cpu, core),
     };
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
-    let is_full = |core: &&CpuUsage| core.busy() + stolen(core) >= limit;
+    let is_full = |core: &&CpuUsage| used(core) >= limit;
     let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(is_full).filter(is_limit).collect();
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.small_sort_by_key(|core| !is_softirq_dominated(core));
@@ -96,8 +93,8 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
         let limits_threads = softirq || limits_threads(context, core);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
-        let stolen = stolen(core);
-        let by_hypervisor = match stolen > 0.0 {
+        let stolen = core.shares.steal;
+        let by_hypervisor = match stolen >= MIN_LISTED_SHARE {
             true => format!(" and {} stolen by the hypervisor", percent(stolen)),
             false => String::new(),
         };
@@ -118,7 +115,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("irq_ratio", core.shares.irq),
             evidence_number("softirq_ratio", core.shares.softirq),
             evidence_number("hidden_ratio", core.hidden),
-            evidence_number("steal_ratio", core.shares.steal),
+            evidence_number("steal_ratio", stolen),
             evidence_number("host_busy_ratio", cpu.busy()),
             evidence_number("free_cpus", free.cpus),
             top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
@@ -136,11 +133,6 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         });
     }
     found
-}
-
-/// The share of its time that the hypervisor gave to others, where that is significant: threads of this CPU cannot use it.
-fn stolen(core: &CpuUsage) -> f64 {
-    if core.shares.steal >= MIN_STOLEN { core.shares.steal } else { 0.0 }
 }
 
 /// Whether threads that have run for long, or that wait for their turn, need this CPU, as far as threads can be seen. Otherwise processes
@@ -171,8 +163,8 @@ fn is_filled(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> bool {
     if top.is_some_and(|(task, _)| context.state.moved_lately(task)) {
         return false;
     }
-    cpu.busy() < MAX_BUSY_WITHOUT_TOP_THREAD
-        || top.is_some_and(|(_, share)| share.0 + stolen(core) >= context.thresholds.thread_busy_ratio)
+    cpu.busy() + cpu.total.steal < MAX_BUSY_WITHOUT_TOP_THREAD
+        || top.is_some_and(|(_, share)| share.0 + core.shares.steal >= context.thresholds.thread_busy_ratio)
 }
 
 /// `user 99.1 %, system 0.70 %`, the parts that matter.

@@ -57,17 +57,23 @@ fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64)
     limit > 0.0 && group.memory_limit_hits.map_or(is_full, |rate| rate.0 > 0.0)
 }
 
-/// Share of the host's PSI memory from which that of a cgroup at its limit explains it. docs/metrics.md, "Fixed thresholds".
+/// Share of the host's PSI memory from which that of the cgroups at their limits explains it. docs/metrics.md, "Fixed thresholds".
 const MIN_EXPLAINED_PRESSURE: f64 = 0.5;
 
-/// Whether a cgroup at its limit waits for memory at least half as long as the host (`some`, share of the time), as far as that is known.
+/// Whether cgroups at their limits, added up, wait for memory at least half as long as the host (`some`, share of the time), as far as
+/// that is known.
 pub fn is_pressure_of_limit(context: &RuleContext, some: Option<f64>) -> bool {
-    let at_limit = context.interval.cgroups.iter().filter(|group| {
+    // Unknown is enough.
+    let of_groups: Option<f64> = groups_at_limit(context).map(|group| Some(group.pressure.memory_some?.0)).sum();
+    of_groups.zip(some).is_none_or(|(of_groups, of_host)| of_groups >= of_host * MIN_EXPLAINED_PRESSURE)
+}
+
+/// The cgroups that reached their memory limit in this interval.
+pub fn groups_at_limit<'a>(context: &'a RuleContext) -> impl Iterator<Item = &'a CgroupSpan> {
+    context.interval.cgroups.iter().filter(|group| {
         let known = group.memory_limit.zip(group.memory_used);
         known.is_some_and(|(limit, used)| is_at_limit(context, group, limit.0 as f64, used.0 as f64))
-    });
-    let mut stalls = at_limit.map(|group| group.pressure.memory_some.zip(some));
-    stalls.any(|stalls| stalls.is_none_or(|(of_group, of_host)| of_group.0 >= of_host * MIN_EXPLAINED_PRESSURE))
+    })
 }
 
 /// `; cgroup /batch is at its memory limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major

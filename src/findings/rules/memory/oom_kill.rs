@@ -10,8 +10,8 @@ pub const OOM_KILL: Rule = Rule {
     kind: Kind::OomKill,
     title: "OOM kill",
     meaning: "The host, or a cgroup with a limit, ran out of memory, and the kernel killed a process.",
-    computed: "Any growth of oom_kill in /proc/vmstat. A cgroup is named by oom_kill of its memory.events, its limit only if `oom` there has grown, \
-               too (v1: memory.oom_control, always). Reported for five intervals after the one that showed it.",
+    computed: "Any growth of oom_kill in /proc/vmstat. A cgroup is named by oom_kill of its memory.events, its limit is said only if `oom` in that file \
+               grew as well (v1: memory.oom_control, always). Reported for five intervals after the one that showed it.",
     caveats: "A cgroup may be meant to be killed at its limit (a job with a memory limit).",
     next_steps: &["dmesg: which process was killed, in which cgroup", "the cgroup's limit, or which processes have grown"],
     reference: "Memory and pressure",
@@ -25,8 +25,10 @@ fn oom_kill(context: &RuleContext) -> Vec<Candidate> {
     let kills = kills as f64;
     let groups = &context.interval.cgroups;
     // v2 counts a kill in ancestor groups, too: the group with the longest path is the one at its limit, or the nearest to it.
+    // Of nested groups with limits, only the one whose limit was met counts an `oom`, and those above it.
     let counted = groups.iter().filter(|group| group.oom_kills.is_some_and(|kills| kills > 0));
-    let counted = counted.max_by_key(|group| group.id.path.as_bytes().len());
+    let is_at_own_limit = |group: &CgroupSpan| group.limit_ooms.is_some_and(|ooms| ooms > 0);
+    let counted = counted.max_by_key(|group| (is_at_own_limit(group), group.id.path.as_bytes().len()));
     // A group at its limit whose own count did not grow had no kill.
     let at_limit = groups.iter().filter(|group| group.oom_kills != Some(0)).find(|group| {
         let limit = group.memory_limit.map_or(f64::INFINITY, |limit| limit.0 as f64);

@@ -7,7 +7,9 @@ use crate::findings::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
-use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit, is_pressure_of_limit};
+use crate::findings::rules::memory::cgroup_thrashing::{
+    at_limit_clause, cgroups_at_limit, groups_at_limit, is_pressure_of_limit,
+};
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::{PerSecond, Ratio, reaches_threshold};
@@ -51,6 +53,13 @@ const PLENTIFUL_AVAILABLE_SHARE: f64 = 0.5;
 
 /// Mean number of the host's threads that wait for pages from which faults alone raise the finding.
 const MIN_PAGE_WAITERS: f64 = 0.5;
+
+/// Pages that tasks scan themselves, as a share of the reclaimed ones, below which kswapd alone reclaims.
+/// docs/metrics.md, "Fixed thresholds".
+const MAX_DIRECT_SHARE: f64 = 0.01;
+
+/// Stalls for reclaim or compaction per second below which kswapd alone reclaims.
+const MAX_STALLS_PER_SECOND: f64 = 10.0;
 
 /// `limited`: a cgroup is short of memory at its own limit.
 fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
@@ -120,7 +129,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     };
     Some(Candidate {
         severity: match critical {
-            _ if only_kswapd && !may_be_limited => Severity::Note,
+            _ if only_kswapd => Severity::Note,
             true => Severity::Critical,
             // A program that reads much evicts the pages of others from the page cache.
             false if only_cache => Severity::Note,
@@ -145,14 +154,18 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     })
 }
 
-/// Whether the only task that the kernel counted as waiting for memory is kswapd, whose own work counts: nothing had to reclaim or
-/// compact memory before it got some, and no thread waits for a page.
+/// Whether the only task that the kernel counted as waiting for memory is kswapd, whose own work counts: hardly any task had
+/// to reclaim or compact memory before it got some, and no thread waits for a page.
 fn is_only_kswapd(context: &RuleContext) -> bool {
     let Some(memory) = &context.interval.memory else { return false };
-    let none = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 == 0.0);
-    none(memory.scanned_direct)
-        && none(memory.allocation_stalls)
-        && none(memory.compaction_stalls)
+    let is_below = |rate: Option<PerSecond>, limit: f64| rate.is_some_and(|rate| rate.0 < limit);
+    let reclaimed = memory.reclaimed.map_or(0.0, |rate| rate.0);
+    // The host's counters do not include reclaim of a cgroup at its limit.
+    let may_be_limited = context.interval.newer.cgroups.is_err() || groups_at_limit(context).next().is_some();
+    !may_be_limited
+        && is_below(memory.scanned_direct, reclaimed * MAX_DIRECT_SHARE)
+        && is_below(memory.allocation_stalls, MAX_STALLS_PER_SECOND)
+        && is_below(memory.compaction_stalls, MAX_STALLS_PER_SECOND)
         && page_waiters(context) < MIN_PAGE_WAITERS
 }
 

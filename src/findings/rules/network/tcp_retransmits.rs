@@ -18,8 +18,8 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     kind: Kind::TcpRetransmits,
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
-    computed: "Retransmitted segments at least 1 % of those sent (to other hosts, where most are sent within this one), and at \
-               least 10 per second. The sentence says if the local \
+    computed: "Retransmitted segments at least 1 % of those sent (or of those sent to other hosts, which segments within \
+               this one hide), and at least 10 per second. The sentence says if the local \
                queueing discipline dropped them, and names the remote host with most of them and the process that \
                sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
@@ -44,9 +44,13 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let (_, again) = (protocols.segments_out?, protocols.segments_retransmitted?);
     // OutSegs does not count segments that are sent again: there may be more of these, or nothing else.
     let share = protocols.retransmitted_share.map_or(1.0, |share| share.0);
-    let elsewhere = if scope.namespace.is_none() { share_to_remote_hosts(context, scope) } else { None };
+    let elsewhere = match scope.namespace {
+        None if share < thresholds.retransmitted_ratio => retransmits_to_other_hosts(context, scope),
+        _ => None,
+    };
     let to_whom = if elsewhere.is_some() { " to other hosts" } else { "" };
-    let share = Ratio(elsewhere.unwrap_or(share).min(1.0));
+    let (share, again) = elsewhere.unwrap_or((share, again));
+    let share = Ratio(share.min(1.0));
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
     // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
     // takes its connection for established; each is counted as an overflow. The rule listen-overflow reports them. Requests that a
@@ -128,24 +132,20 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     })
 }
 
-/// Retransmitted segments ÷ those sent to other hosts, where at least half of all are sent within this host: it loses none of these.
-/// `None` where they are fewer, or not known.
-fn share_to_remote_hosts(context: &RuleContext, scope: &NetworkScope) -> Option<f64> {
+/// Retransmitted segments ÷ those sent, and retransmitted segments per second, both without those sent within this host. `None` where
+/// that is not known.
+fn retransmits_to_other_hosts(context: &RuleContext, scope: &NetworkScope) -> Option<(f64, PerSecond)> {
     let rows = &context.state.remote_hosts()?.rows;
-    let sent_to = |local: bool| -> f64 {
-        let hosts = rows.iter().filter(|host| host.local == local);
-        hosts.filter_map(|host| host.data_segments_out).map(|rate| rate.0).sum()
+    let sum = |local: bool, of: fn(&RemoteHostSpan) -> Option<PerSecond>| -> f64 {
+        rows.iter().filter(|host| host.local == local).filter_map(of).map(|rate| rate.0).sum()
     };
-    let all = scope.protocols.segments_out?.0;
-    let within = sent_to(true);
-    let elsewhere = (all - within).max(sent_to(false));
-    (within >= all * MIN_LOCAL_SHARE && elsewhere > 0.0)
-        .then(|| scope.protocols.segments_retransmitted.map(|rate| rate.0 / elsewhere))?
+    let (all, again) = (scope.protocols.segments_out?.0, scope.protocols.segments_retransmitted?.0);
+    // Of the last scan: what was sent within this host then may be more than all that is sent now.
+    let left = all - sum(true, |host| host.data_segments_out);
+    let again = again - sum(true, |host| host.segments_retransmitted);
+    let sent = left.max(sum(false, |host| host.data_segments_out));
+    (left > 0.0 && again > 0.0 && sent > 0.0).then(|| (again / sent, PerSecond(again)))
 }
-
-/// Share of the segments sent within this host from which retransmits are compared with those sent to other hosts.
-/// docs/metrics.md, "Fixed thresholds".
-const MIN_LOCAL_SHARE: f64 = 0.5;
 
 /// The remote host to which most segments were retransmitted at the last scan of the connections, and how many per second.
 /// `None` if none has `MIN_TOP_HOST_SHARE` of them.
