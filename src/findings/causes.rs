@@ -198,8 +198,8 @@ fn may_hang_on_device(context: &RuleContext, hung: &Subject, device: DiskId) -> 
 fn is_limited_below(context: &RuleContext, throttled: &Finding, device: DiskId) -> bool {
     let below = with_lower_devices(context.interval, device);
     let below = below.get(1..).unwrap_or_default();
-    let limits = context.interval.io_limits.iter().filter(|limit| below.contains(&limit.disk));
-    limits.into_iter().any(|limit| has_evidence(throttled, "limiting_cgroup", limit.cgroup.path.as_bytes()))
+    let mut limits = context.interval.io_limits.iter().filter(|limit| below.contains(&limit.disk));
+    limits.any(|limit| has_evidence(throttled, "limiting_cgroup", limit.cgroup.path.as_bytes()))
 }
 
 /// Whether the CPU would not be full without the time that the hypervisor gave to others.

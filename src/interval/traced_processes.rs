@@ -16,7 +16,7 @@ pub struct TracedSpan {
     pub process: ProcessId,
     /// Pid
     pub tracer: u32,
-    /// Share of the time in which its most stopped thread was in state t: the time in which that neither ran nor waited for a CPU
+    /// Share of the time in which its most stopped thread was in state t: the time in which it neither ran nor waited for a CPU
     /// (schedstat), times the share of state t in the sub-samples that saw its stopped threads so
     pub stopped_share: f64,
     /// The same as if one more sub-sample had seen it in another state: few sub-samples prove little

@@ -10,8 +10,8 @@ pub const OOM_KILL: Rule = Rule {
     kind: Kind::OomKill,
     title: "OOM kill",
     meaning: "The host, or a cgroup with a limit, ran out of memory, and the kernel killed a process.",
-    computed: "Any growth of oom_kill in /proc/vmstat. A cgroup is named by oom_kill of its memory.events, its limit is said only if `oom` in that file \
-               grew as well (v1: memory.oom_control, always). Reported for five intervals after the one that showed it.",
+    computed: "Any growth of oom_kill in /proc/vmstat. A cgroup is named if oom_kill of its memory.events grew, and its limit if `oom` in that file \
+               did, too (v1: always, by memory.oom_control). Reported for five intervals after the one that showed it.",
     caveats: "A cgroup may be meant to be killed at its limit (a job with a memory limit).",
     next_steps: &["dmesg: which process was killed, in which cgroup", "the cgroup's limit, or which processes have grown"],
     reference: "Memory and pressure",

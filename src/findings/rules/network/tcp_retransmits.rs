@@ -18,8 +18,8 @@ pub const TCP_RETRANSMITS: Rule = Rule {
     kind: Kind::TcpRetransmits,
     title: "TCP retransmits",
     meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
-    computed: "Retransmitted segments at least 1 % of those sent (or of those sent to other hosts, which segments within \
-               this one hide), and at least 10 per second. The sentence says if the local \
+    computed: "Retransmitted segments at least 1 % of those sent, or of those sent to other hosts without the segments \
+               within this one, and at least 10 per second. The sentence says if the local \
                queueing discipline dropped them, and names the remote host with most of them and the process that \
                sends to it. Retransmits caused by a full local accept queue or \
                SYN queue are left out.",
@@ -95,7 +95,7 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     };
     let top = match scope.namespace {
         None => top_remote_host(context)
-            .filter(|(_, rate)| *rate >= again.0 * MIN_TOP_HOST_SHARE)
+            .filter(|(host, rate)| *rate >= again.0 * MIN_TOP_HOST_SHARE && !(elsewhere.is_some() && host.local))
             .map(|(host, rate)| TopHost::new(host.address, host.worst_process.as_ref(), rate)),
         Some(_) => scope
             .top_retransmit_host()
@@ -170,8 +170,8 @@ impl<'a> TopHost<'a> {
         TopHost { address, process, rate }
     }
 
-    /// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`. The rate is that of the last scan, which may have been before most of
-    /// the retransmits of the interval (`all` per second), or after more.
+    /// `; most from iperf3 (1234) to 192.0.2.7: 480 per second`. The rate is that of the last scan, which is left out if it is far above
+    /// that of the interval (`all` per second).
     fn describe(&self, all: f64) -> String {
         let process = self.process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
         let rate = match self.rate <= all * MAX_SCAN_DIFFERENCE {
