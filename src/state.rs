@@ -36,6 +36,7 @@ pub mod remote_hosts;
 mod row_order;
 pub mod rows;
 pub mod screen;
+pub mod settings_menu;
 mod setup;
 pub mod signal_question;
 mod sort;
@@ -74,6 +75,7 @@ pub use update::update;
 
 use finding_history::FindingHistory;
 use notice::ShownNotice;
+use settings_menu::HiddenPanes;
 use timeline::Timeline;
 
 /// The displayed screen and the data that it is drawn from.
@@ -92,6 +94,7 @@ pub struct State {
     pub lists: Lists,
     /// The focus among the panes of each screen, by `Screen`
     pane_focus: [PaneFocus; Screen::ALL.len()],
+    pub hidden_panes: HiddenPanes,
     /// The open page, in place of the screen
     pub details: Option<Details>,
     /// The line editor, in the bottom line
@@ -114,6 +117,7 @@ impl State {
             screen: Screen::Overview,
             lists: Lists::default(),
             pane_focus: Default::default(),
+            hidden_panes: HiddenPanes::new(),
             details: None,
             prompt: None,
             overlay: None,

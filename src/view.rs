@@ -41,6 +41,7 @@ mod palette;
 mod panes;
 mod pressure;
 mod process_titles;
+mod settings_menu;
 mod signal_question;
 mod task_states;
 mod tasks;
@@ -177,6 +178,7 @@ fn draw_frame(state: &State, pane: &mut Pane) {
         Some(Overlay::Help { scroll_offset }) => help::draw(state, *scroll_offset, pane),
         Some(Overlay::Palette(open)) => palette::draw(open, pane),
         Some(Overlay::ColumnChooser(open)) => column_chooser::draw(state, open, pane),
+        Some(Overlay::Settings(open)) => settings_menu::draw(state, open, pane),
         Some(Overlay::SignalQuestion(open)) => signal_question::draw(open, pane),
         None => {}
     }

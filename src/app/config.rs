@@ -100,8 +100,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// All themes, and the one to begin with: of the command line, or of the configuration. The lines are warnings.
-    pub fn themes(&self, option: Option<&str>) -> Result<(Vec<ThemeChoice>, ThemeChoice, Vec<String>), Failure> {
+    /// All themes, and the one to begin with: of the command line, of the configuration, or the one that was chosen on a screen. The lines
+    /// are warnings.
+    pub fn themes(
+        &self,
+        option: Option<&str>,
+        remembered: Option<&str>,
+    ) -> Result<(Vec<ThemeChoice>, ThemeChoice, Vec<String>), Failure> {
         // The user's directory may be on the disk that has the problem.
         let (themes, mut notices) = with_timeout(FILE_TIMEOUT, themes::all_themes).unwrap_or_else(|_| {
             (built_in_themes().collect(), vec!["the themes of the user cannot be read in time".to_owned()])
@@ -118,7 +123,7 @@ impl Settings {
                 notices.push(unknown(name).to_string());
                 ThemeChoice::default()
             }),
-            (None, None) => ThemeChoice::default(),
+            (None, None) => remembered.and_then(find).unwrap_or_default(),
         };
         Ok((themes, chosen, notices))
     }

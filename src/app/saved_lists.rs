@@ -1,5 +1,6 @@
-//! The hidden and added columns of each screen and the kind of rows of the tasks screen, in the state directory: `lists.toml` beside the
-//! baselines. A file that cannot be read or written costs nothing but the choice.
+//! What was chosen on the screens, in the state directory: the hidden and added columns and the hidden panes of each screen, the kind of
+//! rows of the tasks screen, and the theme. The file is `lists.toml` beside the baselines; one that cannot be read or written costs nothing
+//! but the choice.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::program::threads::{spawn, with_timeout};
 use crate::baseline::store::BaselineStore;
+use crate::state::settings_menu::HiddenPanes;
 use crate::state::{ChosenColumns, ColumnChoices, State, TaskRows};
 
 /// How long the start of the program waits for the file.
@@ -22,18 +24,29 @@ const MAX_BYTES: u64 = 64 << 10;
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct SavedLists {
+pub struct SavedLists {
     task_rows: TaskRows,
+    /// Its name
+    pub theme: Option<String>,
     hidden_columns: ColumnChoices,
     shown_columns: ColumnChoices,
+    hidden_panes: HiddenPanes,
 }
 
-/// What was chosen in the last run, as far as it can be read. The notes of the demo are about the usual rows.
-pub fn restore(state: &mut State) {
-    let saved = with_timeout(TIMEOUT, || Some(read(&path(&store()?)?))).ok().flatten().unwrap_or_default();
-    state.lists.chosen_columns = ChosenColumns { hidden: saved.hidden_columns, shown: saved.shown_columns };
-    if state.options.demo.is_none() {
-        state.lists.task_rows = saved.task_rows;
+/// What was chosen in the last run, as far as it can be read.
+pub fn load() -> SavedLists {
+    with_timeout(TIMEOUT, || Some(read(&path(&store()?)?))).ok().flatten().unwrap_or_default()
+}
+
+impl SavedLists {
+    /// Sets the rows, columns and panes. The notes of the demo are about the usual rows and panes.
+    pub fn apply(self, state: &mut State) {
+        state.options.remembered_theme = self.theme;
+        state.lists.chosen_columns = ChosenColumns { hidden: self.hidden_columns, shown: self.shown_columns };
+        if state.options.demo.is_none() {
+            state.lists.task_rows = self.task_rows;
+            state.hidden_panes = self.hidden_panes;
+        }
     }
 }
 
@@ -43,7 +56,13 @@ pub fn save(state: &State) {
         return;
     }
     let ChosenColumns { hidden, shown } = state.lists.chosen_columns.clone();
-    let saved = SavedLists { task_rows: state.lists.task_rows, hidden_columns: hidden, shown_columns: shown };
+    let saved = SavedLists {
+        task_rows: state.lists.task_rows,
+        theme: state.options.remembered_theme.clone(),
+        hidden_columns: hidden,
+        shown_columns: shown,
+        hidden_panes: state.hidden_panes.clone(),
+    };
     // Nothing is lost but the choice.
     let _ = spawn("save lists", move || {
         let store = store()?;
@@ -88,7 +107,9 @@ mod tests {
         for task_rows in [TaskRows::default(), TaskRows::Cgroups(TaskList::TreeWithThreads)] {
             let hidden_columns: ColumnChoices = [("disk".to_owned(), ["×base".to_owned(), "op".to_owned()].into())].into();
             let shown_columns: ColumnChoices = [("tasks".to_owned(), ["PRI".to_owned()].into())].into();
-            let saved = SavedLists { task_rows, hidden_columns, shown_columns };
+            let hidden_panes: HiddenPanes = [("overview".to_owned(), ["network".to_owned()].into())].into();
+            let theme = Some("dark".to_owned());
+            let saved = SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes };
             write(&path, &saved).unwrap();
             assert_eq!(read(&path), saved);
         }

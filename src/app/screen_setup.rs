@@ -16,9 +16,10 @@ pub fn with_theme(
     settings: &Settings,
     appearance: &cli::Appearance,
 ) -> Result<(State, Vec<String>), Failure> {
-    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref())?;
+    let saved = saved_lists::load();
+    let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref(), saved.theme.as_deref())?;
     state.options.themes = themes;
-    saved_lists::restore(&mut state);
+    saved.apply(&mut state);
     state.setup.terminal.theme = chosen;
     Ok((state, notices))
 }

@@ -118,6 +118,7 @@ impl State {
             Action::Plus => return self.increase_interval_or_speed(),
             Action::Minus => return self.decrease_interval_or_speed(),
             Action::OpenPalette => self.open_palette(),
+            Action::OpenSettings => self.open_settings(),
             Action::CopySelection => return Effect::CopySelection,
             Action::CopyCommand => return Effect::CopyCommand,
             Action::SaveScreen => return Effect::SaveScreen,
@@ -156,6 +157,7 @@ impl State {
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
             ClickTarget::PaletteEntry(_)
             | ClickTarget::ColumnChoice(_)
+            | ClickTarget::Setting(_)
             | ClickTarget::Signal(_)
             | ClickTarget::FleetHost(_)
             | ClickTarget::Times { .. } => return Effect::Nothing,

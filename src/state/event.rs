@@ -108,6 +108,8 @@ pub enum ClickTarget {
     Columns(Vec<ChoosableColumn>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
+    /// Index of a line in `SettingsMenu::settings`
+    Setting(usize),
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
     /// Index in `FleetState::hosts`

@@ -53,6 +53,7 @@ pub enum Action {
     Plus,
     Minus,
     OpenPalette,
+    OpenSettings,
     CopySelection,
     CopyCommand,
     SaveScreen,
@@ -176,6 +177,7 @@ impl Action {
             Action::CopySelection => "copy the row or the sentence",
             Action::CopyCommand => "copy the command line, or the next steps of a finding",
             Action::ChooseColumns => "choose the columns of the screen",
+            Action::OpenSettings => "settings: theme, characters, interval, panes",
             Action::SendSignal => "send a signal to the selected process (--allow-signals)",
             Action::SaveScreen => "save the screen as text, ANSI and SVG",
             Action::Help => "help: all keys",
@@ -361,9 +363,9 @@ pub const BINDINGS: &[Binding] = &[
         screens: Screens::Sortable,
     },
     Binding {
-        key_label: ":",
-        description: "every action, screen and finding by fuzzy search (Ctrl-P)",
-        keys: &[(Char(':'), Action::OpenPalette), (Control('p'), Action::OpenPalette)],
+        key_label: ":  F2",
+        description: "every action, screen and finding by fuzzy search (Ctrl-P); theme, panes (remembered)",
+        keys: &[(Char(':'), Action::OpenPalette), (Control('p'), Action::OpenPalette), (Function(2), Action::OpenSettings)],
         screens: Screens::All,
     },
     Binding {

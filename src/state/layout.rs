@@ -44,6 +44,14 @@ pub struct ScreenLayout {
     pub hot_thread_rows: u16,
 }
 
+impl State {
+    /// Whether the terminal is large and fast enough for panes.
+    pub(super) fn has_room_for_panes(&self) -> bool {
+        let (width, height) = self.setup.size;
+        width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 && !self.setup.terminal.is_slow
+    }
+}
+
 impl ScreenLayout {
     pub fn new(state: &State) -> ScreenLayout {
         let (width, height) = state.setup.size;
@@ -56,7 +64,7 @@ impl ScreenLayout {
         };
         // A tall overview has a horizontal rule below the active findings.
         let definition = state.screen.definition();
-        let is_large = width >= MIN_PANES_SIZE.0 && height >= MIN_PANES_SIZE.1 && !state.setup.terminal.is_slow;
+        let is_large = state.has_room_for_panes();
         let focus = state.pane_focus();
         let evaluation =
             state.current().filter(|_| state.details.is_none() && definition.pane_count() > 0 && (is_large || focus.zoomed));

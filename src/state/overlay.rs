@@ -6,6 +6,7 @@ use super::column_chooser::ColumnChooser;
 use super::event::{ClickTarget, Effect};
 use super::key::Key;
 use super::palette::Palette;
+use super::settings_menu::SettingsMenu;
 use super::signal_question::SignalQuestion;
 
 /// What is open above the screen.
@@ -18,6 +19,7 @@ pub enum Overlay {
     Palette(Palette),
     ColumnChooser(ColumnChooser),
     SignalQuestion(SignalQuestion),
+    Settings(SettingsMenu),
 }
 
 impl State {
@@ -44,6 +46,7 @@ impl State {
             Overlay::Palette(palette) => Some(self.edit_palette(palette, key)),
             Overlay::ColumnChooser(chooser) => Some(self.edit_column_chooser(chooser, key)),
             Overlay::SignalQuestion(question) => Some(self.answer_signal_question(question, key)),
+            Overlay::Settings(menu) => Some(self.edit_settings(menu, key)),
             // The keys of the screen close or scroll it.
             help @ Overlay::Help { .. } => {
                 self.overlay = Some(help);
@@ -59,6 +62,7 @@ impl State {
             Overlay::Palette(palette) => self.click_palette(&palette, target),
             Overlay::ColumnChooser(chooser) => self.click_column_chooser(chooser, target),
             Overlay::SignalQuestion(question) => self.click_signal_question(question, target),
+            Overlay::Settings(menu) => self.click_settings(menu, target),
         })
     }
 
@@ -68,6 +72,7 @@ impl State {
             Some(Overlay::Palette(palette)) => palette.select_by(rows.signum()),
             Some(Overlay::ColumnChooser(chooser)) => chooser.select_by(rows.signum()),
             Some(Overlay::SignalQuestion(question)) => question.select_by(rows.signum()),
+            Some(Overlay::Settings(menu)) => menu.select_by(rows.signum()),
             Some(Overlay::Help { .. }) | None => self.move_by(rows),
         }
     }

@@ -40,7 +40,7 @@ pub enum PaletteCommand {
     Run(Action, Screens),
     /// Opens the page of a finding
     Open(Item),
-    /// Changes the theme until the program ends
+    /// Changes the theme
     UseTheme(ThemeChoice),
 }
 
@@ -92,8 +92,8 @@ impl State {
                 self.run_action(action)
             }
             PaletteCommand::UseTheme(theme) => {
-                self.setup.terminal.theme = theme;
-                Effect::Redraw
+                self.use_theme(theme);
+                Effect::SaveLists
             }
             PaletteCommand::Open(item) => {
                 self.switch_screen(Screen::Findings);

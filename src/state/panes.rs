@@ -77,10 +77,15 @@ pub fn pane_areas(
         let pane = focus.focused.unwrap_or(0);
         return vec![PaneArea { pane, x: 0, y: 0, width, height }];
     }
-    let wanted: Vec<BandRows> = (bands.iter())
+    let mut first = 0;
+    let wanted: Vec<Line> = (bands.iter())
         .map(|band| {
-            let (minimum, maximum) = (band.rows)(state, evaluation);
-            BandRows { minimum, maximum: maximum.max(minimum), priority: band.priority }
+            let named = band.panes.iter().enumerate();
+            let panes: Vec<usize> =
+                named.filter(|(_, name)| !state.hides_pane(state.screen, name)).map(|(at, _)| first + at).collect();
+            first += band.panes.len();
+            let (minimum, maximum) = if panes.is_empty() { (0, 0) } else { (band.rows)(state, evaluation) };
+            Line { panes, rows: BandRows { minimum, maximum: maximum.max(minimum), priority: band.priority } }
         })
         .collect();
     let lines = side_by_side(bands, wanted, width);
@@ -102,18 +107,16 @@ pub fn pane_areas(
     areas
 }
 
-/// Panes beside each other: those of a band, or of two bands with one pane each.
+/// Panes beside each other: those of a band that are not hidden, or of two bands with one pane each.
 struct Line {
     panes: Vec<usize>,
     rows: BandRows,
 }
 
-fn side_by_side(bands: &[Band], wanted: Vec<BandRows>, width: u16) -> Vec<Line> {
+/// Joins the line of a band and that of the band above it where both stand side by side.
+fn side_by_side(bands: &[Band], wanted: Vec<Line>, width: u16) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::with_capacity(bands.len());
-    let mut pane = 0;
-    for (band, rows) in bands.iter().zip(wanted) {
-        let panes: Vec<usize> = (pane..pane + band.panes.len()).collect();
-        pane += band.panes.len();
+    for (band, Line { panes, rows }) in bands.iter().zip(wanted) {
         match lines.last_mut() {
             Some(above)
                 if band.beside_previous_from.is_some_and(|columns| width >= columns)
@@ -250,8 +253,9 @@ mod tests {
             Band::new(&["tasks"], 1, |_, _| (0, 0)),
         ];
         let panes = |width, maximum| -> Vec<Vec<usize>> {
-            let rows = |minimum, maximum, priority| BandRows { minimum, maximum, priority };
-            let wanted = vec![rows(6, 10, 2), rows(0, maximum, 4), rows(5, 15, 1)];
+            let line =
+                |pane, minimum, maximum, priority| Line { panes: vec![pane], rows: BandRows { minimum, maximum, priority } };
+            let wanted = vec![line(0, 6, 10, 2), line(1, 0, maximum, 4), line(2, 5, 15, 1)];
             side_by_side(&bands, wanted, width).into_iter().map(|line| line.panes).collect()
         };
         assert_eq!(panes(239, 7), [vec![0], vec![1], vec![2]]);

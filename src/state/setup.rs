@@ -29,6 +29,8 @@ pub struct SessionOptions {
     pub leads_back: bool,
     /// The note on a recording of the demo
     pub demo: Option<DemoNote>,
-    /// The themes that the palette offers
+    /// The themes that the palette and the settings offer
     pub themes: Vec<ThemeChoice>,
+    /// The name of the theme that was chosen on a screen, now or in an earlier run
+    pub remembered_theme: Option<String>,
 }

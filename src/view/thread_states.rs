@@ -17,8 +17,8 @@ use crate::state::history::{GraphFigure, ThreadState, thread_states};
 use crate::state::recording_series::ValueRange;
 use crate::units::format;
 
-/// The layers from the bottom, as in `ThreadState`.
-const LAYERS: [(char, StyleRole, &str); 5] = [
+/// How the states of threads are drawn, as in `ThreadState`: the layers from the bottom.
+pub const LAYERS: [(char, StyleRole, &str); 5] = [
     ('█', StyleRole::User, "running"),
     ('░', StyleRole::RunQueue, "wait for a CPU"),
     ('▒', StyleRole::Disk, "storage"),

@@ -1,9 +1,10 @@
 //! A figure over time in one row of cells, as in the tables: the columns of all graphs, with a mark at the displayed time.
 
 use super::theme::StyleRole;
+use super::thread_states::LAYERS;
 use super::widgets::sparkline::sparkline;
 use super::widgets::time_cursor::CURSOR;
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::state::State;
 use crate::state::history::{GraphFigure, IntervalSummary};
@@ -44,6 +45,26 @@ impl TimeCells {
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 
+    /// The state in which a thread spent most of the time: of the interval in each cell in which it slept least. `interval`: one of that
+    /// machine.
+    pub fn states_of_thread(
+        state: &State,
+        interval: &Interval,
+        id: TaskId,
+        width: u16,
+    ) -> impl Iterator<Item = (char, StyleRole)> + use<> {
+        let columns = state.page_columns(if state.setup.terminal.is_slow { 0 } else { width });
+        let existed = has_started(interval, id.start_ticks);
+        let awake = |shares: &[f32; 6]| shares.iter().sum::<f32>();
+        let states = columns.nearby(|summary| summary.thread_states(id).filter(|_| existed(summary)), awake);
+        let cursor = columns.cursor.map(usize::from);
+        states.into_iter().enumerate().map(move |(at, shares)| match shares {
+            _ if cursor == Some(at) => (CURSOR, StyleRole::Playback),
+            Some(shares) => state_glyph(shares),
+            None => (' ', StyleRole::Dim),
+        })
+    }
+
     /// One glyph a cell; `level` is the height of a value, 0 … 1, and its role.
     pub fn glyphs(&self, level: impl Fn(f32) -> (f32, StyleRole)) -> impl Iterator<Item = (char, StyleRole)> {
         self.draw(self.values.iter().map(|value| value.map(&level)).collect())
@@ -64,4 +85,13 @@ impl TimeCells {
         let glyphs = sparkline(self.width, levels.into_iter()).enumerate();
         glyphs.map(move |(at, cell)| if cursor == Some(at) { (CURSOR, StyleRole::Playback) } else { cell })
     }
+}
+
+/// The glyph of the state with the largest share of the time: user and system, waiting for a CPU, on storage, behind a lock, otherwise in
+/// D; the rest is sleep.
+fn state_glyph([user, system, run_queue, disk, lock, other]: [f32; 6]) -> (char, StyleRole) {
+    let shares = [user + system, run_queue, disk, lock, other];
+    let sleep = 1.0 - shares.iter().sum::<f32>();
+    let largest = shares.into_iter().zip(LAYERS).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|largest| largest.0 > sleep);
+    largest.map_or(('·', StyleRole::Free), |(_, (glyph, role, _))| (glyph, role))
 }

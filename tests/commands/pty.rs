@@ -419,6 +419,38 @@ fn hidden_columns_are_remembered() {
 }
 
 #[test]
+fn a_chosen_theme_is_remembered_and_the_configuration_precedes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = stalltop(arguments);
+        command.env("XDG_STATE_HOME", directory.path());
+        let mut session = Session::start(command, 120, 40);
+        session.until_text("busy");
+        session.type_keys("\x1bOQ");
+        session.until_text("Settings");
+        session
+    };
+    let mut session = start(&[]);
+    session.until_text("◂ terminal ▸");
+    session.type_keys("+");
+    session.until_text("◂ mono ▸");
+    session.type_keys("\x1b");
+    let file = directory.path().join("stalltop/lists.toml");
+    session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"mono\"")));
+    session.type_keys("q");
+    session.ended();
+    let configuration = directory.path().join("config.toml");
+    std::fs::write(&configuration, "[screen]\ntheme = \"dark\"\n").unwrap();
+    let runs = [(&["--config", configuration.to_str().unwrap()][..], "◂ dark ▸"), (&[], "◂ mono ▸")];
+    for (arguments, theme) in runs {
+        let mut session = start(arguments);
+        session.until_text(theme);
+        session.type_keys("qq");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
 fn the_palette_and_the_mouse_work() {
     let mut session = Session::live(120, 30);
     session.type_keys(":");

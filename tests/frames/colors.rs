@@ -1,7 +1,7 @@
 //! Colors: NO_COLOR disables all of them, and no information depends on them.
 
 use ratatui::style::Color;
-use stalltop::state::{ColorSupport, ThemeChoice};
+use stalltop::state::{ColorSupport, Effect, Event, Key, ThemeChoice, update};
 use stalltop::view::theme::colors::built_in_themes;
 
 use crate::scenes;
@@ -86,8 +86,10 @@ fn the_graphs_of_a_theme_have_a_gradient() {
 fn the_palette_changes_the_theme() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     state.options.themes = built_in_themes().collect();
-    press(&mut state, ":theme light\n");
+    press(&mut state, ":theme light");
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::SaveLists);
     assert_eq!(state.setup.terminal.theme.name(), "light");
+    assert_eq!(state.options.remembered_theme.as_deref(), Some("light"));
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod pressure;
 mod recorded;
 mod scenes;
 mod screen;
+mod settings;
 mod sideways;
 mod signals;
 mod sizes;

@@ -47,7 +47,7 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
     ("XDG_CONFIG_HOME", "the directory of stalltop/config.toml [default: ~/.config]"),
     (
         "XDG_STATE_HOME",
-        "the directory of learned latencies and of remembered columns [default: ~/.local/state; root: /var/lib]",
+        "the directory of learned latencies and of what was chosen on the screens [default: ~/.local/state; root: /var/lib]",
     ),
     ("XDG_RUNTIME_DIR, RUNTIME_DIRECTORY", "the directory of the socket that stalltop mark writes to"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "headers of serve --otlp, such as passwords: NAME=VALUE,..."),

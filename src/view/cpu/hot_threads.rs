@@ -12,10 +12,12 @@ use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
+use crate::view::time_cells::TimeCells;
 use crate::view::wait_location;
 
 /// A row of the hottest threads.
 struct HotThread<'a> {
+    state: &'a State,
     evaluation: &'a Evaluation,
     process: &'a Process,
     thread: &'a Thread,
@@ -31,7 +33,7 @@ impl HotThread<'_> {
 type HotSpec = ColumnSpec<fn(&HotThread, CellContent)>;
 
 /// Dim columns stand beside each other: each change of the style takes nine bytes of each row.
-const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
+const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
     HotSpec::text("HOT THREADS", 17, |hot, cell| {
         cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
     }),
@@ -61,10 +63,15 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
         cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
     .min_table_width(60),
-    HotSpec::text("cgroup", 0, |hot, cell| {
+    HotSpec::text("cgroup", 24, |hot, cell| {
         if let Ok(cgroup) = &hot.process.facts.cgroup {
             cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);
         }
+    })
+    .min_table_width(120),
+    HotSpec::graph("states", 0, |hot, cell| {
+        let width = cell.width;
+        cell.glyphs(TimeCells::states_of_thread(hot.state, &hot.evaluation.interval, hot.span.id, width));
     })
     .min_table_width(70),
 ];
@@ -80,7 +87,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let hot = state.lists.held.threads.hottest(&tasks.threads, usize::from(pane.height().saturating_sub(1)));
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
-        let line = HotThread { evaluation, process, thread, span };
+        let line = HotThread { state, evaluation, process, thread, span };
         Some(table.row(|fill, cell| fill(&line, cell)))
     });
     table.draw(pane, None, rows);

@@ -14,6 +14,7 @@ use crate::view::panes::{AXIS_WIDTH, in_window, nice_ceiling};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
+use crate::view::thread_states;
 use crate::view::wait_location;
 use crate::view::widgets::area_graph::AreaGraph;
 
@@ -71,8 +72,21 @@ fn longest_waits(evaluation: &Evaluation) -> Vec<&ThreadSpan> {
     list
 }
 
+const HOT_THREADS: &str = "Hottest threads";
+
+/// The glyphs of the states over time.
+fn states_legend() -> SafeLine {
+    let mut legend = SafeLine::default();
+    for (glyph, role, name) in thread_states::LAYERS {
+        legend.push_glyphs([(glyph, role)]);
+        legend.append(SafeLine::new(safe!(" {name}  "), StyleRole::Dim));
+    }
+    legend.with("· sleep", StyleRole::Free)
+}
+
 pub fn hot_threads(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
-    let mut inner = pane.framed(("Hottest threads", StyleRole::Bold), SafeLine::default());
+    let legend = Some(states_legend()).filter(|legend| legend.width() + HOT_THREADS.len() + 8 <= usize::from(pane.width()));
+    let mut inner = pane.framed((HOT_THREADS, StyleRole::Bold), legend.unwrap_or_default());
     hot_threads_table::draw(state, evaluation, &mut inner);
 }
 

@@ -162,8 +162,8 @@ pub fn thread(state: &State, evaluation: &Evaluation, id: TaskId, page: &mut Pag
         }
         None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
     }
-    let existed = has_started(interval, id.start_ticks);
-    states_over_time(state, |summary| summary.thread_states(id).filter(|_| existed(summary)), page);
+    page.heading("WAITS");
+    waits(interval, process, thread, page);
     if let Some(span) = span {
         page.heading("RUNS");
         page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
@@ -182,8 +182,8 @@ pub fn thread(state: &State, evaluation: &Evaluation, id: TaskId, page: &mut Pag
             },
         );
     }
-    page.heading("WAITS");
-    waits(interval, process, thread, page);
+    let existed = has_started(interval, id.start_ticks);
+    states_over_time(state, |summary| summary.thread_states(id).filter(|_| existed(summary)), page);
     stacks::of_thread(interval, process, thread, page);
     delays(interval, &[id], page);
     page.heading("FACTS");

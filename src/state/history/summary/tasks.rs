@@ -3,17 +3,22 @@
 use super::{IntervalSummary, heaviest};
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
-use crate::interval::task::{Microstates, ProcessSpan};
+use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan};
 use crate::sample::Instant;
+use crate::units::Ratio;
 
 /// Each summary keeps the most active processes.
 const MAX_PROCESSES: usize = 48;
 
-/// Each summary keeps the threads whose pages were opened last.
-const MAX_THREADS: usize = 8;
+/// Each summary keeps the most active threads, and those whose pages were opened last.
+const MAX_ACTIVE_THREADS: usize = 16;
+const MAX_FOLLOWED_THREADS: usize = 8;
 
 /// Lock waits are of little weight: most are of idle workers.
 const LOCK_WEIGHT: f32 = 0.02;
+
+/// Of threads, those that use CPU time are listed: many that wait must not displace them.
+const THREAD_CPU_WEIGHT: f32 = 10.0;
 
 /// The task of the open page, of which each interval keeps the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +34,11 @@ pub(super) struct TaskSummaries {
     processes: Box<[ProcessSummary]>,
     /// Whether the other processes slept: these are not only the most active ones
     others_slept: bool,
+    active_threads: Box<[(TaskId, StateShares)]>,
+    /// Whether the other threads slept
+    other_threads_slept: bool,
     /// The one that was opened last is the last one
-    threads: Box<[(TaskId, StateShares)]>,
+    followed_threads: Box<[(TaskId, StateShares)]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +109,10 @@ impl IntervalSummary {
 
     /// The same of one thread.
     pub fn thread_states(&self, id: TaskId) -> Option<[f32; 6]> {
-        let TaskSummaries { processes, others_slept, threads } = &self.tasks;
-        let slept = || *others_slept && !processes.iter().any(|process| process.id.pid == id.pid);
-        match threads.iter().find(|thread| thread.0 == id) {
+        let TaskSummaries { processes, others_slept, active_threads, other_threads_slept, followed_threads } = &self.tasks;
+        let process_slept = || *others_slept && !processes.iter().any(|process| process.id.pid == id.pid);
+        let slept = || *other_threads_slept || process_slept();
+        match active_threads.iter().chain(followed_threads).find(|thread| thread.0 == id) {
             Some((_, states)) => states.shares(),
             None => slept().then_some([0.0; 6]),
         }
@@ -122,15 +131,22 @@ impl TaskSummaries {
     pub(super) fn new(interval: &Interval) -> TaskSummaries {
         let Some(tasks) = &interval.tasks else { return TaskSummaries::default() };
         let active = |span: &&ProcessSpan| span.cpu.is_some_and(|cpu| cpu.0 > 0.0005) || span.states.non_sleep() > 0.0005;
-        let weight = |span: &&ProcessSpan| {
-            let states = &span.states;
-            let cpus = span.cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
-            cpus as f32 + states.lock as f32 * LOCK_WEIGHT
-        };
         let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
         let others_slept = active.len() <= MAX_PROCESSES;
-        let processes = heaviest(active, MAX_PROCESSES, weight).into_iter().map(ProcessSummary::new).collect();
-        TaskSummaries { processes, others_slept, threads: Box::default() }
+        let processes = heaviest(active, MAX_PROCESSES, |span| weight(span.cpu, &span.states));
+        let is_active = |span: &&ThreadSpan| span.states.non_sleep() > 0.0005;
+        let threads: Vec<&ThreadSpan> = tasks.threads.iter().filter(is_active).collect();
+        let other_threads_slept = threads.len() <= MAX_ACTIVE_THREADS;
+        let used = |span: &ThreadSpan| span.cpu.map_or(0.0, |cpu| cpu.0) as f32;
+        let threads =
+            heaviest(threads, MAX_ACTIVE_THREADS, |span| weight(span.cpu, &span.states) + used(span) * THREAD_CPU_WEIGHT);
+        TaskSummaries {
+            processes: processes.into_iter().map(ProcessSummary::new).collect(),
+            others_slept,
+            active_threads: threads.into_iter().map(|span| (span.id, StateShares::new(&span.states))).collect(),
+            other_threads_slept,
+            followed_threads: Box::default(),
+        }
     }
 
     fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
@@ -146,14 +162,20 @@ impl TaskSummaries {
     }
 
     fn add_thread(&mut self, id: TaskId, states: StateShares) {
-        let mut threads = std::mem::take(&mut self.threads).into_vec();
+        let mut threads = std::mem::take(&mut self.followed_threads).into_vec();
         threads.retain(|known| known.0 != id);
-        if threads.len() >= MAX_THREADS {
+        if threads.len() >= MAX_FOLLOWED_THREADS {
             threads.remove(0);
         }
         threads.push((id, states));
-        self.threads = threads.into_boxed_slice();
+        self.followed_threads = threads.into_boxed_slice();
     }
+}
+
+/// How much a process or thread did or waited.
+fn weight(cpu: Option<Ratio>, states: &Microstates) -> f32 {
+    let cpus = cpu.map_or(0.0, |cpu| cpu.0) + states.run_queue + states.disk + states.other_blocked;
+    cpus as f32 + states.lock as f32 * LOCK_WEIGHT
 }
 
 impl ProcessSummary {
