@@ -12,7 +12,7 @@ use crate::app::program::signals::SignalEvents;
 use crate::app::terminal::Terminal;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::timeline::Timeline;
-use crate::state::State;
+use crate::state::{State, TerminalCapabilities};
 
 pub struct Console {
     pub terminal: Terminal,
@@ -38,14 +38,16 @@ impl Console {
         Ok(Console { terminal, signals, keys })
     }
 
-    /// Shows a timeline until the user leaves it. Saves and closes what was begun there.
-    pub async fn show(self, state: State, timeline: Timeline) -> (Console, Result<Left, Failure>) {
+    /// Shows a timeline until the user leaves it. Saves and closes what was begun there. Returns theme and characters as they were chosen
+    /// meanwhile.
+    pub async fn show(self, state: State, timeline: Timeline) -> (Console, TerminalCapabilities, Result<Left, Failure>) {
         let mut event_loop = EventLoop::new(self, state, timeline, None);
         let left = event_loop.run().await;
+        let terminal = event_loop.terminal_capabilities();
         let (console, closing) = event_loop.into_parts();
         // What could not be written is said on the screen that follows.
         let failure = closing.close();
-        (console, left.and_then(|left| failure.map_or(Ok(left), Err)))
+        (console, terminal, left.and_then(|left| failure.map_or(Ok(left), Err)))
     }
 }
 

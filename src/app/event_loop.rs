@@ -21,7 +21,7 @@ use crate::app::terminal::keyboard::Input;
 use crate::app::terminal::line_speed::LineSpeed;
 use crate::app::timeline::Timeline;
 use crate::kernel;
-use crate::state::{ClickTarget, Effect, Event, Key, Notice, State, update};
+use crate::state::{ClickTarget, Effect, Event, Key, Notice, State, TerminalCapabilities, update};
 use crate::view;
 use crate::view::hit_area::{self, HitArea};
 
@@ -170,12 +170,18 @@ impl EventLoop {
         }
     }
 
+    /// Theme and characters as they are now.
+    pub fn terminal_capabilities(&self) -> TerminalCapabilities {
+        self.state.setup.terminal
+    }
+
     /// Opens the next recording of the demo, if there is one.
     fn open_next(&mut self) -> Result<bool, Failure> {
         let Some((state, timeline)) = self.playlist.as_mut().map(Playlist::open_next).transpose()?.flatten() else {
             return Ok(false);
         };
-        self.state = state;
+        let shown = std::mem::replace(&mut self.state, state);
+        self.state.keep_appearance_of(&shown);
         let ended = std::mem::replace(&mut self.timeline, timeline);
         self.is_due = true;
         ended.close().map_or(Ok(true), Err)

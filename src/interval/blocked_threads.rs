@@ -51,6 +51,14 @@ impl BlockedThread {
     /// Whether it waits for storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
         self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
+            || self.non_block_mount().is_some()
+    }
+
+    /// If it waits for a file on a file system that has no block device of this host: where that is mounted, and its type. Reads through
+    /// the page cache of NFS wait where those of a disk do.
+    pub fn non_block_mount(&self) -> Option<(&Name, &Name)> {
+        let kind = self.file_system.as_ref().filter(|kind| class::is_non_block_file_system(kind.as_bytes()))?;
+        Some((self.mount.as_ref().filter(|_| self.class == WaitClass::Disk)?, kind))
     }
 }
 
@@ -162,6 +170,7 @@ mod tests {
             file: None,
             disk: None,
             mount: None,
+            file_system: None,
         };
         BlockedThread { wait, class }
     }

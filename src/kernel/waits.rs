@@ -280,6 +280,7 @@ impl WaitCounter {
             file: None,
             disk: None,
             mount: None,
+            file_system: None,
         };
         blocked::record(self.blocked.entry(place).or_default(), ClassifiedWait { class, wait });
     }

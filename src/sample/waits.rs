@@ -229,4 +229,6 @@ pub struct BlockedWait {
     pub disk: Option<DiskId>,
     /// Where the file system of that file is mounted
     pub mount: Option<Name>,
+    /// Its type, as `ext4` or `nfs4`; mountinfo
+    pub file_system: Option<Name>,
 }

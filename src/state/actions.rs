@@ -59,6 +59,10 @@ impl State {
     }
 
     pub(super) fn run_action(&mut self, action: Action) -> Effect {
+        if self.details.is_some() && action.changes_list() {
+            self.notify(Notice::new("the list is behind this page: Esc shows it"));
+            return Effect::Redraw;
+        }
         let page_rows = |state: &State| i64::from(ScreenLayout::new(state).list_rows.max(2)) - 1;
         match action {
             Action::Show(screen) => self.switch_screen(screen),
@@ -157,7 +161,7 @@ impl State {
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
             ClickTarget::PaletteEntry(_)
             | ClickTarget::ColumnChoice(_)
-            | ClickTarget::Setting(_)
+            | ClickTarget::Setting { .. }
             | ClickTarget::Signal(_)
             | ClickTarget::FleetHost(_)
             | ClickTarget::Times { .. } => return Effect::Nothing,
@@ -173,6 +177,8 @@ impl State {
 
     pub(super) fn switch_screen(&mut self, screen: Screen) {
         self.details = None;
+        // The text that is being typed is of the list of this screen.
+        self.prompt.take_if(|prompt| prompt.kind == PromptKind::Filter);
         self.screen = screen;
         self.rebuild_rows();
     }
@@ -203,9 +209,6 @@ impl State {
     }
 
     fn change_sort(&mut self, action: Action) {
-        if self.details.is_some() {
-            return;
-        }
         if let Some(reason) = self.fixed_order_reason() {
             self.notify(Notice::new(reason));
             return;

@@ -108,8 +108,11 @@ pub enum ClickTarget {
     Columns(Vec<ChoosableColumn>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
-    /// Index of a line in `SettingsMenu::settings`
-    Setting(usize),
+    /// Index of a line in `SettingsMenu::settings`, and whether it takes its next value
+    Setting {
+        index: usize,
+        next: bool,
+    },
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
     /// Index in `FleetState::hosts`

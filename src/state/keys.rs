@@ -135,6 +135,24 @@ pub fn screens_for_key(key: Key) -> Option<Screens> {
 }
 
 impl Action {
+    /// Whether it changes which rows a list has, or their order.
+    pub(super) fn changes_list(self) -> bool {
+        matches!(
+            self,
+            Action::Filter
+                | Action::NextSort
+                | Action::PreviousSort
+                | Action::ReverseSort
+                | Action::ToggleThreads
+                | Action::ToggleTree
+                | Action::ToggleBranch
+                | Action::ToggleWaitClasses
+                | Action::ToggleCgroups
+                | Action::ToggleRemoteHosts
+                | Action::ToggleCpuOrder
+        )
+    }
+
     /// What the action does, for the palette; `None` for keys that move in what is displayed.
     pub fn label(self) -> Option<&'static str> {
         Some(match self {

@@ -91,10 +91,7 @@ impl State {
                 }
                 self.run_action(action)
             }
-            PaletteCommand::UseTheme(theme) => {
-                self.use_theme(theme);
-                Effect::SaveLists
-            }
+            PaletteCommand::UseTheme(theme) => self.use_theme(theme),
             PaletteCommand::Open(item) => {
                 self.switch_screen(Screen::Findings);
                 self.open_page(item);
@@ -128,10 +125,10 @@ impl State {
                 entries.push(PaletteEntry { label: label.to_owned(), key_label: key.label(), command });
             }
         }
-        entries.extend(self.options.themes.iter().map(|theme| PaletteEntry {
+        entries.extend(self.usable_themes().into_iter().map(|theme| PaletteEntry {
             label: format!("theme: {}", theme.name()),
             key_label: String::new(),
-            command: PaletteCommand::UseTheme(*theme),
+            command: PaletteCommand::UseTheme(theme),
         }));
         let now = self.playback.current.iter().flat_map(|evaluation| evaluation.active.iter());
         let ended =

@@ -74,16 +74,15 @@ pub fn pane_areas(
     (width, height): (u16, u16),
 ) -> Vec<PaneArea> {
     if focus.zoomed {
-        let pane = focus.focused.unwrap_or(0);
+        let pane = focus.focused.unwrap_or_else(|| shown_panes(bands, state).next().unwrap_or(0));
         return vec![PaneArea { pane, x: 0, y: 0, width, height }];
     }
     let mut first = 0;
     let wanted: Vec<Line> = (bands.iter())
         .map(|band| {
-            let named = band.panes.iter().enumerate();
-            let panes: Vec<usize> =
-                named.filter(|(_, name)| !state.hides_pane(state.screen, name)).map(|(at, _)| first + at).collect();
-            first += band.panes.len();
+            let of_band = first..first + band.panes.len();
+            first = of_band.end;
+            let panes: Vec<usize> = shown_panes(bands, state).filter(|pane| of_band.contains(pane)).collect();
             let (minimum, maximum) = if panes.is_empty() { (0, 0) } else { (band.rows)(state, evaluation) };
             Line { panes, rows: BandRows { minimum, maximum: maximum.max(minimum), priority: band.priority } }
         })
@@ -105,6 +104,12 @@ pub fn pane_areas(
         }
     }
     areas
+}
+
+/// The panes of a screen that are not hidden.
+fn shown_panes(bands: &[Band], state: &State) -> impl Iterator<Item = usize> {
+    let names = bands.iter().flat_map(|band| band.panes).enumerate();
+    names.filter(|(_, name)| !state.hides_pane(state.screen, name)).map(|(pane, _)| pane)
 }
 
 /// Panes beside each other: those of a band that are not hidden, or of two bands with one pane each.
@@ -143,7 +148,8 @@ struct BandRows {
     priority: u8,
 }
 
-/// The height of each band. Neighbors share a line. The first by priority gets its minimum first; then all grow in turns.
+/// The height of each band. Neighbors share a line. The first by priority gets its minimum first; then all grow in turns, and if all have
+/// what they need the first one takes the rest.
 fn band_heights(bands: &[BandRows], height: u16) -> Vec<u16> {
     let mut heights = vec![0_u16; bands.len()];
     let mut order: Vec<usize> = (0..bands.len()).collect();
@@ -171,6 +177,10 @@ fn band_heights(bands: &[BandRows], height: u16) -> Vec<u16> {
             break;
         }
     }
+    let first = order.into_iter().find(|&index| heights.get(index).is_some_and(|&rows| rows > 0));
+    if let Some(rows) = first.and_then(|index| heights.get_mut(index)) {
+        *rows += left;
+    }
     heights
 }
 
@@ -194,7 +204,7 @@ impl State {
         let PaneFocus { focused, zoomed } = self.pane_focus();
         // The panes that are displayed; while one is zoomed, all of the screen, also those that have no room beside others.
         let panes: Vec<usize> = match zoomed {
-            true => (0..self.screen.definition().pane_count()).collect(),
+            true => shown_panes(self.screen.definition().bands, self).collect(),
             false => ScreenLayout::new(self).panes.into_iter().map(|area| area.pane).collect(),
         };
         let place = focused.and_then(|focused| panes.iter().position(|&pane| pane == focused));
@@ -213,6 +223,14 @@ impl State {
     pub(super) fn focus_pane(&mut self, pane: usize) {
         self.pane_focus_mut().focused = Some(pane);
         self.scroll_to_cursor();
+    }
+
+    /// A pane of the displayed screen is hidden: it has no focus any more, and is not zoomed.
+    pub(super) fn unfocus_pane(&mut self, name: &str) {
+        let mut names = self.screen.definition().bands.iter().flat_map(|band| band.panes);
+        if self.pane_focus().focused == names.position(|pane| *pane == name) {
+            *self.pane_focus_mut() = PaneFocus::default();
+        }
     }
 
     /// The focused pane takes the whole body, or leaves it to all panes. From a screen without panes: a pane of the overview.
@@ -271,5 +289,7 @@ mod tests {
         assert_eq!(heights(26), [8, 7, 6, 4, 5]);
         assert_eq!(heights(20), [8, 0, 6, 4, 5]);
         assert_eq!(heights(9), [9, 0, 0, 0, 0]);
+        let few = [BandRows { minimum: 3, maximum: 5, priority: 1 }, BandRows { minimum: 4, maximum: 6, priority: 0 }];
+        assert_eq!(band_heights(&few, 20), [5, 16], "the first by priority takes the rest");
     }
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::{ClickTarget, Effect};
 use super::key::Key;
+use super::notice::Notice;
 use super::panes::Band;
-use super::terminal_capabilities::GlyphSet;
+use super::terminal_capabilities::{ColorSupport, GlyphSet};
 use super::theme_choice::ThemeChoice;
 use super::{Overlay, Screen, State};
 
@@ -32,7 +33,6 @@ pub struct SettingsMenu {
     pub settings: Vec<Setting>,
     /// Index in `settings`
     pub selected: usize,
-    was: (ThemeChoice, HiddenPanes),
 }
 
 impl SettingsMenu {
@@ -53,11 +53,11 @@ impl State {
         let mut settings = vec![Setting::Theme, Setting::Characters];
         settings.extend(capabilities.set_interval.then_some(Setting::Interval));
         settings.extend(capabilities.set_speed.then_some(Setting::Speed));
-        if self.has_room_for_panes() {
+        // A page covers them.
+        if self.has_room_for_panes() && self.details.is_none() {
             settings.extend(self.optional_panes().into_iter().map(Setting::Pane));
         }
-        let was = (self.setup.terminal.theme, self.hidden_panes.clone());
-        self.overlay = Some(Overlay::Settings(SettingsMenu { settings, selected: 0, was }));
+        self.overlay = Some(Overlay::Settings(SettingsMenu { settings, selected: 0 }));
     }
 
     /// The panes of the displayed screen that can be hidden: all but that of its list, and those for which the terminal is too small.
@@ -71,8 +71,10 @@ impl State {
 
     /// A key while the menu is open.
     pub(super) fn edit_settings(&mut self, mut menu: SettingsMenu, key: Key) -> Effect {
+        let is_pane = matches!(menu.settings.get(menu.selected), Some(Setting::Pane(_)));
         let effect = match key {
-            Key::Escape | Key::Function(2) | Key::Char('q') => return self.close_settings(&menu),
+            Key::Escape | Key::Function(2) | Key::Char('q') => return Effect::Redraw,
+            Key::Enter if !is_pane => return Effect::Redraw,
             Key::Up | Key::Char('k') => {
                 menu.select_by(-1);
                 Effect::Redraw
@@ -92,21 +94,21 @@ impl State {
     /// A click while the menu is open: outside of it, it closes.
     pub(super) fn click_settings(&mut self, mut menu: SettingsMenu, target: &ClickTarget) -> Effect {
         let effect = match *target {
-            ClickTarget::Setting(index) if index < menu.settings.len() => {
+            ClickTarget::Setting { index, next } if index < menu.settings.len() => {
                 menu.selected = index;
-                self.change_setting(&menu, true)
+                self.change_setting(&menu, next)
             }
-            ClickTarget::Setting(_) | ClickTarget::Nothing => Effect::Nothing,
-            _ => return self.close_settings(&menu),
+            ClickTarget::Setting { .. } | ClickTarget::Nothing => Effect::Nothing,
+            _ => return Effect::Redraw,
         };
         self.overlay = Some(Overlay::Settings(menu));
         effect
     }
 
-    /// The selected setting takes its next (previous) value.
+    /// The selected setting takes its next (previous) value. What is remembered is saved at once.
     fn change_setting(&mut self, menu: &SettingsMenu, next: bool) -> Effect {
         match menu.settings.get(menu.selected) {
-            Some(Setting::Theme) => self.use_theme(self.theme_beside(next)),
+            Some(Setting::Theme) => return self.use_theme(self.theme_beside(next)),
             Some(Setting::Characters) => {
                 self.setup.terminal.glyphs = match self.setup.terminal.glyphs {
                     GlyphSet::Unicode => GlyphSet::Ascii,
@@ -115,21 +117,29 @@ impl State {
             }
             Some(Setting::Interval | Setting::Speed) if next => return self.increase_interval_or_speed(),
             Some(Setting::Interval | Setting::Speed) => return self.decrease_interval_or_speed(),
-            Some(Setting::Pane(name)) => self.toggle_pane(name),
+            Some(Setting::Pane(name)) => return self.toggle_pane(name),
             None => {}
         }
         Effect::Redraw
     }
 
     /// Changes the theme, and remembers it.
-    pub(super) fn use_theme(&mut self, theme: ThemeChoice) {
+    pub(super) fn use_theme(&mut self, theme: ThemeChoice) -> Effect {
         self.setup.terminal.theme = theme;
         self.options.remembered_theme = Some(theme.name().to_owned());
+        Effect::SaveLists
+    }
+
+    /// The themes that differ on this terminal: 16 colors are too few for those with colors of their own.
+    pub(super) fn usable_themes(&self) -> Vec<ThemeChoice> {
+        let has_few = matches!(self.setup.terminal.colors, ColorSupport::None | ColorSupport::Ansi16);
+        let is_usable = |theme: &ThemeChoice| !has_few || !matches!(theme, ThemeChoice::Colors(_));
+        self.options.themes.iter().copied().filter(is_usable).collect()
     }
 
     /// The theme after (before) the present one.
     fn theme_beside(&self, next: bool) -> ThemeChoice {
-        let themes = &self.options.themes;
+        let themes = self.usable_themes();
         let at = themes.iter().position(|theme| *theme == self.setup.terminal.theme).unwrap_or(0);
         let step = if next { 1 } else { themes.len().saturating_sub(1) };
         let beside = at.checked_add(step).and_then(|to| to.checked_rem(themes.len()));
@@ -137,13 +147,14 @@ impl State {
     }
 
     /// Shows or hides a pane. The last one stays.
-    fn toggle_pane(&mut self, name: &'static str) {
+    fn toggle_pane(&mut self, name: &'static str) -> Effect {
         let screen = self.screen;
         let hides = !self.hides_pane(screen, name);
         let keeps_one = screen.definition().list_pane.is_some()
             || self.optional_panes().into_iter().any(|other| other != name && !self.hides_pane(screen, other));
         if hides && !keeps_one {
-            return;
+            self.notify(Notice::new("one pane stays"));
+            return Effect::Redraw;
         }
         let names = self.hidden_panes.entry(screen.label().to_owned()).or_default();
         if !names.remove(name) {
@@ -152,12 +163,10 @@ impl State {
         if names.is_empty() {
             self.hidden_panes.remove(screen.label());
         }
+        if hides {
+            self.unfocus_pane(name);
+        }
         self.scroll_to_cursor();
-    }
-
-    /// The effect of closing: a change is saved.
-    fn close_settings(&self, menu: &SettingsMenu) -> Effect {
-        let is_changed = menu.was.0 != self.setup.terminal.theme || menu.was.1 != self.hidden_panes;
-        if is_changed { Effect::SaveLists } else { Effect::Redraw }
+        Effect::SaveLists
     }
 }

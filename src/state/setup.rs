@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 
+use super::State;
 use super::demo::DemoNote;
 use super::source::Source;
 use super::terminal_capabilities::TerminalCapabilities;
@@ -18,6 +19,14 @@ pub struct Setup {
     pub size: (u16, u16),
     /// Configured time between two samples
     pub interval_ms: u64,
+}
+
+impl State {
+    /// Theme and characters as on the screen that was shown before in the same terminal.
+    pub fn keep_appearance_of(&mut self, shown: &State) {
+        self.setup.terminal = shown.setup.terminal;
+        self.options.remembered_theme.clone_from(&shown.options.remembered_theme);
+    }
 }
 
 /// What a session offers.

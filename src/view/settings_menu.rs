@@ -13,6 +13,9 @@ use crate::units::time;
 const WIDTH: u16 = 50;
 const NAME_WIDTH: usize = 14;
 
+/// Cells of the name and the sign of the previous value, where a click sets that.
+const PREVIOUS_WIDTH: u16 = 16;
+
 pub fn draw(state: &State, menu: &SettingsMenu, pane: &mut Pane) {
     let lines = u16::try_from(menu.settings.len()).unwrap_or(u16::MAX);
     let (width, height) = (WIDTH.min(pane.width()), lines.saturating_add(2).min(pane.height()));
@@ -24,7 +27,10 @@ pub fn draw(state: &State, menu: &SettingsMenu, pane: &mut Pane) {
     for (y, (at, &setting)) in (0..inner.height()).zip(menu.settings.iter().enumerate().skip(top)) {
         let mut row = inner.subarea(0, y, u16::MAX, 1);
         row.line(0, setting_line(state, setting));
-        row.on_click(ClickTarget::Setting(at));
+        row.on_click(ClickTarget::Setting { index: at, next: true });
+        if !matches!(setting, Setting::Pane(_)) {
+            row.subarea(0, 0, PREVIOUS_WIDTH, 1).on_click(ClickTarget::Setting { index: at, next: false });
+        }
         if at == menu.selected {
             row.highlight_rows(0, 1);
         }

@@ -45,15 +45,15 @@ impl TimeCells {
         TimeCells { values, cursor: columns.cursor.map(usize::from), width }
     }
 
-    /// The state in which a thread spent most of the time: of the interval in each cell in which it slept least. `interval`: one of that
-    /// machine.
+    /// The state in which a thread spent most of the time in which it did not sleep: of the interval in each cell in which it slept least.
+    /// `interval`: one of that machine.
     pub fn states_of_thread(
         state: &State,
         interval: &Interval,
         id: TaskId,
         width: u16,
     ) -> impl Iterator<Item = (char, StyleRole)> + use<> {
-        let columns = state.page_columns(if state.setup.terminal.is_slow { 0 } else { width });
+        let columns = state.graph_columns(if state.setup.terminal.is_slow { 0 } else { width });
         let existed = has_started(interval, id.start_ticks);
         let awake = |shares: &[f32; 6]| shares.iter().sum::<f32>();
         let states = columns.nearby(|summary| summary.thread_states(id).filter(|_| existed(summary)), awake);
@@ -87,11 +87,14 @@ impl TimeCells {
     }
 }
 
+/// A thread that did not sleep in less than this share of the time is drawn as asleep.
+const MIN_AWAKE_SHARE: f32 = 0.1;
+
 /// The glyph of the state with the largest share of the time: user and system, waiting for a CPU, on storage, behind a lock, otherwise in
 /// D; the rest is sleep.
 fn state_glyph([user, system, run_queue, disk, lock, other]: [f32; 6]) -> (char, StyleRole) {
     let shares = [user + system, run_queue, disk, lock, other];
-    let sleep = 1.0 - shares.iter().sum::<f32>();
-    let largest = shares.into_iter().zip(LAYERS).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|largest| largest.0 > sleep);
+    let is_asleep = shares.iter().sum::<f32>() < MIN_AWAKE_SHARE;
+    let largest = shares.into_iter().zip(LAYERS).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| !is_asleep);
     largest.map_or(('·', StyleRole::Free), |(_, (glyph, role, _))| (glyph, role))
 }

@@ -86,6 +86,7 @@ fn the_graphs_of_a_theme_have_a_gradient() {
 fn the_palette_changes_the_theme() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     state.options.themes = built_in_themes().collect();
+    state.setup.terminal.colors = ColorSupport::Ansi256;
     press(&mut state, ":theme light");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::SaveLists);
     assert_eq!(state.setup.terminal.theme.name(), "light");

@@ -419,3 +419,18 @@ fn the_findings_screen_explains_the_selected_finding() {
     press(&mut calm, "6");
     assert!(!text(&calm).contains("┬ Evidence"), "there is nothing to explain");
 }
+
+#[test]
+fn keys_of_a_list_do_nothing_behind_a_page() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    press(&mut state, "5\n");
+    let (rows, page) = (state.lists.task_rows, text(&state));
+    assert!(page.contains("TIME GOES TO"), "{page}");
+    for key in ["c", "u", "t", "T", "s", "/"] {
+        press(&mut state, key);
+        assert_eq!(state.lists.task_rows, rows, "{key}");
+        assert!(text(&state).contains("Esc shows it") && state.prompt.is_none(), "{key}: {}", text(&state));
+    }
+    press(&mut state, "\x1b");
+    assert!(text(&state).contains("TASKS"));
+}

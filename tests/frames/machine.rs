@@ -298,6 +298,7 @@ impl Machine {
                 file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
                 disk: self.privileged.then(|| self.devices.first().map(Device::id)).flatten(),
                 mount: self.privileged.then(|| Name::from("/var/lib/pg")),
+                file_system: self.privileged.then(|| Name::from("ext4")),
             })
             .collect();
         let queue = WaitQueue {

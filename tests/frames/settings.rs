@@ -1,6 +1,7 @@
 //! The menu of settings, by what a frame shows.
 
-use stalltop::state::{Effect, Event, GlyphSet, Key, State, update};
+use stalltop::state::{ColorSupport, Effect, Event, GlyphSet, Key, State, update};
+use stalltop::view::click_target;
 use stalltop::view::theme::colors::built_in_themes;
 
 use crate::scenes;
@@ -9,6 +10,7 @@ use crate::screen::{live, press, text};
 fn open(size: (u16, u16)) -> State {
     let mut state = live(&scenes::lock_convoy(), size);
     state.options.themes = built_in_themes().collect();
+    state.setup.terminal.colors = ColorSupport::Ansi256;
     key(&mut state, Key::Function(2));
     state
 }
@@ -42,11 +44,37 @@ fn theme_and_characters_change_at_once_and_the_theme_is_remembered() {
     press(&mut state, " ");
     assert_eq!(state.setup.terminal.glyphs, GlyphSet::Ascii);
     assert!(text(&state).is_ascii(), "{}", text(&state));
+    assert!(text(&state).contains("< mono >"), "{}", text(&state));
     press(&mut state, " ");
-    assert_eq!(key(&mut state, Key::Escape), Effect::SaveLists);
+    assert_eq!(key(&mut state, Key::Enter), Effect::Redraw, "Enter closes it");
     assert!(!text(&state).contains("Settings"));
+    // Themes with colors of their own are not offered where they look like the terminal's.
+    state.setup.terminal.colors = ColorSupport::Ansi16;
     key(&mut state, Key::Function(2));
-    assert_eq!(key(&mut state, Key::Escape), Effect::Redraw, "nothing has changed");
+    for wanted in ["terminal", "mono", "terminal"] {
+        assert_eq!(key(&mut state, Key::Right), Effect::SaveLists);
+        assert!(text(&state).contains(&format!("◂ {wanted} ▸")), "{}", text(&state));
+    }
+}
+
+/// Presses the left button on a text on the frame.
+fn click(state: &mut State, wanted: &str) -> Effect {
+    let text = text(state);
+    let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(wanted)).expect("the text is on the screen");
+    let x = line.split_once(wanted).unwrap().0.chars().count();
+    let target = click_target(state, u16::try_from(x).unwrap(), u16::try_from(y).unwrap());
+    update(state, Event::Click(target))
+}
+
+#[test]
+fn a_click_sets_the_next_or_the_previous_value() {
+    let mut state = open((80, 24));
+    let interval = |state: &State| state.setup.interval_ms;
+    click(&mut state, "1 s ▸");
+    assert_eq!(interval(&state), 2_000);
+    click(&mut state, "◂ 2 s");
+    click(&mut state, "◂ 1 s");
+    assert_eq!(interval(&state), 500);
 }
 
 #[test]
@@ -62,9 +90,9 @@ fn the_interval_is_that_of_the_keys() {
 fn a_hidden_pane_leaves_its_room_to_others_and_the_last_one_stays() {
     let mut state = open((200, 50));
     select(&mut state, "[x] network pane");
-    press(&mut state, " ");
+    assert_eq!(key(&mut state, Key::Char(' ')), Effect::SaveLists);
     assert!(text(&state).contains("[ ] network pane"), "{}", text(&state));
-    assert_eq!(key(&mut state, Key::Escape), Effect::SaveLists);
+    key(&mut state, Key::Escape);
     let shown = text(&state);
     assert!(!shown.contains("Network ─") && shown.contains("Disks") && shown.contains("Tasks: where"), "{shown}");
     // Beside it there was another one.
@@ -88,6 +116,39 @@ fn a_hidden_pane_leaves_its_room_to_others_and_the_last_one_stays() {
         press(&mut state, " j");
     }
     assert!(text(&state).contains("[x]"), "one pane stays:\n{}", text(&state));
+}
+
+#[test]
+fn a_hidden_pane_is_not_zoomed() {
+    let mut state = open((200, 50));
+    select(&mut state, "[x] cpu pane");
+    press(&mut state, " ");
+    key(&mut state, Key::Escape);
+    press(&mut state, "z");
+    assert!(text(&state).contains("Who waits for whom") && !text(&state).contains("CPU, last"), "{}", text(&state));
+    key(&mut state, Key::Tab);
+    key(&mut state, Key::Function(2));
+    select(&mut state, "[x] cores pane");
+    press(&mut state, " ");
+    key(&mut state, Key::Escape);
+    assert!(!text(&state).contains("Cores") && text(&state).contains("Tasks: where"), "all others:\n{}", text(&state));
+}
+
+#[test]
+fn others_take_the_rows_of_hidden_panes() {
+    let mut state = live(&scenes::lock_convoy(), (200, 50));
+    press(&mut state, "2");
+    key(&mut state, Key::Function(2));
+    for pane in ["[x] threads by state pane", "[x] hottest threads pane"] {
+        select(&mut state, pane);
+        press(&mut state, " ");
+        key(&mut state, Key::Escape);
+        key(&mut state, Key::Function(2));
+    }
+    key(&mut state, Key::Escape);
+    let shown = text(&state);
+    let last = shown.lines().position(|line| line.starts_with('└'));
+    assert_eq!(last, Some(47), "above the timeline:\n{shown}");
 }
 
 #[test]

@@ -326,6 +326,7 @@ fn blocked_wait(d: &mut Dice) -> BlockedWait {
         file: d.maybe(Dice::name),
         disk: d.maybe(disk_id),
         mount: d.maybe(Dice::name),
+        file_system: d.maybe(Dice::name),
     }
 }
 

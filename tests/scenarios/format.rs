@@ -338,6 +338,8 @@ pub struct Holder {
     pub disk: Option<String>,
     pub file: Option<String>,
     pub mount: Option<String>,
+    /// The type of its file system
+    pub file_system: Option<String>,
     /// How long it has been in this one wait at the end of the first interval; it grows from there where `stays`
     #[serde(default)]
     pub seconds: f64,

@@ -651,6 +651,7 @@ impl Machine {
                 file: holder.file.as_deref().map(Name::from),
                 disk: holder.disk.as_deref().map(|name| disk_id(phase, name)),
                 mount: holder.mount.as_deref().map(Name::from),
+                file_system: holder.file_system.as_deref().map(Name::from),
             }
         };
         holders.map(thread).collect()
@@ -853,6 +854,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
                 file: None,
                 disk: None,
                 mount: None,
+                file_system: None,
             };
             if let Some(remote) = &owner.remote {
                 waits.socket_waiters.push(SocketWaiter {

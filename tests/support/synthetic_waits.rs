@@ -109,5 +109,6 @@ pub fn asleep(task: TaskId, comm: &str, wchan: &str) -> BlockedWait {
         file: None,
         disk: None,
         mount: None,
+        file_system: None,
     }
 }

@@ -145,7 +145,12 @@ impl<'a> FleetLoop<'a> {
             None => return (console, Ok(Left::Back)),
         };
         let (mut console, left) = match opened {
-            Ok((state, timeline)) => console.show(state, timeline).await,
+            Ok((mut state, timeline)) => {
+                state.setup.terminal = self.state.terminal;
+                let (console, terminal, left) = console.show(state, timeline).await;
+                self.state.terminal = terminal;
+                (console, left)
+            }
             Err(why) => {
                 self.apply(FleetEvent::Notice(Notice::failure(why)));
                 (console, Ok(Left::Back))

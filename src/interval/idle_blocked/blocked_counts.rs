@@ -12,6 +12,7 @@ use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
 use crate::sample::waits::WaitClass;
 use crate::sample::waits::class::HeldOnStorage;
+use crate::units::Ratio;
 
 /// What the whole interval shows of each group, by index into `Waits::groups`.
 pub struct GroupConditions {
@@ -197,27 +198,49 @@ impl BlockedCounts {
     }
 }
 
-/// A process without I/O in the interval does not wait for its own completions, whatever is in flight for others, unless a device completes
-/// nothing: then it may wait for an earlier request.
+/// Smaller requests are rare. docs/metrics.md, "Fixed thresholds".
+const MIN_REQUEST_BYTES: u64 = 4096;
+
+/// How many requests of a process may be in flight on average, if it read and wrote these bytes: of each device as many as its share of
+/// the completed requests can be.
+fn most_in_flight(bytes: u64, disks: &[DiskSpan]) -> f64 {
+    let requests = bytes.div_ceil(MIN_REQUEST_BYTES) as f64;
+    let of_disk = |disk: &DiskSpan| {
+        let in_flight: f64 = disk.operations().map(|(_, span)| span.concurrency).sum();
+        let share = Ratio::new(requests, disk.completed() as f64).map_or(1.0, |share| share.0.min(1.0));
+        in_flight.max(f64::from(disk.in_flight)) * share
+    };
+    disks.iter().map(of_disk).sum()
+}
+
+/// The share of the threads of a group that sleep in `io_getevents` or `io_uring_enter` which may wait for requests: not more than
+/// requests of their process may be in flight, so none without I/O in the interval, whatever is in flight for others; unless a device
+/// completes nothing: then they may wait for an earlier request.
 fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks: &[DiskSpan]) -> Vec<f64> {
     let mut shares = vec![1.0; newer.waits.groups.len()];
     let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
     if disks.iter().any(|disk| disk.stalled) {
         return shares;
     }
-    let idle = |pid: u32| {
+    // `None`: unknown
+    let moved_bytes = |pid: u32| {
         let io = |tasks: &crate::sample::task::Tasks| tasks.process(pid)?.io.ok();
-        let Some((was, now)) = io(was).zip(io(now)) else { return false };
-        was.read_bytes == now.read_bytes && was.write_bytes == now.write_bytes
+        let (was, now) = io(was).zip(io(now))?;
+        now.read_bytes.since(was.read_bytes)?.checked_add(now.write_bytes.since(was.write_bytes)?)
     };
-    let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
+    let mut of_processes: FxHashMap<(u16, u32), f64> = FxHashMap::default();
     for waits in &counts.threads {
         let seen_count = waits.count(WaitClass::Aio);
         if seen_count > 0 {
-            let (all, expecting) = sleepers.entry(waits.group).or_default();
-            *all += f64::from(seen_count);
-            *expecting += if idle(waits.task.pid) { 0.0 } else { f64::from(seen_count) };
+            *of_processes.entry((waits.group, waits.task.pid)).or_default() += f64::from(seen_count);
         }
+    }
+    let sub_samples = counts.sub_samples.len().max(1) as f64;
+    let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
+    for ((group, pid), seen) in of_processes {
+        let (all, expecting) = sleepers.entry(group).or_default();
+        *all += seen;
+        *expecting += moved_bytes(pid).map_or(seen, |bytes| seen.min(most_in_flight(bytes, disks) * sub_samples));
     }
     for (group, (all, expecting)) in sleepers {
         if let Some(share) = shares.get_mut(usize::from(group)) {
@@ -230,7 +253,8 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{GroupId, ProcessId};
+    use crate::ids::{DiskId, GroupId, ProcessId};
+    use crate::interval::disk::OpSpan;
     use crate::sample::Instant;
     use crate::sample::waits::SubSample;
 
@@ -260,5 +284,27 @@ mod tests {
         assert_eq!(behind(1), [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], "only when one was seen there");
         assert_eq!(behind(2), [5.0; 10], "a fifth of the time");
         assert_eq!(behind(3), [5.0; 10]);
+    }
+
+    #[test]
+    fn a_process_has_no_more_requests_in_flight_than_its_bytes_allow() {
+        let operation = |completed, concurrency| OpSpan { completed, concurrency, ..OpSpan::default() };
+        let disk = |reads, in_flight| DiskSpan {
+            id: DiskId { major: 8, minor: 0 },
+            index: 0,
+            reads,
+            writes: OpSpan::default(),
+            discards: None,
+            flushes: None,
+            aqu_sz: None,
+            in_flight,
+            busy: None,
+            stalled: false,
+            latencies: Vec::new(),
+        };
+        let backup = disk(operation(800, 8.0), 7);
+        assert_eq!(most_in_flight(0, std::slice::from_ref(&backup)), 0.0);
+        assert_eq!(most_in_flight(80 * MIN_REQUEST_BYTES, std::slice::from_ref(&backup)), 0.8, "a tenth of the requests");
+        assert_eq!(most_in_flight(100 << 20, &[backup, disk(operation(4, 0.1), 2)]), 10.0, "all of both devices");
     }
 }

@@ -189,10 +189,11 @@ fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
     locks > storage
 }
 
-/// The device of the holder's file, or the only busy device.
+/// The device of the holder's file, or the only busy device, unless the file is on a server or a user-space file system.
 pub(super) fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceEvidence)> {
     match holder {
         Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceEvidence::File)),
+        Some(holder) if holder.is_non_block_storage() => None,
         _ => only_busy.map(|disk| (disk, DeviceEvidence::OnlyBusy)),
     }
 }

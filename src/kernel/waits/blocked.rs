@@ -103,10 +103,10 @@ pub fn resolve_files(
         let pid = thread.task.pid;
         let Some((descriptor, target)) = read_call_file(thread.syscall, pid, files, machine) else { continue };
         let place = match target.strip_prefix(b"/dev/") {
-            Some(name) => MountLocation { disk: mounts.disk_by_name(name), mount_point: None },
+            Some(name) => MountLocation { disk: mounts.disk_by_name(name), ..MountLocation::default() },
             None => read_mount_id(files, pid, descriptor).map(|mount| mounts.locate(root, pid, mount)).unwrap_or_default(),
         };
-        (thread.disk, thread.mount) = (place.disk, place.mount_point);
+        (thread.disk, thread.mount, thread.file_system) = (place.disk, place.mount_point, place.file_system);
         thread.file = Some(Name::from(target.as_slice()));
     }
     tracers::read_tracers(&mut waits, files);
@@ -135,11 +135,12 @@ fn read_call_file(call: Option<RawSyscall>, pid: u32, files: &mut TaskFiles, mac
     Some((descriptor, target.into_vec()))
 }
 
-/// Where a file system is mounted, and its disk.
+/// Where a file system is mounted, its disk and its type.
 #[derive(Clone, Debug, Default)]
 struct MountLocation {
     disk: Option<DiskId>,
     mount_point: Option<Name>,
+    file_system: Option<Name>,
 }
 
 /// From mount id to disk. Mount ids are unique across mount namespaces, so that the table of one process serves for others.
@@ -157,7 +158,8 @@ impl MountDisks<'_> {
             for found in mounts::parse_mountinfo(&text) {
                 let disk = self.whole_disk(found.device).or_else(|| self.disk_by_name(found.source.strip_prefix(b"/dev/")?));
                 let point = Some(Name::from(found.mount_point.as_os_str().as_bytes()));
-                self.cache.insert(found.id, MountLocation { disk, mount_point: point });
+                let file_system = Some(Name::from(found.fs_type.as_slice()));
+                self.cache.insert(found.id, MountLocation { disk, mount_point: point, file_system });
             }
         }
         self.cache.entry(mount).or_default().clone()

@@ -35,6 +35,7 @@ pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -
         file: None,
         disk: None,
         mount: None,
+        file_system: None,
     })
 }
 

@@ -53,6 +53,7 @@ pub(super) fn peer_waits(
                     file: None,
                     disk: None,
                     mount: None,
+                    file_system: None,
                 },
             };
             found.push(wait);

@@ -210,11 +210,13 @@ pub fn is_kernel_delay(channel: &[u8]) -> bool {
 
 /// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.
 pub fn is_non_block_storage(channel: &[u8]) -> bool {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 15] = [
         "nfs",
         "rpc_",
         "cifs",
         "smb",
+        "wait_for_response",
+        "compound_send_recv",
         "ceph",
         "fuse_",
         "__fuse_",
@@ -226,6 +228,27 @@ pub fn is_non_block_storage(channel: &[u8]) -> bool {
         "netfs_",
     ];
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
+/// Whether a file system of this type (mountinfo) has no block device of this host: it is that of a server, or in user space.
+pub fn is_non_block_file_system(kind: &[u8]) -> bool {
+    const TYPES: [&str; 14] = [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "ceph",
+        "9p",
+        "virtiofs",
+        "fuse",
+        "afs",
+        "lustre",
+        "gfs2",
+        "glusterfs",
+        "beegfs",
+        "orangefs",
+    ];
+    TYPES.iter().any(|name| name.as_bytes() == kind) || kind.starts_with(b"fuse.")
 }
 
 /// Without `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: suffixes of the compiler, different in each build.
@@ -248,6 +271,34 @@ mod tests {
 
     fn of(state: TaskState, channel: &str) -> Option<WaitClass> {
         WaitClass::classify(state, Some(channel.as_bytes()), None)
+    }
+
+    #[test]
+    fn storage_without_a_block_device_is_storage() {
+        for name in [
+            "nfs_wait_bit_killable",
+            "rpc_wait_bit_killable",
+            "cifs_wait_mtu_credits",
+            "smb2_reconnect",
+            "wait_for_response",
+            "compound_send_recv",
+            "ceph_get_caps",
+            "fuse_wait_on_page_writeback",
+            "request_wait_answer",
+            "v9fs_file_fsync",
+            "p9_client_rpc",
+            "netfs_wait_for_read",
+            "afs_wait_for_operation",
+            "gfs2_glock_wait",
+        ] {
+            assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
+            assert!(is_non_block_storage(name.as_bytes()), "{name}");
+        }
+        let kinds =
+            [("nfs4", true), ("fuse.sshfs", true), ("fuseblk", false), ("ext4", false), ("overlay", false), ("zfs", false)];
+        for (kind, is_one) in kinds {
+            assert_eq!(is_non_block_file_system(kind.as_bytes()), is_one, "{kind}");
+        }
     }
 
     #[test]

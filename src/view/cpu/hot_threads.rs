@@ -5,7 +5,7 @@ use crate::findings::Evaluation;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
 use crate::sample::task::{Process, Thread};
-use crate::state::State;
+use crate::state::{Item, State};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
@@ -58,11 +58,11 @@ const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
     HotSpec::text("", 7, |hot, cell| {
         cell.text(wait_location::cpu_shares_of_thread(&hot.evaluation.interval, hot.span), StyleRole::Dim);
     })
-    .min_table_width(60),
+    .min_table_width(80),
     HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
         cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
     })
-    .min_table_width(60),
+    .min_table_width(80),
     HotSpec::text("cgroup", 24, |hot, cell| {
         if let Ok(cgroup) = &hot.process.facts.cgroup {
             cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);
@@ -73,7 +73,7 @@ const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
         let width = cell.width;
         cell.glyphs(TimeCells::states_of_thread(hot.state, &hot.evaluation.interval, hot.span.id, width));
     })
-    .min_table_width(70),
+    .min_table_width(50),
 ];
 
 /// The threads that used most CPU time, as many as fit below the headings.
@@ -88,7 +88,9 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
         let line = HotThread { state, evaluation, process, thread, span };
-        Some(table.row(|fill, cell| fill(&line, cell)))
+        let item = Item::Thread(span.id);
+        let row = table.row(|fill, cell| fill(&line, cell));
+        Some(row.selected(state.is_selected(&item)).with_item(Some(item)))
     });
     table.draw(pane, None, rows);
 }

@@ -3,12 +3,13 @@
 
 use crate::figures::{load, task};
 use crate::findings::Evaluation;
+use crate::ids::CgroupId;
 use crate::interval::cgroup_names::CgroupName;
 use crate::interval::cgroup_tasks::{CgroupTasks, active_cgroup_tasks, cgroup_tasks};
 use crate::interval::throttling::throttling;
 use crate::safe;
 use crate::state::layout::ScreenLayout;
-use crate::state::{Row, SortColumn, State};
+use crate::state::{Item, Row, SortColumn, State};
 use crate::units::PerSecond;
 use crate::units::format;
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
@@ -152,7 +153,7 @@ pub fn draw_list(state: &State, evaluation: &Evaluation, visible: &[VisibleRow],
 }
 
 /// Active processes by container, pod or unit.
-pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+pub fn pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let note = SafeLine::new("active processes", StyleRole::Dim);
     let mut inner = pane.framed(("Cgroups: where their time goes", StyleRole::Bold), note);
     let mut columns = PANE_COLUMNS;
@@ -164,7 +165,12 @@ pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let table = Columns::new(&columns, inner.width());
     let groups = active_cgroup_tasks(&evaluation.interval);
     let lines = groups.iter().map(|group| CgroupLine { evaluation, group });
-    table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
+    let rows = lines.map(|line| {
+        let cgroup = line.group.cgroup.map(|(version, path)| Item::Cgroup(CgroupId { version, path: path.into() }));
+        let row = table.row(|fill, cell| fill(&line, cell));
+        row.selected(cgroup.as_ref().is_some_and(|item| state.is_selected(item))).with_item(cgroup)
+    });
+    table.draw(&mut inner, None, rows);
     if evaluation.interval.tasks.is_none() {
         inner.line(1, ("- /proc cannot be read", StyleRole::Dim));
     } else if groups.is_empty() {

@@ -4,6 +4,7 @@
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
+use crate::findings::formatting::lossy_name;
 use crate::findings::formatting::{more_threads_at, percent, plural, threads_at};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
@@ -139,6 +140,9 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
     if holders >= MIN_REPORTED_THREADS {
         let place = match &group.holder {
             Some(holder) if group.holder_device.is_some() => blocked_call(context.interval, holder),
+            Some(holder) if let Some((mount, kind)) = holder.non_block_mount() => {
+                format!("{} on {} ({})", blocked_call(context.interval, holder), lossy_name(mount), lossy_name(kind))
+            }
             // Without a device the wait channel shows what the thread waits for: rpc_wait_bit_killable.
             Some(holder) => wait_location(context.interval, holder),
             None if group.hidden > group.storage => "in D (their waits are not readable)".into(),

@@ -16,7 +16,7 @@ pub const LIMIT_REACHED: Rule = Rule {
               of connection tracking, local ports towards one destination. Calls fail, or packets are dropped, while CPUs, disks \
               and memory look idle.",
     computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
-               clone), drops of connection tracking. A warning; critical if refusals are counted again while it is active. \
+               clone), drops of connection tracking while its table is that full. A warning; critical if refusals are counted again while it is active. \
                Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
                the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
                ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
@@ -52,7 +52,10 @@ fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
     let is_near = |share: f64| share >= context.thresholds.limit_used_ratio;
     // It keeps what it had open. A descriptor above the limit may also be inherited.
     let is_lowered = span.limit.kind == LimitKind::OpenFiles && span.used_share > MAX_USED_SHARE;
-    is_refusing(span) || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
+    // The kernel counts packets that it drops for other reasons in the same column.
+    let may_refuse = span.limit.kind != LimitKind::TrackedConnections || is_near(span.used_share);
+    (is_refusing(span) && may_refuse)
+        || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
 }
 
 fn is_refusing(span: &LimitSpan) -> bool {

@@ -98,16 +98,21 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= MIN_REPORTED_THREADS);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
-    let pages = format!("{} pages per second were refaulted or faulted in from storage", significant_digits(again));
+    let from_swap =
+        memory.and_then(|memory| memory.swapped_in).is_some_and(|rate| rate.0 >= thresholds.swapping_bytes_per_second);
+    let or_swap = if from_swap { " or swap" } else { "" };
+    let pages = format!("{} pages per second were refaulted or faulted in from storage{or_swap}", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
     let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let psi = some.map_or_else(|| "-".into(), percent);
     let waits = |threads: f64| plural(threads, "thread waits", "threads wait");
     let only_kswapd = by_pressure && !returning && is_only_kswapd(context);
+    let reclaims = memory.and_then(|memory| memory.reclaimed).is_some_and(|rate| rate.0 > 0.0);
     let sentence = match (by_pressure, by_faults) {
         (true, _) if only_kswapd => {
-            format!("kswapd reclaimed memory (PSI memory {psi}), and no other task waited for it{available}")
+            let did = if reclaims { "kswapd reclaimed memory" } else { "kcompactd moved pages" };
+            format!("{did} (PSI memory {psi}), and no other task waited for it{available}")
         }
         (true, _) => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
         (false, true) => {
@@ -154,8 +159,8 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     })
 }
 
-/// Whether the only task that the kernel counted as waiting for memory is kswapd, whose own work counts: hardly any task had
-/// to reclaim or compact memory before it got some, and no thread waits for a page.
+/// Whether the only tasks that the kernel counted as waiting for memory are kswapd and kcompactd, whose own work counts: hardly any other
+/// task had to reclaim or compact memory before it got some, and no thread waits for a page.
 fn is_only_kswapd(context: &RuleContext) -> bool {
     let Some(memory) = &context.interval.memory else { return false };
     let is_below = |rate: Option<PerSecond>, limit: f64| rate.is_some_and(|rate| rate.0 < limit);
@@ -163,7 +168,7 @@ fn is_only_kswapd(context: &RuleContext) -> bool {
     // The host's counters do not include reclaim of a cgroup at its limit.
     let may_be_limited = context.interval.newer.cgroups.is_err() || groups_at_limit(context).next().is_some();
     !may_be_limited
-        && is_below(memory.scanned_direct, reclaimed * MAX_DIRECT_SHARE)
+        && memory.scanned_direct.is_some_and(|rate| rate.0 <= reclaimed * MAX_DIRECT_SHARE)
         && is_below(memory.allocation_stalls, MAX_STALLS_PER_SECOND)
         && is_below(memory.compaction_stalls, MAX_STALLS_PER_SECOND)
         && page_waiters(context) < MIN_PAGE_WAITERS

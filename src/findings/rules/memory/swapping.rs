@@ -5,13 +5,15 @@ use crate::findings::formatting::bytes;
 use crate::findings::page_waits::top_major_faulters;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::interval::blocked_threads::BlockedThread;
+use crate::units::Ratio;
 
 pub const SWAPPING: Rule = Rule {
     kind: Kind::Swapping,
     title: "Swapping",
     meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
     computed: "At least 1 MiB per second: a warning for swap-in, a note for swap-out alone, and for swap-in while PSI says that tasks waited \
-               for memory and for I/O for less than 1 % of the time (zram, zswap).",
+               for memory for less than 1 % of the time, and for I/O too or no thread was seen blocked in a page fault (zram, zswap).",
     caveats: "zram and zswap make swapping cheap. After a large job has ended, the memory of other processes is swapped in again.",
     next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
     reference: "Memory and pressure",
@@ -19,13 +21,17 @@ pub const SWAPPING: Rule = Rule {
     evaluate: swapping,
 };
 
-/// Share of the time in which tasks waited for memory and for I/O below which swap-in is cheap, as from zram. docs/metrics.md,
+/// Share of the time in which tasks waited for memory, and for I/O unless that is for other things, below which swap-in is cheap, as from
+/// zram. docs/metrics.md,
 /// "Fixed thresholds".
 const MAX_CHEAP_SWAP_STALL: f64 = 0.01;
 
 fn is_cheap(context: &RuleContext) -> bool {
     let pressure = &context.interval.pressure;
-    [pressure.memory_some, pressure.io_some].into_iter().all(|share| share.is_some_and(|share| share.0 < MAX_CHEAP_SWAP_STALL))
+    let is_low = |share: Option<Ratio>| share.is_some_and(|share| share.0 < MAX_CHEAP_SWAP_STALL);
+    // The waits for I/O may be those of other programs for their own files.
+    is_low(pressure.memory_some)
+        && (is_low(pressure.io_some) || !context.interval.blocked_threads.iter().any(BlockedThread::is_page_fault))
 }
 
 fn swapping(context: &RuleContext) -> Vec<Candidate> {

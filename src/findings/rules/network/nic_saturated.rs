@@ -178,6 +178,9 @@ fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
     match qdisc.rate {
         Some(rate) => format!("a traffic shaper ({name}, {}) limits what it sends", megabits_per_second(rate)),
         None if delays => format!("tx is limited by its queueing discipline ({name})"),
+        None if qdisc.backlog_packets == 0 => {
+            format!("its queueing discipline ({name}) drops packets: bursts exceed its limits")
+        }
         None => format!("packets wait for the link in its queueing discipline ({name})"),
     }
 }
@@ -191,14 +194,14 @@ fn megabits_per_second(bytes: PerSecond) -> String {
 
 fn describe_backlog(qdisc: &QdiscSpan) -> String {
     let grew = |rate: Option<PerSecond>| rate.map_or_else(|| "-".into(), |rate| significant_digits(rate.0));
-    format!(
-        "{} ({}) {}, {} dropped/s, {} overlimits/s",
-        plural(qdisc.backlog_packets as f64, "packet", "packets"),
-        bytes(qdisc.backlog_bytes as f64),
-        if qdisc.backlog_packets == 1 { "waits" } else { "wait" },
-        grew(qdisc.dropped),
-        grew(qdisc.overlimits)
-    )
+    let waiting = match qdisc.backlog_packets {
+        0 => String::new(),
+        count => {
+            let verb = if count == 1 { "waits" } else { "wait" };
+            format!("{} ({}) {verb}, ", plural(count as f64, "packet", "packets"), bytes(qdisc.backlog_bytes as f64))
+        }
+    };
+    format!("{waiting}{} dropped/s, {} overlimits/s", grew(qdisc.dropped), grew(qdisc.overlimits))
 }
 
 fn nic_evidence(span: &NicSpan) -> Vec<Evidence> {

@@ -216,6 +216,7 @@ columns! { BlockedWait: 32 {
     file,
     disk,
     mount,
+    file_system,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
 columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared } }

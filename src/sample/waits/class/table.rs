@@ -86,7 +86,14 @@ pub const PREFIXES: &[(&str, WaitClass)] = &[
     ("rpc_wait", WaitClass::Disk),
     ("cifs_", WaitClass::Disk),
     ("smb2_", WaitClass::Disk),
+    ("wait_for_response", WaitClass::Disk), // SMB, as the next one
+    ("compound_send_recv", WaitClass::Disk),
     ("ceph_", WaitClass::Disk),
+    ("p9_", WaitClass::Disk),
+    ("v9fs", WaitClass::Disk),
+    ("netfs_", WaitClass::Disk),
+    ("afs_", WaitClass::Disk),
+    ("gfs2", WaitClass::Disk),
     ("fuse_", WaitClass::Disk),
     ("__fuse_", WaitClass::Disk),             // request_wait_answer, where it is inlined
     ("request_wait_answer", WaitClass::Disk), // FUSE
