@@ -58,7 +58,8 @@ impl BlockedThread {
     /// the page cache of NFS wait where those of a disk do.
     pub fn non_block_mount(&self) -> Option<(&Name, &Name)> {
         let kind = self.file_system.as_ref().filter(|kind| class::is_non_block_file_system(kind.as_bytes()))?;
-        Some((self.mount.as_ref().filter(|_| self.class == WaitClass::Disk)?, kind))
+        let waits_for_it = self.class == WaitClass::Disk && self.disk.is_none();
+        Some((self.mount.as_ref().filter(|_| waits_for_it)?, kind))
     }
 }
 

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::weighted_sub_samples::WeightedSubSample;
-use crate::interval::disk::DiskSpan;
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
@@ -198,19 +198,25 @@ impl BlockedCounts {
     }
 }
 
-/// Smaller requests are rare. docs/metrics.md, "Fixed thresholds".
-const MIN_REQUEST_BYTES: u64 = 4096;
+/// No request is smaller: a sector. docs/metrics.md, "Fixed thresholds".
+const MIN_REQUEST_BYTES: u64 = 512;
 
-/// How many requests of a process may be in flight on average, if it read and wrote these bytes: of each device as many as its share of
-/// the completed requests can be.
-fn most_in_flight(bytes: u64, disks: &[DiskSpan]) -> f64 {
-    let requests = bytes.div_ceil(MIN_REQUEST_BYTES) as f64;
-    let of_disk = |disk: &DiskSpan| {
-        let in_flight: f64 = disk.operations().map(|(_, span)| span.concurrency).sum();
-        let share = Ratio::new(requests, disk.completed() as f64).map_or(1.0, |share| share.0.min(1.0));
-        in_flight.max(f64::from(disk.in_flight)) * share
+/// How many requests of a process that read and wrote so many bytes may be in flight on average: of the reads and of the writes of each
+/// device the share that they can be of those completed; if it wrote, all flushes; and all that have not completed.
+fn most_in_flight(read_bytes: u64, write_bytes: u64, disks: &[DiskSpan]) -> f64 {
+    let share = |bytes: u64, completed: u64| {
+        Ratio::new(bytes.div_ceil(MIN_REQUEST_BYTES) as f64, completed as f64).map_or(1.0, |share| share.0.min(1.0))
     };
-    disks.iter().map(of_disk).sum()
+    let of_disk = |disk: &DiskSpan| {
+        let of_operation = |(operation, span): (Operation, &OpSpan)| {
+            let bytes = if operation == Operation::Read { read_bytes } else { write_bytes };
+            let share = if operation == Operation::Flush { share(bytes, 1) } else { share(bytes, span.completed) };
+            span.concurrency * share
+        };
+        let completed: f64 = disk.operations().map(|(_, span)| span.concurrency).sum();
+        disk.operations().map(of_operation).sum::<f64>() + (f64::from(disk.in_flight) - completed).max(0.0)
+    };
+    if read_bytes == 0 && write_bytes == 0 { 0.0 } else { disks.iter().map(of_disk).sum() }
 }
 
 /// The share of the threads of a group that sleep in `io_getevents` or `io_uring_enter` which may wait for requests: not more than
@@ -226,7 +232,7 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
     let moved_bytes = |pid: u32| {
         let io = |tasks: &crate::sample::task::Tasks| tasks.process(pid)?.io.ok();
         let (was, now) = io(was).zip(io(now))?;
-        now.read_bytes.since(was.read_bytes)?.checked_add(now.write_bytes.since(was.write_bytes)?)
+        Some((now.read_bytes.since(was.read_bytes)?, now.write_bytes.since(was.write_bytes)?))
     };
     let mut of_processes: FxHashMap<(u16, u32), f64> = FxHashMap::default();
     for waits in &counts.threads {
@@ -240,7 +246,8 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
     for ((group, pid), seen) in of_processes {
         let (all, expecting) = sleepers.entry(group).or_default();
         *all += seen;
-        *expecting += moved_bytes(pid).map_or(seen, |bytes| seen.min(most_in_flight(bytes, disks) * sub_samples));
+        *expecting +=
+            moved_bytes(pid).map_or(seen, |(read, written)| seen.min(most_in_flight(read, written, disks) * sub_samples));
     }
     for (group, (all, expecting)) in sleepers {
         if let Some(share) = shares.get_mut(usize::from(group)) {
@@ -254,7 +261,6 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
 mod tests {
     use super::*;
     use crate::ids::{DiskId, GroupId, ProcessId};
-    use crate::interval::disk::OpSpan;
     use crate::sample::Instant;
     use crate::sample::waits::SubSample;
 
@@ -302,9 +308,14 @@ mod tests {
             stalled: false,
             latencies: Vec::new(),
         };
-        let backup = disk(operation(800, 8.0), 7);
-        assert_eq!(most_in_flight(0, std::slice::from_ref(&backup)), 0.0);
-        assert_eq!(most_in_flight(80 * MIN_REQUEST_BYTES, std::slice::from_ref(&backup)), 0.8, "a tenth of the requests");
-        assert_eq!(most_in_flight(100 << 20, &[backup, disk(operation(4, 0.1), 2)]), 10.0, "all of both devices");
+        let backup = disk(operation(8000, 8.0), 7);
+        let backup = std::slice::from_ref(&backup);
+        assert_eq!(most_in_flight(0, 0, backup), 0.0);
+        assert_eq!(most_in_flight(0, 1 << 20, backup), 0.0, "all requests are reads");
+        assert_eq!(most_in_flight(800 * MIN_REQUEST_BYTES, 0, backup), 0.8, "a tenth of the reads");
+        assert_eq!(most_in_flight(100 << 20, 0, &[backup[0].clone(), disk(operation(4, 0.5), 2)]), 10.0, "all of both devices");
+        // Slow reads beside fast writes of another process.
+        let mixed = DiskSpan { writes: operation(5000, 0.5), ..disk(operation(125, 1.0), 1) };
+        assert_eq!(most_in_flight(125 * 4096, 0, &[mixed]), 1.0);
     }
 }

@@ -232,22 +232,8 @@ pub fn is_non_block_storage(channel: &[u8]) -> bool {
 
 /// Whether a file system of this type (mountinfo) has no block device of this host: it is that of a server, or in user space.
 pub fn is_non_block_file_system(kind: &[u8]) -> bool {
-    const TYPES: [&str; 14] = [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "ceph",
-        "9p",
-        "virtiofs",
-        "fuse",
-        "afs",
-        "lustre",
-        "gfs2",
-        "glusterfs",
-        "beegfs",
-        "orangefs",
-    ];
+    const TYPES: [&str; 13] =
+        ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "afs", "lustre", "glusterfs", "beegfs", "orangefs"];
     TYPES.iter().any(|name| name.as_bytes() == kind) || kind.starts_with(b"fuse.")
 }
 
@@ -294,8 +280,15 @@ mod tests {
             assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
             assert!(is_non_block_storage(name.as_bytes()), "{name}");
         }
-        let kinds =
-            [("nfs4", true), ("fuse.sshfs", true), ("fuseblk", false), ("ext4", false), ("overlay", false), ("zfs", false)];
+        let kinds = [
+            ("nfs4", true),
+            ("fuse.sshfs", true),
+            ("fuseblk", false),
+            ("ext4", false),
+            ("gfs2", false),
+            ("overlay", false),
+            ("zfs", false),
+        ];
         for (kind, is_one) in kinds {
             assert_eq!(is_non_block_file_system(kind.as_bytes()), is_one, "{kind}");
         }

@@ -33,7 +33,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
     computed: "At each sub-sample (10 per second): the smaller of the number of available CPUs (idle + iowait) and the number \
                of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
-               as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
+               as many as there are requests that no thread in D waits for, and of a process as its bytes allow); threads in memory reclaim; and, in a process \
                group that has a thread on storage or whose lock names its holder, threads that wait for a lock (shown by the \
                kernel, by several futex calls with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \

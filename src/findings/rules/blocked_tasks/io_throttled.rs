@@ -37,8 +37,8 @@ pub const IO_THROTTLED: Rule = Rule {
                the threads can be in the device. A limit that is used up is named; otherwise the limit is an inference. \
                Without any limit, less than one request per second is no throttling. \
               Writers in balance_dirty_pages wait for writeback: that is reported instead.",
-    caveats: "A network or FUSE file system has no block device: waits that show it in their wait channel are left out, \
-              others cannot be distinguished. ZFS throttles its writers itself: there only a limit that is used up is \
+    caveats: "A network or FUSE file system has no block device: waits that show it in their wait channel, \
+              or whose file is on a mount of such a type, are left out; others cannot be distinguished. ZFS throttles its writers itself: there only a limit that is used up is \
               reported.",
     next_steps: &[
         "io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup",

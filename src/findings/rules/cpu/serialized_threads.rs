@@ -15,7 +15,7 @@ const MIN_THREAD_SHARE: f64 = 0.02;
 
 /// A thread that uses more of the time of the process than this needs no lock: it computes, and others help it. docs/metrics.md,
 /// "Fixed thresholds".
-const MAX_SHARE_OF_ONE_THREAD: f64 = 0.75;
+const MAX_SHARE_OF_ONE_THREAD: f64 = 0.9;
 
 /// Share of the sub-samples at which exactly one of them runs. Independent threads reach at most half.
 const MIN_ONE_RUNNING_SHARE: f64 = 0.8;
@@ -39,7 +39,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
         let used_by = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |used| used.0);
         let parts: Vec<&ThreadSpan> = own.filter(|thread| used_by(thread) >= MIN_THREAD_SHARE).collect();
         let most = parts.iter().map(|thread| used_by(thread)).fold(0.0, f64::max);
-        if parts.len() < 2 || most > used * MAX_SHARE_OF_ONE_THREAD {
+        if parts.len() < 2 || most >= thresholds.thread_busy_ratio || most > used * MAX_SHARE_OF_ONE_THREAD {
             continue;
         }
         let Some(process) = context.process(span.id.pid) else { continue };

@@ -53,7 +53,9 @@ fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
     // It keeps what it had open. A descriptor above the limit may also be inherited.
     let is_lowered = span.limit.kind == LimitKind::OpenFiles && span.used_share > MAX_USED_SHARE;
     // The kernel counts packets that it drops for other reasons in the same column.
-    let may_refuse = span.limit.kind != LimitKind::TrackedConnections || is_near(span.used_share);
+    let may_refuse = span.limit.kind != LimitKind::TrackedConnections
+        || is_near(span.used_share)
+        || span.used_share_before.is_some_and(is_near);
     (is_refusing(span) && may_refuse)
         || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
 }

@@ -110,10 +110,14 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let only_kswapd = by_pressure && !returning && is_only_kswapd(context);
     let reclaims = memory.and_then(|memory| memory.reclaimed).is_some_and(|rate| rate.0 > 0.0);
     let sentence = match (by_pressure, by_faults) {
-        (true, _) if only_kswapd => {
-            let did = if reclaims { "kswapd reclaimed memory" } else { "kcompactd moved pages" };
-            format!("{did} (PSI memory {psi}), and no other task waited for it{available}")
-        }
+        (true, _) if only_kswapd => match memory.and_then(|memory| memory.reclaimed) {
+            Some(rate) if rate.0 > 0.0 => {
+                format!("kswapd reclaimed memory (PSI memory {psi}), and no other task waited for it{available}")
+            }
+            _ => format!(
+                "PSI memory {psi}, but no task reclaimed memory of the host: kcompactd, or a cgroup's own reclaim{available}"
+            ),
+        },
         (true, _) => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
         (false, true) => {
             let waiting = waits(page_waiters(context));
@@ -134,8 +138,9 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     };
     Some(Candidate {
         severity: match critical {
-            _ if only_kswapd => Severity::Note,
+            _ if only_kswapd && reclaims => Severity::Note,
             true => Severity::Critical,
+            false if only_kswapd => Severity::Note,
             // A program that reads much evicts the pages of others from the page cache.
             false if only_cache => Severity::Note,
             false => Severity::Warning,
@@ -164,7 +169,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
 fn is_only_kswapd(context: &RuleContext) -> bool {
     let Some(memory) = &context.interval.memory else { return false };
     let is_below = |rate: Option<PerSecond>, limit: f64| rate.is_some_and(|rate| rate.0 < limit);
-    let reclaimed = memory.reclaimed.map_or(0.0, |rate| rate.0);
+    let Some(PerSecond(reclaimed)) = memory.reclaimed else { return false };
     // The host's counters do not include reclaim of a cgroup at its limit.
     let may_be_limited = context.interval.newer.cgroups.is_err() || groups_at_limit(context).next().is_some();
     !may_be_limited

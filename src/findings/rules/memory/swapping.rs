@@ -2,7 +2,7 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
-use crate::findings::page_waits::top_major_faulters;
+use crate::findings::page_waits::{top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
 use crate::interval::blocked_threads::BlockedThread;
@@ -13,7 +13,7 @@ pub const SWAPPING: Rule = Rule {
     title: "Swapping",
     meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
     computed: "At least 1 MiB per second: a warning for swap-in, a note for swap-out alone, and for swap-in while PSI says that tasks waited \
-               for memory for less than 1 % of the time, and for I/O too or no thread was seen blocked in a page fault (zram, zswap).",
+               for memory for less than 1 % of the time, and for I/O too or no thread was seen blocked for a page (zram, zswap).",
     caveats: "zram and zswap make swapping cheap. After a large job has ended, the memory of other processes is swapped in again.",
     next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
     reference: "Memory and pressure",
@@ -30,8 +30,15 @@ fn is_cheap(context: &RuleContext) -> bool {
     let pressure = &context.interval.pressure;
     let is_low = |share: Option<Ratio>| share.is_some_and(|share| share.0 < MAX_CHEAP_SWAP_STALL);
     // The waits for I/O may be those of other programs for their own files.
-    is_low(pressure.memory_some)
-        && (is_low(pressure.io_some) || !context.interval.blocked_threads.iter().any(BlockedThread::is_page_fault))
+    is_low(pressure.memory_some) && (is_low(pressure.io_some) || is_nothing_blocked_for_a_page(context))
+}
+
+/// Whether no thread was seen blocked where swap-in may block it, and the waits of all are readable.
+fn is_nothing_blocked_for_a_page(context: &RuleContext) -> bool {
+    let interval = context.interval;
+    let may_wait =
+        |thread: &BlockedThread| thread.syscall.is_none() || thread.is_page_fault() || waits_for_page(context, thread);
+    interval.host.privilege.has_cap_sys_ptrace && !interval.blocked_threads.iter().any(may_wait)
 }
 
 fn swapping(context: &RuleContext) -> Vec<Candidate> {

@@ -179,7 +179,7 @@ fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
         Some(rate) => format!("a traffic shaper ({name}, {}) limits what it sends", megabits_per_second(rate)),
         None if delays => format!("tx is limited by its queueing discipline ({name})"),
         None if qdisc.backlog_packets == 0 => {
-            format!("its queueing discipline ({name}) drops packets: bursts exceed its limits")
+            format!("its queueing discipline ({name}) drops packets, and none waits at the end of the interval")
         }
         None => format!("packets wait for the link in its queueing discipline ({name})"),
     }
