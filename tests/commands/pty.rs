@@ -434,10 +434,9 @@ fn a_chosen_theme_is_remembered_and_the_configuration_precedes_it() {
     session.until_text("◂ terminal ▸");
     session.type_keys("+");
     session.until_text("◂ mono ▸");
-    session.type_keys("\x1b");
     let file = directory.path().join("stalltop/lists.toml");
     session.until("the file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"mono\"")));
-    session.type_keys("q");
+    session.type_keys("qq");
     session.ended();
     let configuration = directory.path().join("config.toml");
     std::fs::write(&configuration, "[screen]\ntheme = \"dark\"\n").unwrap();
