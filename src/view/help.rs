@@ -69,7 +69,10 @@ const WORDS: [(&str, &str); 9] = [
     ("queue busy%", "requests in flight on average; time with one or more, no measure of saturation"),
     ("runq", "threads that wait for a CPU, on average"),
     ("rAvs wAvs", "average size of a received and of a sent packet, in bytes"),
-    ("Sat", "packets dropped or delayed because a queue was full, per second"),
+    (
+        "Sat",
+        "packets that the interface dropped or delayed because its queues were full, per second; not those of its queueing discipline",
+    ),
     ("PSI", "share of the time in which some task (full: all tasks) waited, from /proc/pressure"),
 ];
 

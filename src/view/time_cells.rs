@@ -96,5 +96,7 @@ fn state_glyph([user, system, run_queue, disk, lock, other]: [f32; 6]) -> (char,
     let shares = [user + system, run_queue, disk, lock, other];
     let is_asleep = shares.iter().sum::<f32>() < MIN_AWAKE_SHARE;
     let largest = shares.into_iter().zip(LAYERS).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| !is_asleep);
-    largest.map_or(('·', StyleRole::Free), |(_, (glyph, role, _))| (glyph, role))
+    // Not a whole block: rows above each other do not fuse.
+    let glyph_of = |glyph| if glyph == '█' { '▇' } else { glyph };
+    largest.map_or(('·', StyleRole::Free), |(_, (glyph, role, _))| (glyph_of(glyph), role))
 }

@@ -9,7 +9,7 @@ use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::safe;
 use crate::sample::task::Tasks;
 use crate::state::{Item, State};
-use crate::units::SmallSort;
+use crate::units::{SmallSort, format};
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::disk::{baseline_multiple, latency_status};
@@ -163,6 +163,23 @@ impl TaskLine<'_> {
         tasks.map(titles).unwrap_or_default()
     }
 
+    /// The user of its most active process.
+    fn user(&self) -> SafeText {
+        let Ok(tasks) = &self.interval.newer.tasks else { return SafeText::default() };
+        let Some(process) = tasks.process(self.group.pid) else { return SafeText::default() };
+        tasks.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::from_name)
+    }
+
+    /// Resident memory of its processes; what they share counts in each.
+    fn memory(&self) -> SafeText {
+        let Ok(tasks) = &self.interval.newer.tasks else { return SafeText::default() };
+        let pages = tasks.members(&self.group.id).map(|process| process.resident_pages).fold(0, u64::saturating_add);
+        match pages {
+            0 => SafeText::default(),
+            pages => safe!("{}", format::short_bytes(pages.saturating_mul(self.interval.host.page_size) as f64)),
+        }
+    }
+
     /// Threads on storage and behind a lock: those of the finding, if it is in one.
     fn blocked_threads(&self) -> (f64, f64) {
         match self.group.blocked.filter(|blocked| blocked.behind_lock() > 0.0) {
@@ -212,7 +229,10 @@ const MAX_WHERE_WIDTH: u16 = 80;
 /// Cells of the table from which it has command lines.
 const COMMAND_LINE_WIDTH: u16 = 150;
 
-const TASK_COLUMNS: [TaskSpec; 9] = [
+/// Cells of the table from which it has the user and the memory, beside command lines.
+const USER_WIDTH: u16 = 190;
+
+const TASK_COLUMNS: [TaskSpec; 11] = [
     TaskSpec::text("TASKS", 14, |line, cell| {
         let tasks = line.interval.newer.tasks.as_ref().ok();
         let of_kernel = tasks.and_then(|tasks| tasks.process(line.group.pid)).is_some_and(|process| process.kernel_thread);
@@ -224,6 +244,7 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(&pid, StyleRole::Dim);
     })
     .min_table_width(66),
+    TaskSpec::figure(&task::USER, 8, |line, cell| cell.text(line.user(), StyleRole::Dim)).min_table_width(USER_WIDTH),
     TaskSpec::figure(&load::PROCESSES, 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
         .min_table_width(100),
     TaskSpec::figure(&task::THREADS, 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim))
@@ -243,6 +264,8 @@ const TASK_COLUMNS: [TaskSpec; 9] = [
         cell.text(wait_location::lock_waits_text(lock, line.group.waits_hidden, 5), blocked_role(lock));
     })
     .min_table_width(50),
+    TaskSpec::figure(&task::RESIDENT_BYTES, 6, |line, cell| cell.text(line.memory(), StyleRole::Plain))
+        .min_table_width(USER_WIDTH),
     WHERE_WITH_TITLE,
 ];
 

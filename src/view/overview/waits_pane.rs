@@ -1,7 +1,7 @@
 //! The pane of wait chains: the waiting threads, the thread that they wait for, its file, and the device below. Without one, what to
 //! check next for the first finding.
 
-use crate::findings::{Evaluation, describe_named_holder, describe_process_group, wait_chains};
+use crate::findings::{Evaluation, Kind, describe_named_holder, describe_process_group, wait_chains};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::kernel_locks::KernelLockGroup;
 use crate::safe;
@@ -53,9 +53,14 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         next_steps(evaluation, &mut inner, y + 1);
         return;
     }
-    let lines = chain_lines(evaluation, usize::from(inner.width()));
-    for (y, line) in (0..inner.height()).zip(lines) {
+    let mut next = 0;
+    for (y, line) in (0..inner.height()).zip(chain_lines(evaluation, usize::from(inner.width()))) {
         inner.line(y, line);
+        next = y + 2;
+    }
+    // The chain explains another finding than this one.
+    if evaluation.active.first().is_some_and(|finding| finding.kind != Kind::IdleButBlocked) {
+        next_steps(evaluation, &mut inner, next);
     }
 }
 
