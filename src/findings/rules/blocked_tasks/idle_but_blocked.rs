@@ -4,8 +4,7 @@
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
-use crate::findings::formatting::lossy_name;
-use crate::findings::formatting::{more_threads_at, percent, plural, threads_at};
+use crate::findings::formatting::{lossy_name, more_threads_at, percent, plural, threads_at};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
