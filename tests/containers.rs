@@ -80,31 +80,40 @@ fn doctor(options: &[&str]) -> Option<String> {
 #[test]
 fn doctor_names_each_missing_option_and_none_when_all_are_given() {
     let Some(complete) = doctor(&OPTIONS) else { return };
+    let (options, complete) = (&OPTIONS[..], complete.as_str());
     let _other_user = OtherUser::start();
-    for option in OPTIONS {
-        assert!(!complete.contains(option), "it was started with {option}:\n{complete}");
-        let others: Vec<_> = OPTIONS.into_iter().filter(|other| *other != option).collect();
-        let said = doctor(&others).unwrap();
-        // PID 1 of this machine may be in the root control group of every namespace, or in no other network namespace.
-        let needed = match option {
-            "--cap-add=SYS_ADMIN" => complete.contains("seen      kernel stacks"),
-            // Not where this test has a nice value itself.
-            "--cap-add=SYS_NICE" => complete.contains("nice -20"),
-            "--cgroupns=host" => has_own_group(),
-            "--cap-add=BPF" | "--cap-add=PERFMON" => complete.contains("programs can be loaded"),
-            _ => true,
-        };
-        if option == "--pid=host" {
-            assert!(
-                said.contains("holders of locks inside the kernel are not named: this is a pid namespace of its own"),
-                "{said}"
-            );
+    // Four at a time: each takes seconds.
+    std::thread::scope(|scope| {
+        for part in options.chunks(options.len().div_ceil(4)) {
+            scope.spawn(move || part.iter().for_each(|option| names_the_missing_option(option, complete)));
         }
-        if needed {
-            assert!(said.contains(option), "it was started without {option}:\n{said}");
-        } else {
-            println!("skipped: {option} makes no difference on this machine");
-        }
+    });
+}
+
+/// `complete`: what `doctor` prints with all options.
+fn names_the_missing_option(option: &str, complete: &str) {
+    assert!(!complete.contains(option), "it was started with {option}:\n{complete}");
+    let others: Vec<_> = OPTIONS.into_iter().filter(|other| *other != option).collect();
+    let said = doctor(&others).unwrap();
+    // PID 1 of this machine may be in the root control group of every namespace, or in no other network namespace.
+    let needed = match option {
+        "--cap-add=SYS_ADMIN" => complete.contains("seen      kernel stacks"),
+        // Not where this test has a nice value itself.
+        "--cap-add=SYS_NICE" => complete.contains("nice -20"),
+        "--cgroupns=host" => has_own_group(),
+        "--cap-add=BPF" | "--cap-add=PERFMON" => complete.contains("programs can be loaded"),
+        _ => true,
+    };
+    if option == "--pid=host" {
+        assert!(
+            said.contains("holders of locks inside the kernel are not named: this is a pid namespace of its own"),
+            "{said}"
+        );
+    }
+    if needed {
+        assert!(said.contains(option), "it was started without {option}:\n{said}");
+    } else {
+        println!("skipped: {option} makes no difference on this machine");
     }
 }
 

@@ -133,11 +133,16 @@ fn said(words: &str, output: &Output) -> (i32, String) {
     (code, text)
 }
 
-/// Checks the commands, several at a time: most of them wait for samples.
+/// Checks the commands, eight at a time: most of them wait for samples.
 fn each_command(check: impl Fn(&str, Prints) + Sync) {
+    let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for commands in COMMANDS.chunks(COMMANDS.len().div_ceil(8)) {
-            scope.spawn(|| commands.iter().for_each(|&(words, prints)| check(words, prints)));
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while let Some(&(words, prints)) = COMMANDS.get(next.fetch_add(1, Relaxed)) {
+                    check(words, prints);
+                }
+            });
         }
     });
 }

@@ -33,32 +33,39 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn a_damaged_file_affects_only_its_own_subject() {
-    for tree in TREES {
-        let copied = tempfile::tempdir().unwrap();
-        copy(&path(tree), copied.path());
-        let whole = Everything::at(copied.path().to_owned()).subjects();
-        let mut all = Vec::new();
-        files(copied.path(), &mut all);
-        for file in all {
-            let name = file.strip_prefix(copied.path()).unwrap().to_str().unwrap().to_owned();
-            let bytes = fs::read(&file).unwrap();
-            let check = |how: &str| {
-                for ((subject, before), (_, now)) in whole.iter().zip(Everything::at(copied.path().to_owned()).subjects()) {
-                    if !subjects_of(&name).unwrap_or(&["host"]).contains(subject) {
-                        assert_eq!(*before, now, "{tree}: {name} {how} changed {subject}");
-                    }
-                }
-            };
-            fs::remove_file(&file).unwrap();
-            check("missing");
-            for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
-                fs::write(&file, &bytes[..length.min(bytes.len())]).unwrap();
-                check("cut");
-            }
-            fs::write(&file, b"\xff\x00:::\n\n-1 99999999999999999999999 \xf0\n").unwrap();
-            check("nonsense");
-            fs::write(&file, &bytes).unwrap();
+    // One thread for each tree: this test alone takes longer than all others here.
+    std::thread::scope(|scope| {
+        for tree in TREES {
+            scope.spawn(move || damage_each_file(tree));
         }
+    });
+}
+
+fn damage_each_file(tree: &str) {
+    let copied = tempfile::tempdir().unwrap();
+    copy(&path(tree), copied.path());
+    let whole = Everything::at(copied.path().to_owned()).subjects();
+    let mut all = Vec::new();
+    files(copied.path(), &mut all);
+    for file in all {
+        let name = file.strip_prefix(copied.path()).unwrap().to_str().unwrap().to_owned();
+        let bytes = fs::read(&file).unwrap();
+        let check = |how: &str| {
+            for ((subject, before), (_, now)) in whole.iter().zip(Everything::at(copied.path().to_owned()).subjects()) {
+                if !subjects_of(&name).unwrap_or(&["host"]).contains(subject) {
+                    assert_eq!(*before, now, "{tree}: {name} {how} changed {subject}");
+                }
+            }
+        };
+        fs::remove_file(&file).unwrap();
+        check("missing");
+        for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            fs::write(&file, &bytes[..length.min(bytes.len())]).unwrap();
+            check("cut");
+        }
+        fs::write(&file, b"\xff\x00:::\n\n-1 99999999999999999999999 \xf0\n").unwrap();
+        check("nonsense");
+        fs::write(&file, &bytes).unwrap();
     }
 }
 

@@ -92,12 +92,12 @@ fn first_findings(recording: &Path, from_seconds: usize) -> Vec<(Kind, Severity)
     evaluations.filter_map(|evaluation| evaluation?.active.first().map(|first| (first.kind, first.severity))).collect()
 }
 
-/// The same for 17 s, at constant load: one incident, told as one, and steady.
+/// The same for 13 s, at constant load: one incident, told as one, and steady.
 #[test]
 fn a_cgroup_at_its_memory_limit_is_one_steady_incident() {
     let Some((_lab, scenario, state)) = start_mappers() else { return };
     let device = scenario.device();
-    Attempt { seconds: 17, ..Attempt::new("memory-steady", state.path()) }.check(|_, said| {
+    Attempt { seconds: 13, ..Attempt::new("memory-steady", state.path()) }.check(|_, said| {
         said.first("memory-pressure", "lab-memory-thrash");
         let memory = said.must("memory-pressure", "lab-memory-thrash", "warning");
         said.follows(&memory, "none");
@@ -111,7 +111,7 @@ fn a_cgroup_at_its_memory_limit_is_one_steady_incident() {
         let first = first_findings(said.recording(), 5);
         let changes = first.windows(2).filter(|pair| pair[0] != pair[1]).count();
         said.expect(changes <= 1, || format!("the first finding changes {changes} times: {first:?}"));
-        said.expect(first.len() >= 10, || format!("only {} evaluations", first.len()));
+        said.expect(first.len() >= 6, || format!("only {} evaluations", first.len()));
     });
 }
 
@@ -119,6 +119,9 @@ fn a_cgroup_at_its_memory_limit_is_one_steady_incident() {
 /// read again: more memory would not make it faster.
 #[test]
 fn a_backup_that_reaches_its_memory_limit() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = open("memory", DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "memory-backup", &[]);

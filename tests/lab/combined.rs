@@ -87,6 +87,9 @@ fn a_convoy_beside_a_compile() {
 /// thread on each CPU the others wait for its quota's worth only.
 #[test]
 fn a_throttled_task_on_a_busy_host() {
+    if !crate::long() {
+        return;
+    }
     let Some(lab) = Lab::open(&[]) else { return };
     let group = "lab-13-cgroup-throttled";
     let stat = format!("/sys/fs/cgroup/cpu/{group}/cpu.stat");

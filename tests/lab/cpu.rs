@@ -252,6 +252,9 @@ fn one_hot_thread_on_a_host_that_is_80_per_cent_busy() {
 
 #[test]
 fn one_hot_thread_beside_a_cpu_without_free_time() {
+    if !crate::long() {
+        return;
+    }
     beside_a_busy_cpu(90, |said| {
         said.must_not("saturated-thread");
         said.must_not("saturated-core");

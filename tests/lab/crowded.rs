@@ -9,7 +9,7 @@ use stalltop::recording::Replayer;
 
 use crate::disk_load::Load;
 use crate::scenario::Lab;
-use crate::starved::compiled;
+use crate::starved::sched;
 
 const SESSIONS: u32 = 10;
 const LOOPS_PER_SESSION: u32 = 10;
@@ -27,7 +27,7 @@ fn check_prints_and_saves_its_verdict_in_time_or_says_why_not() {
     }
     let cpus = std::thread::available_parallelism().expect("our CPUs").get();
     let state = tempfile::tempdir().expect("a folder");
-    let (sched, loops) = (compiled(state.path()), LOOPS_PER_SESSION.to_string());
+    let (sched, loops) = (sched(), LOOPS_PER_SESSION.to_string());
     // It waits for its child, which ends with it.
     let session = || Load::start_silent(Command::new("setsid").arg("--wait").arg(&sched).args(["spin", &loops, "30"]));
     let mut loads: Vec<Load> = (0..SESSIONS).map(|_| session()).collect();

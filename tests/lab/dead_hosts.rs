@@ -82,6 +82,9 @@ fn connects_to_a_host_that_does_not_answer() {
         said.nothing_wrong_but(&["connect-blocked", "tcp-retransmits"]);
     });
     drop(load);
+    if !crate::long() {
+        return;
+    }
     // Each socket waits for a second at most, then the thread opens the next: at a scan one or two are between them.
     let _load = PythonLoad::start(&lab, "dead-host.py", &["60", "20", "198.51.100.77", "9999", "1"]);
     sleep(Duration::from_secs(6));

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::attempt::{Attempt, Window};
 use crate::check_result::CheckResult;
 use crate::proc::diskstat;
-use crate::scenario::{DISK_TOOLS, Lab, Scenario};
+use crate::scenario::{DISK_TOOLS, Lab, Scenario, compiled};
 use crate::watch::MARK;
 
 /// A simulated disk with a file system, for one test.
@@ -37,9 +37,7 @@ impl DiskLoad {
         let lab = Lab::open(&[DISK_TOOLS, tools].concat())?;
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads");
         let state = tempfile::tempdir().expect("a folder");
-        let load = state.path().join("load");
-        let compiled = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&load).arg(sources.join("load.c")).status();
-        assert!(compiled.expect("gcc").success(), "load.c does not compile");
+        let load = compiled("load.c", &["gcc", "-O1", "-pthread"]);
         let mut scenario = lab.start_script(&sources.join("disk.sh"), 90, disk);
         scenario.until("is mounted", |scenario| scenario.note("hardware").is_some() && scenario.note("device").is_some());
         let device = scenario.device();

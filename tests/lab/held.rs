@@ -78,6 +78,9 @@ fn connections_of_a_server_that_sleeps_under_its_mutex() {
 
 #[test]
 fn connections_of_a_server_behind_the_file_lock_of_a_process_that_sleeps() {
+    if !crate::long() {
+        return;
+    }
     check("flock-server", 10, |said| {
         let stuck = said.must("stuck-server", "server", "warning");
         said.evidence(&stuck, "waiting_connections", 10.0, 10.0);
@@ -126,6 +129,9 @@ fn a_parked_pool_with_silent_clients() {
 /// Thirty threads; the holder of their mutex sleeps for 20 ms at a time, and no client asks.
 #[test]
 fn a_mutex_whose_holder_sleeps() {
+    if !crate::long() {
+        return;
+    }
     check("mutex", 30, |said| {
         let blocked = said.must("idle-but-blocked", "host", "critical");
         // A look at the moment of a hand-over names no holder, so that the count is a lower bound.
@@ -141,6 +147,9 @@ fn a_mutex_whose_holder_sleeps() {
 /// The same threads, each of which sleeps after it has released the mutex.
 #[test]
 fn a_mutex_that_is_held_shortly() {
+    if !crate::long() {
+        return;
+    }
     check("mutex-short", 30, |said| {
         said.must_not("mutex-queue");
         said.must_not("idle-but-blocked");
@@ -170,5 +179,8 @@ fn a_process_under_strace() {
 /// perf counts the same process, and stops nothing.
 #[test]
 fn a_process_under_perf() {
+    if !crate::long() {
+        return;
+    }
     traced("perf stat -p", |said| said.must_not("traced-process"));
 }

@@ -17,14 +17,10 @@ use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::{DiskLoad, Load, link};
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
-use crate::scenario::Lab;
+use crate::scenario::{Lab, compiled};
 
-fn compile(folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/mutexes.c");
-    let program = folder.join("mutexes");
-    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
-    assert!(status.expect("gcc").success(), "mutexes.c does not compile");
-    program
+fn mutexes() -> PathBuf {
+    compiled("mutexes.c", &["gcc", "-O2", "-pthread"])
 }
 
 /// 12 threads in this mode. `verify` also gets the threads that held a lock, by what the load wrote itself.
@@ -45,8 +41,8 @@ fn check_started_by(
     mut verify: impl FnMut(&mut CheckResult, &str),
 ) {
     let state = tempfile::tempdir().expect("a folder");
-    let (program, truth) = (compile(state.path()), state.path().join("truth"));
-    let mut command = start(&program);
+    let truth = state.path().join("truth");
+    let mut command = start(&mutexes());
     command.args([mode, "12", "60"]).args(words).env("TRUTH", &truth);
     let _load = Load::start(command);
     Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-{mode}"), state.path()) }.check(|_, said| {
@@ -94,9 +90,9 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
     let Some(_lab) = Lab::open(&["gcc", "setpriv"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     // Directories above the build may not be readable for others.
-    let program = folder.path().join("stalltop");
+    let (program, load) = (folder.path().join("stalltop"), folder.path().join("mutexes"));
     std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).expect("a copy of stalltop");
-    let load = compile(folder.path());
+    std::fs::copy(mutexes(), &load).expect("a copy of the load");
     let state = folder.path().join("state");
     std::fs::create_dir(&state).expect("a folder");
     for path in [folder.path(), &state, &program, &load] {
@@ -129,7 +125,7 @@ const MIN_RIGHT: f64 = 0.99;
 fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (load, truth) = (compile(folder.path()), folder.path().join("truth"));
+    let (load, truth) = (mutexes(), folder.path().join("truth"));
     agree("looks at a mutex", || {
         let _ = std::fs::remove_file(&truth);
         let mut command = Command::new(&load);
@@ -163,6 +159,9 @@ fn holders_that_sleep_in_turn() {
 /// It took the lock before stalltop began, and none of the threads has run since.
 #[test]
 fn a_holder_that_sleeps_since_before_the_first_sample() {
+    if !crate::long() {
+        return;
+    }
     held("long-sleep", &[], "critical", "which sleeps for a fixed time (clock_nanosleep)");
 }
 
@@ -215,6 +214,9 @@ fn a_holder_that_waits_for_an_answer() {
 /// As clients with a timeout do; it has not run since before the first sample.
 #[test]
 fn a_holder_that_polls_for_an_answer() {
+    if !crate::long() {
+        return;
+    }
     let port = slow_server(Duration::from_secs(300));
     held("poll-answer", &["127.0.0.1", &port], "critical", &waits_for_this_process(&port));
 }
@@ -379,6 +381,9 @@ fn three_threads_in_a_deadlock() {
 
 #[test]
 fn a_thread_that_locks_its_own_mutex() {
+    if !crate::long() {
+        return;
+    }
     deadlock("self", 1.0, &["waits for a mutex that it holds itself, and never proceeds"]);
 }
 

@@ -12,7 +12,7 @@ use stalltop::kernel::probe::TaskIterator;
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
 use crate::disk_load::{DiskLoad, Load};
-use crate::kernel_locks::compiled;
+use crate::kernel_locks::klock;
 use crate::scenario::Lab;
 
 /// What the load wrote, and what its thread does.
@@ -94,7 +94,7 @@ fn is_named(said: &mut CheckResult, finding: &serde_json::Value, thread: &str, t
 }
 
 fn check_looks(load: &Load, truth: &Path, holds_the_lock: fn(&Truth) -> bool) {
-    let (right, all) = looks(load.pid(), truth, 6, holds_the_lock);
+    let (right, all) = looks(load.pid(), truth, 4, holds_the_lock);
     println!("{right} of {all} looks name the thread that holds the lock");
     assert!(all >= 20, "only {all} looks while the thread held the lock");
     assert!(f64::from(right) >= f64::from(all) * 0.99, "{right} of {all} looks");
@@ -102,7 +102,7 @@ fn check_looks(load: &Load, truth: &Path, holds_the_lock: fn(&Truth) -> bool) {
 
 fn start(state: &Path, folder: &Path, mode: &str) -> (Load, PathBuf) {
     let truth = state.join("truth");
-    let mut command = Command::new(compiled(state));
+    let mut command = Command::new(klock());
     command.args([mode, "28", "60"]).arg(folder).env("TRUTH", &truth);
     let load = Load::start_silent(&mut command);
     while Truth::read(&truth).is_none_or(|truth| truth.calls == 0) {

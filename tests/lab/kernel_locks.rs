@@ -6,30 +6,27 @@ use std::process::Command;
 use crate::attempt::Attempt;
 use crate::disk_load::Load;
 use crate::long;
-use crate::scenario::Lab;
+use crate::scenario::{Lab, compiled};
 use crate::watch::Place;
 
 /// A lock with one holder at a time: the holder, or that alone where the holder is not known.
 const ONE_HOLDER: [&str; 2] = [" behind ", "one at a time"];
 
-/// The compiled load; `state` is a folder of the test.
-pub fn compiled(state: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/klock.c");
-    let load = state.join("klock");
-    let status = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&load).arg(source).status();
-    assert!(status.expect("gcc").success(), "klock.c does not compile");
-    load
+/// The compiled load.
+pub fn klock() -> PathBuf {
+    compiled("klock.c", &["gcc", "-O2", "-pthread"])
 }
 
+/// `state` is a folder of the test.
 fn start(state: &Path, mode: &str, count: u32) -> Load {
     let folder = state.join("files");
     std::fs::create_dir_all(&folder).expect("a folder");
-    start_in(state, &folder, mode, count, 0)
+    start_in(&folder, mode, count, 0)
 }
 
 /// In this folder, with a pause of so many microseconds after each call.
-fn start_in(state: &Path, folder: &Path, mode: &str, count: u32, pause_us: u32) -> Load {
-    let mut command = Command::new(compiled(state));
+fn start_in(folder: &Path, mode: &str, count: u32, pause_us: u32) -> Load {
+    let mut command = Command::new(klock());
     command.args([mode, &count.to_string(), "60"]).arg(folder).env("PAUSE_US", pause_us.to_string());
     Load::start_silent(&mut command)
 }
@@ -40,7 +37,7 @@ fn contention(mode: &str, thread: &str, folder: &Path, words: &[&str]) {
     let state = tempfile::tempdir().expect("a folder");
     let waits = |place: &Place| place.comm == thread && place.state == 'D';
     {
-        let load = start_in(state.path(), folder, mode, 30, 0);
+        let load = start_in(folder, mode, 30, 0);
         Attempt { seconds: 5, ..Attempt::new(&format!("klock-{mode}"), state.path()) }.check(|window, said| {
             window.known("threads in D", window.mean(waits), 15.0, 30.0);
             let ticks = window.ticks("cpu");
@@ -53,7 +50,7 @@ fn contention(mode: &str, thread: &str, folder: &Path, words: &[&str]) {
             }
         });
     }
-    let _load = start_in(state.path(), folder, mode, 30, 1_000_000);
+    let _load = start_in(folder, mode, 30, 1_000_000);
     Attempt { seconds: 5, ..Attempt::new(&format!("klock-{mode}-pauses"), state.path()) }.check(|window, said| {
         window.known("threads in D", window.mean(waits), 0.0, 3.0);
         said.must_not("kernel-lock-contention");
@@ -85,6 +82,9 @@ fn threads_behind_mmap_lock() {
 /// The same beside a thread of theirs in fdatasync, which does not hold mmap_lock: they do not wait for the disk.
 #[test]
 fn threads_behind_mmap_lock_beside_one_on_storage() {
+    if !crate::long() {
+        return;
+    }
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let load = start(state.path(), "mm-sync", 30);
@@ -153,7 +153,7 @@ fn threads_behind_the_cgroup_mutex() {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let Some(tree) = CgroupTree::make("lab-klock") else { return println!("skipped: no cgroup hierarchy is mounted") };
     let state = tempfile::tempdir().expect("a folder");
-    let load = start_in(state.path(), &tree.0, "cgroup-apart", 20, 0);
+    let load = start_in(&tree.0, "cgroup-apart", 20, 0);
     Attempt { seconds: 5, ..Attempt::new("klock-cgroup", state.path()) }.check(|window, said| {
         let waits = |place: &Place| place.comm == "subgrouper" && place.state == 'D';
         window.known("threads in D", window.mean(waits), 10.0, 20.0);

@@ -266,8 +266,8 @@ fn blocked_senders(name: &str, port: &str, rate: &str, verify: impl Fn(&mut crat
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _load = PythonLoad::start(&lab, "blocked-sends.py", &["60", "8", "127.0.0.1", port, rate]);
-    // Its windows are closed for so long.
-    std::thread::sleep(std::time::Duration::from_secs(8));
+    // Its windows are closed for so long; 5 s are the threshold.
+    std::thread::sleep(std::time::Duration::from_secs(5));
     Attempt::new(name, state.path()).check(|_, said| verify(said));
 }
 
@@ -357,6 +357,9 @@ fn senders_on_unix_sockets_whose_receiver_does_not_read() {
     for (kind, sockets) in
         [("stream", "(6 sockets): the receiver, sink ("), ("datagram", "(6 datagram sockets): the receiver, sink (")]
     {
+        if kind == "datagram" && !long() {
+            continue;
+        }
         unix_senders(&format!("unix-{kind}"), kind, "0", |said| {
             let blocked = said.must("send-blocked", "sink.sock", "warning");
             said.says(&blocked, &["6 threads of sender (", "blocked in send for", sockets, "does not read"]);

@@ -1,4 +1,4 @@
-//! `stalltop nicstat` on an interface that is full: the same 20 seconds by sar, within 2 % of each other.
+//! `stalltop nicstat` on an interface that is full: the same 12 seconds by sar, within 2 % of each other.
 
 use std::process::{Child, Command, Stdio};
 
@@ -6,7 +6,7 @@ use crate::attempt::{agree, wait_for_quiet};
 use crate::network::start_flows;
 use crate::scenario::Lab;
 
-const SECONDS: &str = "20";
+const SECONDS: &str = "12";
 
 /// The share by which two tools may differ on the same load: their samples are some milliseconds apart.
 const TOLERANCE: f64 = 0.02;

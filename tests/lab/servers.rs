@@ -53,6 +53,9 @@ fn unix_connections_of_a_server_in_fdatasync() {
 /// Connections that are not kept: they wait in the accept queue.
 #[test]
 fn an_accept_queue_behind_an_fdatasync() {
+    if !crate::long() {
+        return;
+    }
     stuck("queue", 40.0, 50.0);
 }
 

@@ -8,21 +8,17 @@ use std::process::Command;
 use crate::attempt::Attempt;
 use crate::disk_load::Load;
 use crate::proc::cpus;
-use crate::scenario::Lab;
+use crate::scenario::{Lab, compiled};
 
 const V1_CPU: &str = "/sys/fs/cgroup/cpu";
 
-/// The compiled load; `state` is a folder of the test.
-pub fn compiled(state: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/sched.c");
-    let load = state.join("sched");
-    let status = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&load).arg(source).status();
-    assert!(status.expect("gcc").success(), "sched.c does not compile");
-    load
+/// The compiled load.
+pub fn sched() -> PathBuf {
+    compiled("sched.c", &["gcc", "-O1", "-pthread"])
 }
 
-fn start(state: &Path, mode: &str, count: u32) -> Load {
-    Load::start_silent(Command::new(compiled(state)).args([mode, &count.to_string(), "60"]))
+fn start(mode: &str, count: u32) -> Load {
+    Load::start_silent(Command::new(sched()).args([mode, &count.to_string(), "60"]))
 }
 
 /// A loop in a cgroup, which is removed when it ends.
@@ -32,12 +28,11 @@ struct Group {
 }
 
 impl Group {
-    fn start(state: &Path, name: &str, shares: u32, threads: u32) -> Group {
+    fn start(name: &str, shares: u32, threads: u32) -> Group {
         let folder = Path::new(V1_CPU).join(name);
         fs::create_dir_all(&folder).expect("a cgroup");
         fs::write(folder.join("cpu.shares"), shares.to_string()).expect("cpu.shares");
-        let script =
-            format!("echo $$ > {}/cgroup.procs; exec {} spin {threads} 60", folder.display(), state.join("sched").display());
+        let script = format!("echo $$ > {}/cgroup.procs; exec {} spin {threads} 60", folder.display(), sched().display());
         Group { load: Some(Load::start_silent(Command::new("sh").args(["-c", &script]))), folder }
     }
 }
@@ -61,10 +56,9 @@ fn weights(name: &str, light: u32, words: &[&str]) {
         return;
     }
     let state = tempfile::tempdir().expect("a folder");
-    compiled(state.path());
     let threads = 2 * cpus() as u32;
-    let _light = Group::start(state.path(), "lab-light", light, threads);
-    let _heavy = Group::start(state.path(), "lab-heavy", 4096, threads);
+    let _light = Group::start("lab-light", light, threads);
+    let _heavy = Group::start("lab-heavy", 4096, threads);
     Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.95, 1.0);
         let full = said.must("cpu-saturated", "host", "warning");
@@ -90,8 +84,7 @@ fn one_loop_in_a_cgroup_of_low_weight() {
         return println!("skipped: no cgroup v1 hierarchy cpu, or one CPU");
     }
     let state = tempfile::tempdir().expect("a folder");
-    compiled(state.path());
-    let _light = Group::start(state.path(), "lab-light", 100, 1);
+    let _light = Group::start("lab-light", 100, 1);
     Attempt { seconds: 4, ..Attempt::new("low-weight-thread", state.path()) }.check(|window, said| {
         window.known("CPU used", window.used("sched"), 0.95, 1.03);
         let thread = said.must("saturated-thread", "worker", "note");
@@ -104,7 +97,7 @@ fn one_loop_in_a_cgroup_of_low_weight() {
 fn loops(name: &str, before: &[&[&str]; 4], severity: &str, verify: impl Fn(&str) -> bool) {
     let Some(_lab) = Lab::open(&["gcc", "nice", "chrt"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let sched = compiled(state.path());
+    let sched = sched();
     let count = (cpus() / 2.0).ceil().to_string();
     let start = |words: &&[&str]| {
         Load::start_silent(Command::new(words[0]).args(&words[1..]).arg(&sched).args(["spin", &count, "120"]))
@@ -146,7 +139,7 @@ fn a_fifo_loop_and_the_process_that_it_starves() {
         return println!("skipped: SCHED_FIFO is not permitted, or one CPU");
     }
     let state = tempfile::tempdir().expect("a folder");
-    let sched = compiled(state.path());
+    let sched = sched();
     let start = |name: &str, before: &[&str]| {
         let program = state.path().join(name);
         fs::copy(&sched, &program).expect("a copy");
@@ -175,7 +168,7 @@ fn cgroups_of_the_same_weight() {
 fn mode(mode: &str, count: u32, words: &[&str], never: &[&str]) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = start(state.path(), mode, count);
+    let _load = start(mode, count);
     let name = format!("starved-{mode}");
     Attempt { seconds: 5, ..Attempt::new(&name, state.path()) }.check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.9, 1.0);
@@ -199,6 +192,9 @@ fn timers_of_microseconds() {
 
 #[test]
 fn deadline_threads_beside_loops() {
+    if !crate::long() {
+        return;
+    }
     mode("deadline", 8, &["normal (thread", "SCHED_DEADLINE, runs before it"], &["sched_yield", "by timers"]);
 }
 

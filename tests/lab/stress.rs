@@ -14,7 +14,7 @@ use crate::disk_load::{Cgroup, DiskLoad, Load};
 use crate::proc::{IN_FLIGHT, WRITES_COMPLETED, diskstat};
 
 /// The duration; the disk is stalled from a third to two thirds of it.
-const SECONDS: u64 = 30;
+const SECONDS: u64 = 18;
 
 /// The delay from which a sample must report that it is late.
 const MOST_MS: f64 = 100.0;

@@ -16,7 +16,7 @@ use stalltop::kernel::{Root, wake_trace};
 use crate::attempt::agree;
 use crate::disk_load::Load;
 use crate::long;
-use crate::scenario::Lab;
+use crate::scenario::{Lab, compiled};
 
 /// Threads of a load, beside its main thread.
 const THREADS: &str = "12";
@@ -61,7 +61,7 @@ fn trace(types: Types, mode: &str, probes: &str, mut verify: impl FnMut(&Value, 
     // With so many, "auto" attaches the programs for a part of the time only.
     let _switches = (probes == "auto").then(Switches::start);
     let folder = tempfile::tempdir().expect("a folder");
-    let load = compile(folder.path());
+    let load = rust_locks();
     agree(&format!("trace of {mode}"), || {
         let mut command = Command::new(&load);
         command.args([mode, THREADS, "5"]).arg(folder.path());
@@ -110,12 +110,9 @@ fn waiting_threads(graph: &Value, is_wanted: impl Fn(&Value) -> bool) -> f64 {
     places.filter(|place| is_wanted(place)).filter_map(|place| place["waiting_threads"].as_f64()).sum()
 }
 
-pub fn compile(folder: &Path) -> PathBuf {
-    let program = folder.join("rust_locks");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/rust_locks.rs");
-    let status = Command::new("rustc").args(["-O", "--edition", "2021", "-o"]).arg(&program).arg(source).status();
-    assert!(status.expect("rustc").success(), "rust_locks.rs does not compile");
-    program
+/// The compiled load.
+pub fn rust_locks() -> PathBuf {
+    compiled("rust_locks.rs", &["rustc", "-O", "--edition", "2021"])
 }
 
 /// The first lock is that of the truth: for which share of the time the holder is right, how it is known, and what it does. `path`:
@@ -191,6 +188,9 @@ fn a_read_write_lock_of_rust() {
 
 #[test]
 fn a_mutex_whose_holder_waits_for_a_second_one() {
+    if !crate::long() {
+        return;
+    }
     let path = ["for lock 1", "held by", "for lock 2", "held by", "in clock_nanosleep"];
     names_the_holders(Types::Described, "nested", "value", &path);
 }

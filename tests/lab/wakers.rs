@@ -17,7 +17,7 @@ use crate::disk_load::Load;
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::Lab;
-use crate::traces::{Types, compile, stalltop};
+use crate::traces::{Types, rust_locks, stalltop};
 
 const THREADS: &str = "12";
 /// Share of the sightings in which the holder must be the thread that held the mutex.
@@ -62,13 +62,13 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
         return println!("skipped: {why}");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let load = compile(folder.path());
+    let load = rust_locks();
     agree(&format!("holders of {mode}"), || {
         let mut command = Command::new(&load);
-        command.args([mode, THREADS, "12"]).arg(folder.path());
+        command.args([mode, THREADS, "10"]).arg(folder.path());
         let running = Load::start(command);
         let name = format!("wakers-{mode}");
-        let said = check_by(stalltop(types), &name, folder.path(), 10, "1s");
+        let said = check_by(stalltop(types), &name, folder.path(), 8, "1s");
         running.ended();
         let truth = fs::read_to_string(folder.path().join("truth")).expect("what the load wrote");
         let (samples, held) = (samples(said.recording()), HeldTruth::parse(truth.lines()));
@@ -77,7 +77,7 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
     });
 }
 
-/// `sightings`: of believed holders in ten seconds, at least.
+/// `sightings`: of believed holders in eight seconds, at least.
 fn names_the_holders(types: Types, mode: &str, sightings: usize, does: &str) {
     watch(types, mode, |seen| {
         let rows = seen.of_first_mutex();
@@ -101,7 +101,7 @@ fn has_no_holder(mode: &str) {
 
 #[test]
 fn a_holder_that_sleeps() {
-    names_the_holders(Types::Described, "sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
+    names_the_holders(Types::Described, "sleep", 8, "sleeps for a fixed time (clock_nanosleep)");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_holder_that_sleeps_without_the_types_of_the_kernel() {
     if !crate::long() {
         return;
     }
-    names_the_holders(Types::Hidden, "sleep", 10, "sleeps for a fixed time (clock_nanosleep)");
+    names_the_holders(Types::Hidden, "sleep", 8, "sleeps for a fixed time (clock_nanosleep)");
 }
 
 #[test]

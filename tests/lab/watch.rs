@@ -194,11 +194,11 @@ fn watch(over: &AtomicBool, files: &[String]) -> Watched {
     watched
 }
 
-/// CPUs that others use in a second from now.
+/// CPUs that others use in half a second from now: the attempt itself is watched all the time.
 pub fn others_now() -> f64 {
     let mut household = Household::default();
     let (older, begin) = (household.sweep(), Instant::now());
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_millis(500));
     let (newer, seconds) = (household.sweep(), begin.elapsed().as_secs_f64());
     compare(&older, &newer, seconds, 0.0, &mut 0.0).others
 }

@@ -99,7 +99,8 @@ fn whichever_operation_fails_what_was_written_stays_intact() {
 fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, forever: bool, tally: &mut Tally) {
     // There are very many short writes.
     let step = match (full(), at_most < 100) {
-        (false, _) => 13,
+        (false, true) => 101,
+        (false, false) => 13,
         (true, true) => 29,
         (true, false) => 1,
     };

@@ -18,7 +18,7 @@ say() { echo "== $NAME: $*"; }
 # simdisk_up SIZE_MB key=val... : sets DEV (/dev/loopN) ; a block device with known service times (see loads/simdisk.c)
 simdisk_up() { local mb=$1; shift; mkdir -p $RUN/fuse
   setsid chrt -f 40 $BIN/simdisk $RUN/fuse $RUN/backing $mb "$@" 9>&- & SIMPID=$!
-  undo "kill -TERM $SIMPID; sleep 0.3; kill -KILL $SIMPID; umount -l $RUN/fuse"
+  undo "kill -TERM $SIMPID; for _ in \$(seq 6); do kill -0 $SIMPID || break; sleep 0.05; done; kill -KILL $SIMPID; umount -l $RUN/fuse"
   for _ in $(seq 100); do [ -e $RUN/fuse/disk ] && break; sleep 0.05; done
   DEV=$(losetup -f --show --direct-io=on $RUN/fuse/disk); undo "losetup -d $DEV"; DEVN=$(basename $DEV); DEVT=$(cat /sys/block/$DEVN/dev)
   say "simulated disk $DEV ($DEVT) $* (simdisk pid $SIMPID plays the hardware)"; }
